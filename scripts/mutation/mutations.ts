@@ -805,9 +805,9 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     breaks: "ids of documents go back with the clock at a restart",
-    file: "src/storage/newest-id.ts",
-    find: 'ids.push(...reader.rows(lastDocumentId, { from: "", to: AFTER_ALL }).map(({ row }) => row));',
-    replace: "",
+    file: "src/storage/document-records.ts",
+    find: "last === undefined || id > last ? id : this.#tx.bareId(homeOf(id), last)",
+    replace: "id",
     tests: [DOCUMENTS],
   },
   {
@@ -1423,8 +1423,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "while results cannot be saved events are sent again and again",
     file: "src/webhooks/worker.ts",
-    find: "if (this.#unrecorded.length > 0 || this.#stop.signal.aborted) return IDLE_MS;",
-    replace: "if (this.#stop.signal.aborted) return IDLE_MS;",
+    find: "      if (this.#unrecorded.length > 0) break;\n",
+    replace: "",
     tests: [RETRIES],
   },
   {

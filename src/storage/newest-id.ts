@@ -6,19 +6,7 @@
 import { BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
 import type { Reader } from "./access.ts";
 import { AFTER_ALL } from "./keys.ts";
-import {
-  apiKeys,
-  lastDocumentId,
-  memories,
-  outbox,
-  payloads,
-  retrievals,
-  sessions,
-  traces,
-  VECTOR_TABLES,
-  webhooks,
-  type AnyTable,
-} from "./tables.ts";
+import { apiKeys, memories, outbox, payloads, retrievals, sessions, traces, VECTOR_TABLES, webhooks, type AnyTable } from "./tables.ts";
 
 /** As keys have it; undefined in a store without records. */
 export function newestId(reader: Reader): BareId | undefined {
@@ -28,7 +16,6 @@ export function newestId(reader: Reader): BareId | undefined {
   );
   // A trace's key begins with its action.
   for (let [key] = newest(traces); key !== undefined; [key] = newest(traces, "", key.slice(0, 1))) ids.push(key.slice(1));
-  ids.push(...reader.rows(lastDocumentId, { from: "", to: AFTER_ALL }).map(({ row }) => row));
   return ids
     .filter((id) => id !== "")
     .map((id) => id.slice(0, BARE_ID_LENGTH))

@@ -84,7 +84,7 @@ export class Worker {
       await this.#record(...this.#unrecorded[0]!);
       this.#unrecorded.shift();
     }
-    if (this.#unrecorded.length > 0 || this.#stop.signal.aborted) return IDLE_MS;
+    if (this.#stop.signal.aborted) return IDLE_MS;
     const { store, clock } = this.#deps;
     const now = clock.now();
     let nextAt = now + IDLE_MS;

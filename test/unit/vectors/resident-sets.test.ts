@@ -159,6 +159,19 @@ test("whatever is added, deleted and changed, a set that is kept gives the answe
   expect(kept).toBeGreaterThan(60);
 });
 
+test("a vector that is deleted leaves a set that is kept, and its place among the nearest to the next", async () => {
+  await using vectors = await storedVectors();
+  await vectors.add(DENSE.slice(0, 20));
+  const sets = new ResidentSets(vectors.store);
+  sets.use({ ...vectors.shared, index: "index" });
+  const filter = [ofUser("user")];
+  const nearest = () => new Set(sets.nearest(queryFor(DENSE[3]!, 5), filter)?.map(({ memory }) => memory));
+  expect(nearest()).toEqual(new Set(vectors.exact(DENSE[3]!, filter, 5)));
+  await vectors.remove(vectors.stored.slice(3, 4));
+  expect(sets.for(filter)?.size).toBe(19);
+  expect(nearest()).toEqual(new Set(vectors.exact(DENSE[3]!, filter, 5)));
+});
+
 test("while commits are under way a set holds what readers see, neither more nor less", async () => {
   await using vectors = await storedVectors();
   const sets = new ResidentSets(vectors.store);
