@@ -1104,8 +1104,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "of two near words of a memory that answer to the same word both count",
     file: "src/vectors/list-reader.ts",
-    find: "        if ((mask & bit) === 0) {",
-    replace: "        {",
+    find: "if ((mask & bit) === 0 && !(touchedOnly && mask === 0)) {",
+    replace: "if (!(touchedOnly && mask === 0)) {",
     tests: [TERM_INDEX],
   },
   {
@@ -1132,8 +1132,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a posting list loses what is in its older blocks once it has large ones",
     file: "src/vectors/posting-lists.ts",
-    find: "  return (block & CHUNK_MASK & ~CLASS_MASK) >>> 2;",
-    replace: "  return (block & CHUNK_MASK) >>> 2;",
+    find: "  return (block & CHUNK_MASK & ~CLASS_MASK) >> 2;",
+    replace: "  return (block & CHUNK_MASK) >> 2;",
     tests: [TERM_INDEX],
   },
   {

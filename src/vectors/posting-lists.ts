@@ -2,14 +2,15 @@
  * Posting lists: for each term the slots of the memories that have it, some three bytes a posting.
  *
  * A list is a chain of blocks from the newest to the oldest, because slots rise and a search begins with the newest. A block holds
- * the first of its slots and the distances to the next ones. The blocks of a list double in size up to 256 bytes, so that rare
- * terms take little room and long lists are skipped block by block. A term with a single posting, as most names and ids are, has
- * no block at all.
+ * how far each of its slots is from the one before, so that it is read from its end, where it is. The blocks of a list double in size up
+ * to 4 KB: rare terms take little room, and few blocks of a common one have to come from elsewhere in memory. A term with a single
+ * posting, as most names and ids are, has no block at all.
  *
  * ```
- * entry  u32 term | u32 newest slot | u32 newest block | u32 count × 256 + bytes used in the newest block
- * block  u32 block before | u32 first slot | distances, 7 bits a byte, the lowest first; 0 where they end before the block does
+ * entry  u32 term | u32 newest slot | u32 newest block | u32 postings
+ * block  u32 block before | u32 slot before | u16 number of distances | u16 distances
  * ```
+ * A list's first slot is in no block: it is the slot before the oldest one.
  * A block is named by its address, a multiple of 16, with the class of its size in the low bits. The entries are a hash table with
  * open addressing, in parts that grow one at a time: growing all at once would hold up the searches. It is keyed, because the ids
  * of terms follow from texts: without a key texts could be made whose terms all meet in one place.
@@ -22,8 +23,7 @@ import { mix } from "../embeddings/local/semantics.ts";
 const ENTRY_WORDS = 4;
 const NEWEST = 1;
 const BLOCK = 2;
-const COUNT_AND_USED = 3;
-const COUNT_MAX = 2 ** 24 - 1;
+const COUNT = 3;
 
 const PARTS = 64;
 const PART_SHIFT = 26;
@@ -34,10 +34,11 @@ const LOAD_MAX = 0.75;
 
 const ALIGNMENT = 16;
 const CLASS_MASK = ALIGNMENT - 1;
-const CLASS_MAX = 4;
-const HEADER_BYTES = 8;
-/** Postings of a block at most: the first, and a byte for each of the others. */
-export const BLOCK_POSTINGS_MAX = (ALIGNMENT << CLASS_MAX) - HEADER_BYTES + 1;
+const CLASS_MAX = 8;
+/** Where in a block, counted in halves of words, the number of its distances stands, and where these begin. */
+const COUNT_HALF = 4;
+const DISTANCES_HALF = 5;
+const DISTANCE_MAX = 0xffff;
 
 /** Blocks lie in chunks, none across two: what grew as a whole would have to be copied now and then. */
 const CHUNK_SHIFT = 18;
@@ -67,6 +68,7 @@ export class PostingLists {
   readonly #used: number[];
   readonly #chunks: Uint8Array[] = [];
   readonly #chunkWords: Uint32Array[] = [];
+  readonly #chunkHalves: Uint16Array[] = [];
   /** Where the next block goes: after the first 16 bytes, for 0 means no block. */
   #end = ALIGNMENT;
 
@@ -82,7 +84,7 @@ export class PostingLists {
     this.#tables = [...stored.tables];
     this.#used = this.#tables.map((table) => {
       let used = 0;
-      for (let at = COUNT_AND_USED; at < table.length; at += ENTRY_WORDS) if (table[at] !== 0) used++;
+      for (let at = COUNT; at < table.length; at += ENTRY_WORDS) if (table[at] !== 0) used++;
       return used;
     });
     for (const chunk of stored.chunks) this.#addChunk().set(chunk);
@@ -109,44 +111,27 @@ export class PostingLists {
     const part = hash >>> PART_SHIFT;
     const table = this.#tables[part]!;
     const at = placeIn(table, term, hash);
-    const countAndUsed = table[at + COUNT_AND_USED]!;
-    if (countAndUsed === 0) {
+    const newest = table[at + NEWEST]!;
+    if (table[at + COUNT] === 0) {
       table[at] = term;
       table[at + NEWEST] = slot;
-      table[at + COUNT_AND_USED] = 1 << 8;
+      table[at + COUNT] = 1;
       this.#used[part]!++;
       if (this.#used[part]! * ENTRY_WORDS > table.length * LOAD_MAX) this.#enlarge(part);
       return;
     }
-    let block = table[at + BLOCK]!;
-    let used = countAndUsed & 0xff;
-    const newest = table[at + NEWEST]!;
     if (slot === newest) return;
-    if (block === 0) block = this.#newBlock(0, 0, newest);
-    let distance = slot - newest;
-    let length = 1;
-    for (let rest = distance; rest >= 128; rest = Math.floor(rest / 128)) length++;
-    const kind = block & CLASS_MASK;
-    if (used + length > (ALIGNMENT << kind) - HEADER_BYTES) {
-      block = this.#newBlock(Math.min(kind + 1, CLASS_MAX), block, slot);
-      used = 0;
-    } else {
-      const bytes = this.#chunks[block >>> CHUNK_SHIFT]!;
-      let to = (block & CHUNK_MASK) - kind + HEADER_BYTES + used;
-      for (; distance >= 128; distance = Math.floor(distance / 128)) bytes[to++] = (distance & 127) | 128;
-      bytes[to] = distance;
-      used += length;
-    }
+    const block = table[at + BLOCK]!;
+    if (!this.#extend(block, slot - newest)) table[at + BLOCK] = this.#newBlock(block, newest);
     table[at + NEWEST] = slot;
-    table[at + BLOCK] = block;
-    table[at + COUNT_AND_USED] = Math.min(countAndUsed >>> 8, COUNT_MAX - 1) * 256 + 256 + used;
+    table[at + COUNT]!++;
   }
 
   find(term: TermId): ListHead | undefined {
     const hash = this.#hash(term);
     const table = this.#tables[hash >>> PART_SHIFT]!;
     const at = placeIn(table, term, hash);
-    const count = table[at + COUNT_AND_USED]! >>> 8;
+    const count = table[at + COUNT]!;
     return count === 0 ? undefined : { count, newest: table[at + NEWEST]!, block: table[at + BLOCK]! };
   }
 
@@ -154,47 +139,45 @@ export class PostingLists {
   *all(): Generator<{ term: TermId; head: ListHead }> {
     for (const table of this.#tables) {
       for (let at = 0; at < table.length; at += ENTRY_WORDS) {
-        const count = table[at + COUNT_AND_USED]! >>> 8;
+        const count = table[at + COUNT]!;
         if (count > 0) yield { term: table[at]!, head: { count, newest: table[at + NEWEST]!, block: table[at + BLOCK]! } };
       }
     }
   }
 
-  /** The block before another one, or 0. */
+  /** The block before another one, or 0 where there is none. */
   before(block: number): number {
     return this.#chunkWords[block >>> CHUNK_SHIFT]![wordAt(block)]!;
   }
 
-  /** The oldest slot of a block. */
-  firstOf(block: number): number {
+  /** The newest of the slots before a block, which all have one. */
+  slotBefore(block: number): number {
     return this.#chunkWords[block >>> CHUNK_SHIFT]![wordAt(block) + 1]!;
   }
 
-  /** Writes the slots of a block to the beginning of `into`, oldest first. @returns how many */
-  read(block: number, into: Int32Array): number {
-    const bytes = this.#chunks[block >>> CHUNK_SHIFT]!;
-    const kind = block & CLASS_MASK;
-    const begin = (block & CHUNK_MASK) - kind;
-    const end = begin + (ALIGNMENT << kind);
-    let slot = this.firstOf(block);
-    into[0] = slot;
-    let count = 1;
-    for (let at = begin + HEADER_BYTES; at < end;) {
-      let byte = bytes[at++]!;
-      if (byte === 0) break;
-      if (byte < 128) {
-        slot += byte;
-      } else {
-        let distance = byte & 127;
-        for (let unit = 128; byte >= 128; unit *= 128) {
-          byte = bytes[at++]!;
-          distance += (byte & 127) * unit;
-        }
-        slot += distance;
-      }
-      into[count++] = slot;
-    }
-    return count;
+  /** What the distances of a block are among: from `distancesFrom` to before `distancesTo`. */
+  distances(block: number): Uint16Array {
+    return this.#chunkHalves[block >>> CHUNK_SHIFT]!;
+  }
+
+  distancesFrom(block: number): number {
+    return 2 * wordAt(block) + DISTANCES_HALF;
+  }
+
+  distancesTo(block: number): number {
+    const at = 2 * wordAt(block);
+    return at + DISTANCES_HALF + this.distances(block)[at + COUNT_HALF]!;
+  }
+
+  /** Adds a slot to a block, if there is room for it and it is not too far. */
+  #extend(block: number, distance: number): boolean {
+    const to = block === 0 ? 0 : this.distancesTo(block);
+    const end = 2 * wordAt(block) + ((ALIGNMENT << (block & CLASS_MASK)) >>> 1);
+    if (block === 0 || to === end || distance > DISTANCE_MAX) return false;
+    const halves = this.distances(block);
+    halves[to] = distance;
+    halves[2 * wordAt(block) + COUNT_HALF]!++;
+    return true;
   }
 
   #hash(term: TermId): number {
@@ -205,14 +188,20 @@ export class PostingLists {
     const table = this.#tables[part]!;
     const larger = new Uint32Array(Math.ceil((table.length / ENTRY_WORDS) * PART_GROWTH) * ENTRY_WORDS);
     for (let at = 0; at < table.length; at += ENTRY_WORDS) {
-      if (table[at + COUNT_AND_USED] === 0) continue;
+      if (table[at + COUNT] === 0) continue;
       const term = table[at]!;
       larger.set(table.subarray(at, at + ENTRY_WORDS), placeIn(larger, term, this.#hash(term)));
     }
     this.#tables[part] = larger;
   }
 
-  #newBlock(kind: number, before: number, first: number): number {
+  /** A block for one more slot, of twice the size if that before it is full. */
+  #newBlock(before: number, slotBefore: number): number {
+    let kind = 0;
+    if (before !== 0) {
+      const needed = this.distancesTo(before) - this.distancesFrom(before) + 1;
+      while (kind < CLASS_MAX && distancesMax(kind) < needed) kind++;
+    }
     const bytes = ALIGNMENT << kind;
     if (this.#chunks.length * CHUNK_BYTES - this.#end < bytes) {
       this.#end = this.#chunks.length * CHUNK_BYTES;
@@ -222,7 +211,7 @@ export class PostingLists {
     this.#end += bytes;
     const words = this.#chunkWords[block >>> CHUNK_SHIFT]!;
     words[wordAt(block)] = before;
-    words[wordAt(block) + 1] = first;
+    words[wordAt(block) + 1] = slotBefore;
     return block;
   }
 
@@ -230,20 +219,26 @@ export class PostingLists {
     const chunk = new Uint8Array(CHUNK_BYTES);
     this.#chunks.push(chunk);
     this.#chunkWords.push(new Uint32Array(chunk.buffer));
+    this.#chunkHalves.push(new Uint16Array(chunk.buffer));
     return chunk;
   }
 }
 
 /** Where in the words of its chunk a block begins. */
 function wordAt(block: number): number {
-  return (block & CHUNK_MASK & ~CLASS_MASK) >>> 2;
+  return (block & CHUNK_MASK & ~CLASS_MASK) >> 2;
+}
+
+/** How many distances a block of a class has room for. */
+function distancesMax(kind: number): number {
+  return ((ALIGNMENT << kind) >>> 1) - DISTANCES_HALF;
 }
 
 /** Where in a table a term's entry is, or goes. A table is never full. */
 function placeIn(table: Uint32Array, term: TermId, hash: number): number {
   const capacity = table.length / ENTRY_WORDS;
   let at = Math.floor(((hash & PART_MASK) / (PART_MASK + 1)) * capacity) * ENTRY_WORDS;
-  while (table[at + COUNT_AND_USED] !== 0 && table[at] !== term) {
+  while (table[at + COUNT] !== 0 && table[at] !== term) {
     at += ENTRY_WORDS;
     if (at === table.length) at = 0;
   }

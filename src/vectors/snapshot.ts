@@ -22,7 +22,7 @@ import type { SearchIndex } from "./search-index.ts";
 import { Slots } from "./slots.ts";
 import { TermIndex } from "./term-index.ts";
 
-const FORMAT = 4;
+const FORMAT = 5;
 const MANIFEST = "manifest.json";
 /** More than what the links of upper levels take, by point. */
 const UPPER_LINKS_BYTES = 32;

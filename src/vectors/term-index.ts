@@ -10,7 +10,7 @@ import { SIGN, type TermId } from "../embeddings/embedder.ts";
 import { mix } from "../embeddings/local/semantics.ts";
 import { codeOf, REMOVED } from "./length-codes.ts";
 import { ListReader, Window } from "./list-reader.ts";
-import { BLOCK_POSTINGS_MAX, PostingLists } from "./posting-lists.ts";
+import { PostingLists } from "./posting-lists.ts";
 import { type QueryWords, type SlotFilter, TermSearch, type WordHits, wordsOf } from "./term-search.ts";
 
 /** Postings of a text that are looked at, what asking a filter costs included. */
@@ -113,21 +113,15 @@ export class TermIndex {
       if (looks > SAME_LOOKS_MAX) break;
       if (this.has(slot) && filter?.passes(slot) !== false && found.push(slot) === limit) break;
     }
-    this.#window.freeBlocks();
     return found;
   }
 
   /** By slot, also of removed ones: the digest of the terms that lead to it. */
   digests(): Uint32Array {
     const digests = new Uint32Array(this.#slots);
-    const slots = new Int32Array(BLOCK_POSTINGS_MAX);
     for (const { term, head } of this.#lists.all()) {
       const digest = digestOf([term]);
-      if (head.block === 0) digests[head.newest]! += digest;
-      for (let { block } = head; block !== 0; block = this.#lists.before(block)) {
-        const count = this.#lists.read(block, slots);
-        for (let i = 0; i < count; i++) digests[slots[i]!]! += digest;
-      }
+      for (const slot of new ListReader(this.#lists, head, 0, 0, this.#window).all()) digests[slot]! += digest;
     }
     return digests;
   }

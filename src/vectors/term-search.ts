@@ -144,7 +144,6 @@ export class TermSearch {
     for (let i = 0; i < slots.length; i++) coverages[i] = this.#coverage(slots[i]!, scores[i]! / KEPT[this.#lengths[slots[i]!]!]!);
     const rare = this.#rare();
     for (const slot of rare.size === 0 ? [] : slots) rare.delete(slot);
-    this.#window.freeBlocks();
     if (rare.size === 0) return { slots, coverages };
     const rareCoverages = Array.from(rare, ([slot, sum]) => this.#coverage(slot, sum));
     return { slots: Uint32Array.from([...slots, ...rare.keys()]), coverages: Float64Array.from([...coverages, ...rareCoverages]) };
@@ -174,7 +173,7 @@ export class TermSearch {
     for (let i = 0; i < this.#essential; i++) {
       const { word, from: first, to } = this.#segments[i]!;
       const { lists } = this.#words[word]!;
-      for (let list = first; list < to; list++) this.looks += lists[list]!.follow(from, 1 << word);
+      for (let list = first; list < to; list++) this.looks += lists[list]!.follow(from, 1 << word, false);
       while (this.looks > POSTINGS_MAX && this.#postings > POSTINGS_BEYOND_MAX) this.#dropLast();
     }
   }
@@ -191,7 +190,7 @@ export class TermSearch {
       const lists = this.#words[word]!.lists.slice(this.#cuts[word]);
       const postings = lists.reduce((sum, { count }) => sum + count, 0) * Math.min(1, WINDOW / slotCount);
       if (postings > ASKING_COST * touched * lists.length) this.#asked.push(word);
-      else for (const list of lists) this.looks += list.followTouched(from, 1 << word);
+      else for (const list of lists) this.looks += list.follow(from, 1 << word, true);
     }
   }
 
@@ -203,7 +202,7 @@ export class TermSearch {
 
   /** Offers the touched slots with all that they have, and clears the window. */
   #offerTouched(from: number): void {
-    const { sums, masks, touched, touchedCount } = this.#window;
+    const { cells, touched, touchedCount } = this.#window;
     const [lengths, best] = [this.#lengths, this.#best];
     const rest = this.#asked.reduce((sum, word) => sum + this.#most(word), 0);
     // Lists can be asked about older and older slots only.
@@ -211,10 +210,10 @@ export class TermSearch {
     let bar = best.bar;
     for (let i = touchedCount - 1; i >= 0; i--) {
       const at = touched[i]!;
-      const mask = masks[at]!;
-      let sum = sums[at]!;
-      sums[at] = 0;
-      masks[at] = 0;
+      const mask = cells[2 * at]!;
+      let sum = cells[2 * at + 1]!;
+      cells[2 * at] = 0;
+      cells[2 * at + 1] = 0;
       if (sum + rest < bar) continue;
       const slot = from + at;
       const kept = KEPT[lengths[slot]!]!;
@@ -225,7 +224,7 @@ export class TermSearch {
       best.offer(slot, score);
       bar = best.bar;
     }
-    best.settle();
+    best.raiseBar();
     this.#window.touchedCount = 0;
   }
 
