@@ -3,12 +3,12 @@
  *
  * @module
  */
-import { IdSource, NO_HOME } from "../src/lib/ids.ts";
+import { homeOf, IdSource, NO_HOME } from "../src/lib/ids.ts";
 import { expect, test } from "bun:test";
 import { createLink } from "../src/keys/sign-in.ts";
-import { AFTER_ALL } from "../src/storage/keys.ts";
+import { AFTER_ALL, hashKey } from "../src/storage/keys.ts";
 import { newestId } from "../src/storage/newest-id.ts";
-import { apiKeys, deliveries, idempotency, memories, payloads, sessions, traces } from "../src/storage/tables.ts";
+import { apiKeys, deliveries, erasures, idempotency, memories, payloads, sessions, traces } from "../src/storage/tables.ts";
 import { idsOf, pagesOf, refusal } from "./support/answers.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
 import { FakeClock } from "./support/clock.ts";
@@ -120,6 +120,22 @@ test("behind the newest id, an id that a command gave in the meantime is not giv
   await cairn.newKey();
   const ids = idsOf((await cairn.get("/v1/api_keys")).body.data);
   expect([ids.length, new Set(ids).size, ids.indexOf(given)]).toEqual([4, 4, 1]);
+});
+
+test("what a user gets after a restart is later than what is being erased of them", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession({ user_id: "ada" });
+  const counts = { sessions: 0, turns: 0, versions: 0, retrievals: 0, memories: 0, documents: 0, traces: 0, deliveries: 0, answers: 0 };
+  const begun = { phase: "sessions", after: "", actor: "system", retentionDays: 7, counts } as const;
+  await cairn.service.store.commit(homeOf(id), (tx) =>
+    tx.put(erasures, hashKey("ada"), { userId: "ada", startedAt: tx.now, until: tx.bareId(), ...begun }),
+  );
+  await cairn.close();
+  goBack(cairn);
+  await cairn.open();
+  const later = await cairn.createSession({ user_id: "ada" });
+  await cairn.runTask("user erasure");
+  expect(await cairn.list("/v1/sessions?user_id=ada")).toEqual([later]);
 });
 
 test("a session lives until the clock shows its ttl_expires_at, however often it has shown an hour before that", async () => {

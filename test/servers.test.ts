@@ -2,7 +2,9 @@
  * Several servers on one database: whichever is asked, it knows what any other has answered.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { erasures } from "../src/storage/tables.ts";
 import { startCairn, type Cairn, type Options } from "./support/cairn.ts";
+import { FakeClock } from "./support/clock.ts";
 import { watch } from "./support/watch.ts";
 import { startEmbeddingServer } from "./support/embedding-server.ts";
 import { hasPostgres, Postgres } from "./support/postgres.ts";
@@ -28,6 +30,38 @@ if (hasPostgres()) {
         await cairn.ok(cairn.delete(`/v1/api_keys/${id}`, { server: (i + 1) % 3 }));
         expect(await statuses()).toEqual([401, 401, 401]);
       }
+    });
+
+    test("what a server makes whose clock is behind, of a user whom another one is erasing, is kept with its traces and its answers", async () => {
+      const database = await postgres.migrated();
+      await using ahead = await startCairn({ database, servers: 1, clock: new FakeClock("2026-05-07T08:00:05.000Z") });
+      await using behind = await startCairn({ database, servers: 1, clock: new FakeClock("2026-05-07T08:00:00.000Z") });
+      behind.key = ahead.key;
+      // More than is erased while the request waits.
+      await Promise.all(Array.from({ length: 140 }, () => ahead.createSession({ user_id: "ada" })));
+      const made: { id: string; path: string; body: object; once: { headers: Record<string, string> } }[] = [];
+      const make = async (cairn: Cairn, path: string, body: object): Promise<string> => {
+        const once = { headers: { "Idempotency-Key": String(made.length) } };
+        const { id } = await cairn.ok(cairn.post(path, body, once));
+        made.push({ id, path, body, once });
+        return id;
+      };
+      expect(await ahead.ok(ahead.delete("/v1/users/ada"))).toMatchObject({ status: "running" });
+      const turn = { input: { type: "text", content: "in" }, output: { type: "text", content: "out" } };
+      const sessions = [await make(behind, "/v1/sessions", { agent_id: "a", user_id: "ada" })];
+      sessions.push(await make(ahead, "/v1/sessions", { agent_id: "a", user_id: "ada" }));
+      sessions.push(await make(behind, `/v1/sessions/${sessions[0]}/fork`, {}));
+      for (const session of sessions) {
+        await make(behind, `/v1/sessions/${session}/turns`, turn);
+        await make(behind, "/v1/memory", { session_id: session, content: "She takes tea." });
+      }
+      const traces = () => ahead.list("/v1/traces?limit=9&user_id=ada");
+      const shown = () => Promise.all(sessions.map((id) => ahead.session(id)));
+      const before = [await traces(), await shown()];
+      while ((await ahead.count(erasures)) > 0) await ahead.runTask("user erasure");
+      expect((await ahead.traces(sessions[0]!)).length).toBe(3);
+      expect([(await traces()).slice(0, 1), await shown()]).toEqual([(before[0] as object[]).slice(0, 1), before[1]!]);
+      for (const { id, path, body, once } of made) expect((await ahead.ok(ahead.post(path, body, once))).id).toBe(id);
     });
 
     test("a setting holds for every request that comes after the answer of its change, to whichever server", async () => {

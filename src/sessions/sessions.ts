@@ -9,8 +9,10 @@ import { Existing, type AnswerJson } from "../lib/answer.ts";
 import { textBytes } from "../lib/cache.ts";
 import { ApiError } from "../lib/errors.ts";
 import { bare, homeOf, homeOfUser, isId, withPrefix, type SessionId } from "../lib/ids.ts";
+import { invariant } from "../lib/invariant.ts";
 import { jsonWith, mergeObjects, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import type { Reader, Tx } from "../storage/access.ts";
+import { isErased } from "../storage/erasure.ts";
 import { externalIdKey } from "../storage/keys.ts";
 import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
 import { narrowed, ownedPostings, ownerOfNew, type Owner } from "../storage/owner.ts";
@@ -96,6 +98,7 @@ function sessionOfExternalId(reader: Reader, owner: Owner, externalId: string): 
 function addSession(tx: Tx, caller: Caller, input: NewSession): { id: SessionId; row: SessionRow; json: JsonText } {
   const id = tx.id("sess");
   const key = bare(id);
+  invariant(!isErased(tx, input, key), "a new session is later than what is being erased");
   const { now } = tx;
   const row: SessionRow = {
     agentId: input.agentId,

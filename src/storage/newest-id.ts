@@ -4,9 +4,22 @@
  * @module
  */
 import { BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
-import type { Reader } from "./access.ts";
+import { eachFetched, type Reader } from "./access.ts";
 import { AFTER_ALL } from "./keys.ts";
-import { apiKeys, memories, outbox, payloads, retrievals, sessions, traces, VECTOR_TABLES, webhooks, type AnyTable } from "./tables.ts";
+import {
+  apiKeys,
+  erasures,
+  memories,
+  outbox,
+  payloads,
+  retrievals,
+  sessions,
+  traces,
+  VECTOR_TABLES,
+  webhooks,
+  type AnyTable,
+} from "./tables.ts";
+import { unlessUnreadable } from "./unreadable.ts";
 
 /** As keys have it; undefined in a store without records. */
 export function newestId(reader: Reader): BareId | undefined {
@@ -16,6 +29,10 @@ export function newestId(reader: Reader): BareId | undefined {
   );
   // A trace's key begins with its action.
   for (let [key] = newest(traces); key !== undefined; [key] = newest(traces, "", key.slice(0, 1))) ids.push(key.slice(1));
+  const untils = eachFetched(reader.keys(erasures, { from: "", to: AFTER_ALL }), (user) =>
+    unlessUnreadable(() => reader.get(erasures, user)?.until),
+  );
+  ids.push(...untils.filter((id) => id !== undefined));
   return ids
     .filter((id) => id !== "")
     .map((id) => id.slice(0, BARE_ID_LENGTH))

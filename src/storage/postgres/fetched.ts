@@ -6,6 +6,7 @@
  *
  * @module
  */
+import { bareIdTime } from "../../lib/ids.ts";
 import { invariant } from "../../lib/invariant.ts";
 import { FIRST, Unread, type Reader, type Span } from "../access.ts";
 import type { AnyTable, Readable, VectorTable } from "../tables.ts";
@@ -244,6 +245,8 @@ export class FetchedReader implements Reader {
   readonly now: number;
   /** When the row was changed that another server was the last to change, of those that were read and say so. */
   newestChangeAt = 0;
+  /** The time of the newest id up to which another server is taking something away, of what was read: new ids have to be later. */
+  takenUntil = 0;
   readonly #fetched: Fetched;
   readonly #isOwnRevision: (rev: number) => boolean;
 
@@ -258,9 +261,10 @@ export class FetchedReader implements Reader {
     const stored = this.#fetched.readRow(table.name, key);
     if (stored === null) return undefined;
     const row = table.decode(stored.text ?? "");
-    const { updatedAt } = row as { updatedAt?: unknown };
+    const { updatedAt, until } = row as { updatedAt?: unknown; until?: unknown };
     if (typeof updatedAt === "number" && updatedAt > this.newestChangeAt && !this.#isOwnRevision(stored.rev))
       this.newestChangeAt = updatedAt;
+    if (typeof until === "string" && !this.#isOwnRevision(stored.rev)) this.takenUntil = Math.max(this.takenUntil, bareIdTime(until));
     return row;
   }
 

@@ -14,7 +14,7 @@
 import { chance } from "../../lib/chance.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { ApiError, messageOf } from "../../lib/errors.ts";
-import { bare, IdSource, NO_HOME, withPrefix, type BareId, type Home, type Id, type IdPrefix } from "../../lib/ids.ts";
+import { bare, firstBareIdAt, IdSource, NO_HOME, withPrefix, type BareId, type Home, type Id, type IdPrefix } from "../../lib/ids.ts";
 import type { JsonText } from "../../lib/json.ts";
 import type { Log } from "../../lib/log.ts";
 import { eachFetched, type Reader, type Tx } from "../access.ts";
@@ -591,6 +591,7 @@ export class PostgresStore implements RecordStore {
     for (let now = this.#timeOfChanges(); ;) {
       const moments = commits.map(({ home }) => repeatable({ now, elapsed, home }, () => this.#ids));
       const reader = new FetchedReader(fetched, now, (rev) => this.#revisions.has(rev));
+      const idsFrom = Math.max(now, this.#ids.newestMs);
       for (;;) {
         fetched.begin();
         const batch = new WriteBuffer(reader, moments[0]!);
@@ -603,7 +604,12 @@ export class PostgresStore implements RecordStore {
           await this.#load(missing, fetched, connection);
           continue;
         }
-        const { newestChangeAt } = reader;
+        const { newestChangeAt, takenUntil } = reader;
+        if (takenUntil >= idsFrom) {
+          this.#ids.continueAfter(firstBareIdAt(takenUntil + 1));
+          now = Math.max(now, this.#timeOfChanges());
+          break;
+        }
         if (newestChangeAt < now || newestChangeAt > this.#clock.now() + SKEW_MS_MAX) return batch.writes;
         // Another server, whose clock is ahead, has changed what this changes now: it is later than that.
         now = newestChangeAt + 1;
