@@ -5,7 +5,7 @@
  *     bun scripts/build-native.ts --host-only   only what running from source needs
  *
  * hnswlib-node comes as source only and leaves the distance functions to the compiler's flags, so there is one build per
- * level of the instruction set. lmdb comes with a binary, but the LMDB in it ends the process where a write could fail
+ * level of the instruction set, and of a copy that loads a graph sooner (`hnswlib/load.patch`). lmdb comes with a binary, but the LMDB in it ends the process where a write could fail
  * (`lmdb/*.patch`); ours is the same source with those places mended, in one compilation unit, which halves the time. Both
  * carry their own C++ library, so that they need none but the system's libc.
  *
@@ -101,6 +101,8 @@ function recipes(compiler: Compiler): Recipe[] {
   return [lmdbRecipe(compiler), ...Object.entries(hnswBuilds(compiler.target)).map(([name, level]) => hnswRecipe(compiler, name, level))];
 }
 
+const HNSW_PATCH = join(root, "scripts/hnswlib/load.patch");
+
 function hnswRecipe(compiler: Compiler, name: string, level: Level | undefined): Recipe {
   const flags = [
     "-std=c++17",
@@ -117,10 +119,17 @@ function hnswRecipe(compiler: Compiler, name: string, level: Level | undefined):
   return {
     name,
     sources: ["hnswlib-node/src", "node-addon-api", "node-api-headers/include"],
-    flags,
+    flags: [...flags, readFileSync(HNSW_PATCH, "utf8")],
     compile: (output) =>
-      run([...compiler.cpp, ...flags, ...includes, hidingPath(modules), join(modules, "hnswlib-node/src/addon.cc"), "-o", output], {
-        environment: compiler.environment,
+      inScratchDirectory(async (scratch) => {
+        cpSync(join(modules, "hnswlib-node/src"), join(scratch, "src"), { recursive: true });
+        applyPatch(scratch, HNSW_PATCH);
+        await run(
+          [...compiler.cpp, ...flags, ...includes, hidingPath(scratch), hidingPath(modules), join(scratch, "src/addon.cc"), "-o", output],
+          {
+            environment: compiler.environment,
+          },
+        );
       }),
   };
 }
@@ -200,7 +209,7 @@ function applyPatch(directory: string, patch: string): void {
       // Hunks are made from the first to the last, so each begins where it will begin in the patched file.
       const at = Number(/\+(\d+)/.exec(head)?.[1]) - 1;
       if (lines.slice(at, at + before.length).join("\n") !== before.join("\n"))
-        throw new Failure(`${relative(root, patch)} does not apply to lmdb's ${relative(directory, path)}: ${head}`);
+        throw new Failure(`${relative(root, patch)} does not apply to ${relative(directory, path)}: ${head}`);
       lines.splice(at, before.length, ...after);
     }
     writeFileSync(path, lines.join("\n"));

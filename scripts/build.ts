@@ -40,6 +40,7 @@ const SOURCES = [
   "scripts/dashboard-plugin.ts",
   "scripts/exports.map",
   "scripts/lmdb",
+  "scripts/hnswlib",
   "scripts/macho.ts",
   "scripts/native-plugin.ts",
   "scripts/notice.ts",
