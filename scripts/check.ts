@@ -5,7 +5,7 @@
  *     scripts/test --fix    puts the format right instead, and what the linter can mend; writes the types of the client
  *
  * Says one line for what passes and everything for what fails. The last line sums up the tests, those of the front door on PostgreSQL
- * included; where there is no PostgreSQL to test with, the line before it says so. CAIRN_TEST_STORES=all runs all of them there.
+ * included; where there is no PostgreSQL to test with, the line before it says so.
  *
  * @module
  */
@@ -44,18 +44,14 @@ const TIMINGS = "--timings=.tools/test-timings.json --update-timings".split(" ")
 const filesOf = (names: string) => names.split(" ").map((name) => `test/${name}.test.ts`);
 /** What these test depends on no store, or they start a PostgreSQL of their own. */
 const ON_ANY_STORE = filesOf("config mutations servers shared-search spec-coverage tidy worst-length");
-const FRONT_DOOR = Array.from(new Bun.Glob("test/*.test.ts").scanSync(root))
+/** The tests of the front door run on PostgreSQL, too. */
+const ON_POSTGRES = Array.from(new Bun.Glob("test/*.test.ts").scanSync(root))
   .sort()
   .filter((file) => !ON_ANY_STORE.includes(file));
-/** The tests of the front door that run on PostgreSQL, too: those of what the stores do in ways of their own and of what every client keeps, or all. */
-const ON_POSTGRES =
-  process.env["CAIRN_TEST_STORES"] === "all"
-    ? FRONT_DOOR
-    : filesOf(
-        "backups bad-rows calls clock-changes events idempotency lists memories operator quotas sessions settings stats timeline traces trial turns unchanged users versions writes",
-      );
 /** Those that run once more on three servers that share a database. */
-const ON_SERVERS = filesOf("idempotency races rate-limit");
+const ON_SERVERS = filesOf(
+  "idempotency model/simulation races rate-limit restart webhook-deliveries webhook-events webhook-retries webhook-targets webhooks",
+);
 
 const CHECKS: readonly Check[] = [
   { name: "types", command: [...tool("tsc"), "--noEmit"] },
@@ -98,10 +94,6 @@ async function runTests(withoutPostgres: string | undefined): Promise<boolean> {
     if (!again.passed) console.log(`tests on PostgreSQL, servers that share it: ${servers}: FAILED\n${again.output}`);
     runs.push(again);
   }
-  if (ON_POSTGRES.length < FRONT_DOOR.length)
-    console.log(
-      `on PostgreSQL too: ${ON_POSTGRES.length} of ${FRONT_DOOR.length} files of the front door (all with CAIRN_TEST_STORES=all)`,
-    );
   if (withoutPostgres !== undefined) console.log(`NOT TESTED: the store on PostgreSQL: ${withoutPostgres}`);
   const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0);
   // What fails outside of any test, like a file that cannot be read, ends the run without being counted.

