@@ -32,7 +32,12 @@ test("every record is shown as before, and found as before, by each server", asy
     [
       "POST",
       "/v1/documents/query",
-      { operations: [{ op: "list", namespace: ["notes"] }, { op: "search", namespace: ["notes"], query: "Tea, not coffee." }] },
+      {
+        operations: [
+          { op: "list", namespace: ["notes"] },
+          { op: "search", namespace: ["notes"], query: "Tea, not coffee." },
+        ],
+      },
     ],
   ];
   const before: unknown[] = [];
