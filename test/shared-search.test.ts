@@ -1,7 +1,7 @@
 /**
  * Searches where several servers share a database: each has a copy of what is searched, and finds what any of them has answered.
  */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, spyOn, test } from "bun:test";
 import { SQL } from "bun";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,6 +13,8 @@ import { memories, type MemoryRow } from "../src/storage/tables.ts";
 import type { ToWorker } from "../src/vectors/protocol.ts";
 import { createLog } from "../src/lib/log.ts";
 import { PostgresStore } from "../src/storage/postgres/postgres-store.ts";
+import { LIMITS } from "../src/lib/limits.ts";
+import { Replica } from "../src/vectors/replica.ts";
 import { ReplicaCopy } from "../src/vectors/replica-copy.ts";
 import { startCairn, type Cairn, type Options } from "./support/cairn.ts";
 import { startEmbeddingServer } from "./support/embedding-server.ts";
@@ -304,6 +306,39 @@ if (hasPostgres()) {
       await copy?.store.close();
       writeFileSync(join(directory, "position.json"), position);
       expect(await ReplicaCopy.saved(directory, options)).toBeUndefined();
+    });
+
+    test("without a copy a few searches compare what is more than one look finds, and of one key half of them; the others wait", async () => {
+      const { cairn: opened } = await start({ servers: 1 });
+      await using cairn = opened;
+      const session = await cairn.createSession({ user_id: "ada" });
+      await fillMemories(cairn, session, NOTES(600));
+      const { store } = cairn.service;
+      const lost = [
+        spyOn(Replica.prototype, "indexOf").mockReturnValue(undefined),
+        spyOn(Replica.prototype, "followed").mockResolvedValue(undefined),
+      ];
+      const walk = store.walk.bind(store);
+      let under = 0;
+      let most = 0;
+      const walking = spyOn(store, "walk").mockImplementation(async (table, filter, bounds, limit) => {
+        // The first look is everybody's.
+        if (bounds.before === undefined) return walk(table, filter, bounds, limit);
+        most = Math.max(most, ++under);
+        const found = await walk(table, filter, bounds, limit);
+        under--;
+        return found;
+      });
+      const [query] = NOTES(600);
+      const search = async (key: string, more: object) =>
+        (await cairn.ok(cairn.post("/v1/memory/search", { query, limit: 1, threshold: 0.9, ...more }, { key }))).data.length;
+      const all = (key: string) => Array.from({ length: 30 }, (_, i) => search(key, i % 2 === 0 ? {} : { user_id: "ada" }));
+      expect(new Set(await Promise.all(all(cairn.key)))).toEqual(new Set([1]));
+      expect(most).toBeLessThanOrEqual(LIMITS.searchesOfKeyAtOnceMax);
+      const keys = await Promise.all([1, 2, 3].map(() => cairn.newKey()));
+      expect(new Set(await Promise.all(keys.flatMap(all)))).toEqual(new Set([1]));
+      expect(most).toBeLessThanOrEqual(LIMITS.searchesAtOnceMax);
+      for (const spy of [...lost, walking]) spy.mockRestore();
     });
 
     test("a copy that was closed while it was made is made again, whole", async () => {

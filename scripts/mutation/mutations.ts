@@ -206,6 +206,13 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: [POSTGRES_NODES],
   },
   {
+    breaks: "however many searches compare thousands of records of a database at the same time",
+    file: "src/vectors/database-index.ts",
+    find: "mayHoldMuch ? WALKS_MAX : 1;",
+    replace: "WALKS_MAX;",
+    tests: ["test/unit/vectors/database-index.test.ts"],
+  },
+  {
     breaks: "what a server makes whose clock is behind is erased with a user's records from before",
     file: "src/storage/postgres/postgres-store.ts",
     find: "this.#ids.continueAfter(firstBareIdAt(takenUntil + 1));",

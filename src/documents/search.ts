@@ -141,9 +141,9 @@ class Finding {
   async find(query: EmbeddedQuery, active: Active): Promise<Found> {
     const limit = Math.max(candidatesFrom(this.#wanted), this.#search.filter === undefined ? 0 : FILTERED_CANDIDATES_MIN);
     const scored = scoredQuery(query, active, limit);
-    const candidates = await this.#deps.documentVectors.nearest(scored, this.#filter);
+    const candidates = await this.#deps.documentVectors.nearest(scored, this.#filter, this.#budget.mayHoldMuch);
     // Long texts are not held while waiting: they are found again.
-    if (looksAt(query, candidates) > TERMS_PER_TURN && !this.#budget.mayHoldMuch) {
+    if (candidates === undefined || (looksAt(query, candidates) > TERMS_PER_TURN && !this.#budget.mayHoldMuch)) {
       this.#budget.requirePermit();
       return { matches: [], hasMore: true };
     }

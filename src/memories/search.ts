@@ -69,9 +69,9 @@ export async function rank(
       if (options.explain) await permit.take();
       // Without words or signs everything scores 0. Vectors of another generation are the previous provider's.
       const isVain = (query.lexical.size === 0 && options.threshold > 0) || (await deps.store.read(generationOf)) !== active.generation;
-      const candidates = isVain ? [] : await candidatesFor(deps, query, active, filter, options.limit, isAgain);
+      const candidates = isVain ? [] : await candidatesFor(deps, query, active, filter, { wanted: options.limit, isAgain }, permit.isTaken);
       // Long texts are not held while waiting: they are read again.
-      if (!permit.isTaken && looksAt(query, candidates) > TERMS_PER_TURN) {
+      if (candidates === undefined || (!permit.isTaken && looksAt(query, candidates) > TERMS_PER_TURN)) {
         await permit.take();
         continue;
       }
@@ -171,19 +171,21 @@ function barOf(scores: Float64Array, few: number): number {
  * While a large session is being removed its memories can be better than all others: then more are asked for.
  *
  * @param isAgain - some that were found before were gone when they were to be returned
+ * @returns undefined when it takes a permit
  */
 async function candidatesFor(
   deps: MemoryDeps,
   embedded: EmbeddedQuery,
   active: Active,
   filter: Filter,
-  wanted: number,
-  isAgain: boolean,
-): Promise<Candidate[]> {
+  { wanted, isAgain }: { wanted: number; isAgain: boolean },
+  hasPermit: boolean,
+): Promise<Candidate[] | undefined> {
   for (let limit = candidatesFrom(wanted); ; limit *= 4) {
     const mayBeGone = isAgain || (await deps.store.read(isAnyBeingRemoved));
-    const found = await deps.vectors.nearest(scoredQuery(embedded, active, limit, mayBeGone ? limit : wanted + EQUALS), filter);
-    if (!mayBeGone) return found;
+    const query = scoredQuery(embedded, active, limit, mayBeGone ? limit : wanted + EQUALS);
+    const found = await deps.vectors.nearest(query, filter, hasPermit);
+    if (!mayBeGone || found === undefined) return found;
     const visible = await deps.store.read((reader) => {
       const find = visibleMemories(reader);
       reader.ahead(

@@ -19,9 +19,11 @@ export interface CandidateIndex {
    * Candidates for a query: about `limit` records that pass the filter, those that are best by words and cosine together, or all that
    * pass when they are no more; in no order. Every vector committed before the call is taken into account.
    *
+   * @param mayHoldMuch - whether it may hold more than a few hundred candidates while other requests are answered
+   * @returns undefined when it would have to
    * @throws {ApiError} `service_unavailable` when it cannot answer at present
    */
-  nearest(query: ScoredQuery, filter: Filter): Promise<Candidate[]>;
+  nearest(query: ScoredQuery, filter: Filter, mayHoldMuch: boolean): Promise<Candidate[] | undefined>;
   /** To be called after a commit that stored or removed vectors. */
   changed(): void;
 }

@@ -4,7 +4,7 @@
  * Memories of a session or a user, when they are no more than some thousands, are compared here: which they are is asked of the
  * database, and their vectors, which never change, are in a cache by their ids. Everything else is found by the indexes of the replica,
  * and read from the database before it is given: so nothing is found that is gone or that the filter leaves out. While there is no
- * replica, the newest of all that pass are compared here.
+ * replica, the newest of all that pass are compared here, in a few searches at a time.
  *
  * @module
  */
@@ -13,6 +13,7 @@ import { nextTurn } from "../lib/clock.ts";
 import { ApiError } from "../lib/errors.ts";
 import { bare, type BareId } from "../lib/ids.ts";
 import { invariant } from "../lib/invariant.ts";
+import { LIMITS } from "../lib/limits.ts";
 import { kthLargest } from "../lib/kth-largest.ts";
 import { describeError } from "../lib/log.ts";
 import type { Reader } from "../storage/access.ts";
@@ -35,6 +36,8 @@ const CACHE_BYTES = 128 * 1024 * 1024;
 /** Records that are compared with a query where there is no replica, and how many of them are looked up at once. */
 const COMPARED_MAX = 20_000;
 const COMPARED_AT_ONCE = 250;
+/** Each is a statement that looks at a thousand records at most: where few of them pass, all of those are compared. */
+const WALKS_MAX = LIMITS.searchLooksMax / 1_000;
 /** As many more than are wanted are held: then all but the best are left out. The terms of a long text take some kilobytes. */
 const HELD_MORE = 1_000;
 /** What the replica finds is looked for again, this often, when some of it was changed meanwhile. */
@@ -90,16 +93,24 @@ export class DatabaseIndex implements CandidateIndex {
   /** The replica follows the database. */
   changed(): void {}
 
-  async nearest(query: ScoredQuery, filter: Filter): Promise<Candidate[]> {
+  async nearest(query: ScoredQuery, filter: Filter, mayHoldMuch: boolean): Promise<Candidate[] | undefined> {
     const name = JSON.stringify(filter);
     if (filter.some(({ table }) => this.#compared.has(table)) && !this.#wideFilters.has(name)) {
       const hasReplica = this.#replica.indexOf(this.#collection) !== undefined;
-      const { found, isAll } = await this.#compareNewest(query, filter, hasReplica ? RESIDENT_MAX : COMPARED_MAX);
-      if (isAll || !hasReplica) return found;
+      if (!hasReplica) return this.#withoutReplica(query, filter, mayHoldMuch);
+      const { found, isAll } = await this.#compareNewest(query, filter, RESIDENT_MAX);
+      if (isAll) return found;
       if (this.#wideFilters.size === WIDE_FILTERS_MAX) this.#wideFilters.clear();
       this.#wideFilters.add(name);
     }
-    return (await this.#fromReplica(query, filter)) ?? (await this.#compareNewest(query, filter, COMPARED_MAX)).found;
+    return (await this.#fromReplica(query, filter)) ?? this.#withoutReplica(query, filter, mayHoldMuch);
+  }
+
+  /** Compares thousands only where it may hold much. */
+  async #withoutReplica(query: ScoredQuery, filter: Filter, mayHoldMuch: boolean): Promise<Candidate[] | undefined> {
+    const walksMax = mayHoldMuch ? WALKS_MAX : 1;
+    const { found, isAll } = await this.#compareNewest(query, filter, COMPARED_MAX, walksMax);
+    return isAll || mayHoldMuch ? found : undefined;
   }
 
   /** @returns undefined when it cannot say at present */
@@ -150,10 +161,15 @@ export class DatabaseIndex implements CandidateIndex {
   }
 
   /** Compares the newest that pass. */
-  async #compareNewest(query: ScoredQuery, filter: Filter, max: number): Promise<{ found: Candidate[]; isAll: boolean }> {
+  async #compareNewest(
+    query: ScoredQuery,
+    filter: Filter,
+    max: number,
+    walksMax = WALKS_MAX,
+  ): Promise<{ found: Candidate[]; isAll: boolean }> {
     let found: Candidate[] = [];
     let before: BareId | undefined;
-    for (let compared = 0; compared < max;) {
+    for (let compared = 0, walks = 0; compared < max && walks < walksMax; walks++) {
       const { ids, next } = await this.#store.walk(this.#collection.records, filter, { before }, COMPARED_AT_ONCE);
       compared += ids.length;
       for (const { record, id, bytes } of await this.#vectorsOf(ids))

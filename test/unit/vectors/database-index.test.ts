@@ -35,7 +35,10 @@ test("without a replica all are compared, and few held at once; of equal ones th
     compared.add(terms);
     return query.score(cosine, terms);
   };
-  const found = await index.nearest({ ...query, score }, []);
+  expect(await index.nearest({ ...query, score }, [], false)).toBeUndefined();
+  expect(walked).toBe(250);
+  walked = 0;
+  const found = (await index.nearest({ ...query, score }, [], true))!;
   expect(found.toSorted(byNearness).map(({ memory }) => memory)).toEqual(vectors.exact(same, [], LIMIT));
   expect(walked).toBe(3_000);
   expect(heldMost).toBeLessThan(2_000);
