@@ -9,18 +9,23 @@ import { kthLargest } from "../lib/kth-largest.ts";
 const SETTLED_FROM = 1.25;
 
 export class BestSlots {
-  readonly #limit: number;
-  readonly #scores: Float64Array;
-  readonly #slots: Uint32Array;
+  #limit = 0;
+  #capacity = 0;
+  /** Kept from search to search: arrays of this length are not made in the garbage collector's own memory. */
+  #scores = new Float64Array(0);
+  #slots = new Uint32Array(0);
   #count = 0;
   #bar = 0;
 
-  /** @param slack - how many more it holds: as many may be offered for nothing each time that it is full */
-  constructor(limit: number, slack: number) {
-    const capacity = limit + slack;
+  /** Forgets all. @param slack - how many more it holds: as many may be offered for nothing each time that it is full */
+  begin(limit: number, slack: number): void {
     this.#limit = limit;
-    this.#scores = new Float64Array(capacity);
-    this.#slots = new Uint32Array(capacity);
+    this.#capacity = limit + slack;
+    this.#count = 0;
+    this.#bar = 0;
+    if (this.#slots.length >= this.#capacity) return;
+    this.#scores = new Float64Array(this.#capacity);
+    this.#slots = new Uint32Array(this.#capacity);
   }
 
   /** What comes with a lower score is not among the best. It rises with `raiseBar`, and when it is full. */
@@ -30,7 +35,7 @@ export class BestSlots {
 
   /** Takes a slot whose score is above 0 and not below the bar. */
   offer(slot: number, score: number): void {
-    if (this.#count === this.#slots.length) this.#settle();
+    if (this.#count === this.#capacity) this.#settle();
     this.#slots[this.#count] = slot;
     this.#scores[this.#count++] = score;
   }
@@ -67,7 +72,7 @@ export class BestSlots {
     this.#bar = bar;
   }
 
-  /** In no order. */
+  /** In no order, and valid until the next `begin`. */
   get found(): { slots: Uint32Array; scores: Float64Array } {
     this.#settle();
     return { slots: this.#slots.subarray(0, this.#count), scores: this.#scores.subarray(0, this.#count) };

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { BestSlots } from "./best-slots.ts";
 import type { ListHead, PostingLists } from "./posting-lists.ts";
 
 /** Slots that are scored together. */
@@ -18,6 +19,7 @@ export class Window {
   /** The slots that have any, in no order; behind them whatever was written there. */
   readonly touched = new Int32Array(WINDOW + 1);
   touchedCount = 0;
+  readonly best = new BestSlots();
 }
 
 const NO_DISTANCES: Uint16Array = new Uint16Array(0);

@@ -16,7 +16,7 @@
  * @module
  */
 import { type QueryTerms, WHOLE_WORTH } from "../embeddings/embedder.ts";
-import { BestSlots } from "./best-slots.ts";
+import type { BestSlots } from "./best-slots.ts";
 import { COVERED, KEPT, REMOVED } from "./length-codes.ts";
 import { ListReader, type Window, WINDOW } from "./list-reader.ts";
 import type { PostingLists } from "./posting-lists.ts";
@@ -24,7 +24,7 @@ import type { PostingLists } from "./posting-lists.ts";
 /** What an index wants to know of a query: plain arrays, which can be posted to another thread. */
 export type QueryWords = Pick<QueryTerms, "weights" | "keys" | "answers">;
 
-/** Memories that have some of a query's words, in no order, and the share of the query that each covers, 0 to 1. */
+/** Memories that have some of a query's words, in no order, and the share of the query that each covers, 0 to 1: until the next search. */
 export interface WordHits {
   readonly slots: Uint32Array;
   readonly coverages: Float64Array;
@@ -124,7 +124,8 @@ export class TermSearch {
     this.#window = window;
     this.#words = words;
     this.#filter = filter;
-    this.#best = new BestSlots(limit, Math.ceil(limit * (filter === undefined ? SLACK : FILTERED_SLACK)));
+    this.#best = window.best;
+    this.#best.begin(limit, Math.ceil(limit * (filter === undefined ? SLACK : FILTERED_SLACK)));
     this.#segments = words.flatMap(segmentsOf).sort((a, b) => b.reduction * a.postings - a.reduction * b.postings || a.word - b.word);
     this.#essential = this.#segments.length;
     this.#postings = this.#segments.reduce((sum, { postings }) => sum + postings, 0);
@@ -140,7 +141,7 @@ export class TermSearch {
       this.#offerTouched(from);
     }
     const { slots, scores } = this.#best.found;
-    const coverages = new Float64Array(slots.length);
+    const coverages = scores;
     for (let i = 0; i < slots.length; i++) coverages[i] = this.#coverage(slots[i]!, scores[i]! / KEPT[this.#lengths[slots[i]!]!]!);
     const rare = this.#rare();
     for (const slot of rare.size === 0 ? [] : slots) rare.delete(slot);

@@ -76,6 +76,8 @@ export class VectorRows {
   #shared: SharedRows | undefined;
   #length = 0;
   #whole = 0;
+  /** Kept from search to search, as it is long. */
+  #sought = new Uint32Array(0);
 
   /** @param shared - what another thread writes */
   constructor({ kernel = compareOn, chunkPages = CHUNK_PAGES }: RowsOptions = {}, shared?: SharedRows) {
@@ -228,7 +230,9 @@ export class VectorRows {
 
   /** The cosines of a query with the vectors of some slots; 0 with one that is gone. */
   cosines(query: Int16Array, slots: Uint32Array): Float64Array {
-    return this.cosinesAt(query, this.placesOf(slots));
+    const length = slots.length * PLACE_WORDS;
+    if (this.#sought.length < length) this.#sought = new Uint32Array(2 * length);
+    return this.cosinesAt(query, this.placesOf(slots, this.#sought.subarray(0, length)));
   }
 
   /** The same for rows whose places are known, which is quicker than to look them up. */
