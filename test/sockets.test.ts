@@ -184,7 +184,7 @@ test("requests sent behind a write that is under way may lose the connection, bu
   await expectHealthy(server);
 });
 
-onEmbedded("its answers are there at once")("a HEAD is a GET without the body, so that the next answer is in its place", async () => {
+test("a HEAD is a GET without the body, so that the next answer is in its place", async () => {
   await using server = await startServer();
   const connection = await server.connect();
   for (const { path, status } of [
@@ -193,8 +193,9 @@ onEmbedded("its answers are there at once")("a HEAD is a GET without the body, s
     { path: "/health", status: 200 },
   ]) {
     connection.send(server.head(`GET ${path}`));
+    const full = await connection.answer();
     connection.send(server.head(`HEAD ${path}`));
-    const [full, head] = [await connection.answer(), await connection.answer({ hasBody: false })];
+    const head = await connection.answer({ hasBody: false });
     expect([full.status, head.status]).toEqual([status, status]);
     expect(head.headers.get("content-length")).toBe(full.headers.get("content-length"));
     expect(head.headers.get("x-ratelimit-limit")).toBe(full.headers.get("x-ratelimit-limit"));
