@@ -39,7 +39,7 @@ const LINT = [
 
 /** On every processor, the slowest files of the last run first. The timeout only ends what hangs: machines can be slow. */
 const TESTS = "test --parallel --no-isolate --randomize --only-failures --timeout 120000".split(" ");
-const TIMINGS = "--timings=.tools/test-timings.json --update-timings".split(" ");
+const timings = (store: string) => [`--timings=.tools/test-timings-${store}.json`, "--update-timings"];
 
 const filesOf = (names: string) => names.split(" ").map((name) => `test/${name}.test.ts`);
 /** What these test depends on no store, or they start a PostgreSQL of their own. */
@@ -81,7 +81,7 @@ async function runCheck({ name, command }: Check): Promise<Outcome> {
 
 /** @param withoutPostgres - why there is none */
 async function runTests(withoutPostgres: string | undefined): Promise<boolean> {
-  const { passed, output } = await run([...TESTS, ...TIMINGS]);
+  const { passed, output } = await run([...TESTS, ...timings("embedded")]);
   if (!passed) console.log(`tests: FAILED\n${output}`);
   const runs = [{ passed, output }];
   for (const [files, servers] of withoutPostgres === undefined
@@ -90,10 +90,11 @@ async function runTests(withoutPostgres: string | undefined): Promise<boolean> {
         [ON_SERVERS, "3"],
       ] as const)
     : []) {
-    const again = await run([...TESTS, ...files], { CAIRN_TEST_STORE: "postgres", CAIRN_TEST_SERVERS: servers });
+    const command = [...TESTS, ...timings(`postgres-${servers}`), ...files];
+    const again = await run(command, { CAIRN_TEST_STORE: "postgres", CAIRN_TEST_SERVERS: servers });
     const name = `tests on PostgreSQL, servers that share it: ${servers}`;
     const skipped = countIn(again.output, "skip");
-    console.log(again.passed ? `${name}: ok, but for ${skipped} of what only the embedded store has` : `${name}: FAILED\n${again.output}`);
+    console.log(again.passed ? `${name}: ok, ${skipped} skipped of what only the embedded store has` : `${name}: FAILED\n${again.output}`);
     runs.push(again);
   }
   if (withoutPostgres !== undefined) console.log(`NOT TESTED: the store on PostgreSQL: ${withoutPostgres}`);
