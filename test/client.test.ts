@@ -478,6 +478,39 @@ test("events come as they happen, in their order, and go on after a connection t
   expect(connections).toBeGreaterThan(1);
 });
 
+test("events of a connection that breaks before the first of them come over the next one", async () => {
+  const writer = clientOf();
+  const session = await writer.sessions.create({ agent_id: "a" });
+  let connections = 0;
+  const cairn = clientOf(
+    {
+      // The first connection says where it begins, and breaks once something has happened.
+      fetch: async (request) => {
+        const answer = await fetch(request);
+        if (++connections > 1) return answer;
+        const reader = answer.body!.getReader();
+        const pieces = [(await reader.read()).value];
+        const body = new ReadableStream<Uint8Array>({
+          pull: async (controller) => {
+            const piece = pieces.pop();
+            if (piece !== undefined) return controller.enqueue(piece);
+            await reader.cancel();
+            await writer.sessions.setState(session.id, { state: {} });
+            controller.error(new TypeError("connection reset"));
+          },
+        });
+        return new Response(body, answer);
+      },
+    },
+    noWaiting(),
+  );
+  for await (const trace of cairn.events({ session_id: session.id, action: "state.updated" })) {
+    expect(trace.details["version"]).toBe(1);
+    break;
+  }
+  expect(connections).toBe(2);
+});
+
 test("events end with the reason of the signal, and with the error of a server that refuses them", async () => {
   const reason = new Error("enough");
   const stop = new AbortController();

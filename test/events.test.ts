@@ -122,13 +122,13 @@ test("a key that is bound to a user or an agent has the traces of these alone, l
   const { id } = await cairn.createSession({ user_id: "ada", agent_id: "helper" });
   for (const stream of opened) expect(await stream.trace()).toMatchObject({ action: "session.created", session_id: id });
   cairn.clock.advance({ seconds: 20 });
-  for (const stream of [bobs, sessions]) expect([await stream.part(), await stream.part()]).toEqual(["retry: 2000", ":"]);
+  for (const stream of [bobs, sessions]) expect([await stream.part(), await stream.part()]).toEqual([`retry: 2000\nid: ${before.id}`, ":"]);
 });
 
 test("a comment comes every 20 s", async () => {
   await using cairn = await startCairn();
   const stream = await watch(cairn);
-  expect(await stream.part()).toBe("retry: 2000");
+  expect(await stream.part()).toMatch(/^retry: 2000\nid: trace_[0-9A-Za-z]{12}$/);
   for (let i = 0; i < 3; i++) {
     cairn.clock.advance({ seconds: 20 });
     expect(await stream.part()).toBe(":");

@@ -36,12 +36,13 @@ export async function* events(http: Http, query: WatchTracesQuery, { signal, las
       exchange.limit(SILENCE_MS);
       const headers = last === undefined ? {} : { "Last-Event-ID": last };
       const response = await http.send(exchange, { method: "GET", path: "/v1/events", query, headers });
-      for await (const data of messages(response, exchange)) {
+      for await (const message of messages(response, exchange)) {
         [hasBegun, failures] = [true, 0];
+        last = field(message, "id: ") ?? last;
+        const data = field(message, "data: ");
         if (data === undefined) continue;
         const trace = JSON.parse(data) as Trace;
         if (given.has(trace.id)) continue;
-        last = trace.id;
         remember(given, trace.id);
         yield trace;
       }
@@ -64,8 +65,8 @@ function remember(given: Set<string>, id: string): void {
   }
 }
 
-/** Gives the data of each message, and undefined for what is between them. */
-async function* messages(response: Response, exchange: Exchange): AsyncGenerator<string | undefined, void> {
+/** Gives the lines of each message, and those of what is between them. */
+async function* messages(response: Response, exchange: Exchange): AsyncGenerator<string[], void> {
   if (response.body === null || response.headers.get("content-type")?.startsWith("text/event-stream") !== true) throw unexpected(response);
   const reader = response.body.getReader();
   const decoder = new TextDecoder();
@@ -75,10 +76,10 @@ async function* messages(response: Response, exchange: Exchange): AsyncGenerator
     exchange.limit(SILENCE_MS);
     const blocks = (rest + decoder.decode(value, { stream: true })).split("\n\n");
     rest = blocks.pop() ?? "";
-    for (const block of blocks)
-      yield block
-        .split("\n")
-        .find((line) => line.startsWith("data: "))
-        ?.slice(6);
+    for (const block of blocks) yield block.split("\n");
   }
+}
+
+function field(lines: readonly string[], name: string): string | undefined {
+  return lines.find((line) => line.startsWith(name))?.slice(name.length);
 }

@@ -531,7 +531,10 @@ export interface ErrorAnswer {
   };
 }
 
-/** Server-sent events of the type `trace`, each with the id of its trace, which is its data. */
+/**
+ * Server-sent events of the type `trace`, each with the id of its trace, which is its data; before them the id that continues from the
+ * beginning of the stream.
+ */
 export type EventStream = string;
 
 /** Why this was found. */

@@ -253,8 +253,9 @@ class EventStream {
       {
         start: (controller) => {
           this.#controller = controller;
-          // With it the reader gets the headers of the response.
-          this.#enqueue(`retry: ${RETRY_MS}\n\n`);
+          // With it the reader gets the headers of the response, and from where to continue if it gets nothing more.
+          const begin = lastEventId ?? withPrefix("trace", firstBareIdAt(clock.now()));
+          this.#enqueue(`retry: ${RETRY_MS}\nid: ${begin}\n\n`);
         },
         pull: () => this.#catchUp(),
         cancel: () => this.#ended(),

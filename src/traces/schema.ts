@@ -97,9 +97,10 @@ export const Trace = Type.Object(
 
 export const EventStream = Type.String({
   title: "EventStream",
-  description: "Server-sent events of the type `trace`, each with the id of its trace, which is its data.",
+  description:
+    "Server-sent events of the type `trace`, each with the id of its trace, which is its data; before them the id that continues from the beginning of the stream.",
   examples: [
-    'retry: 2000\n\nid: trace_0VQk3aB4x1Zq\nevent: trace\ndata: {"object":"trace","id":"trace_0VQk3aB4x1Zq","action":"turn.added","details":{}}\n\n:\n\n',
+    'retry: 2000\nid: trace_0VQk3aB3w000\n\nid: trace_0VQk3aB4x1Zq\nevent: trace\ndata: {"object":"trace","id":"trace_0VQk3aB4x1Zq","action":"turn.added","details":{}}\n\n:\n\n',
   ],
 });
 
