@@ -3,7 +3,11 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { SQL } from "bun";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createLog } from "../../../src/lib/log.ts";
+import { openService } from "../../../src/service.ts";
 import { systemClock, type Clock } from "../../../src/lib/clock.ts";
 import type { Durability } from "../../../src/storage/durability.ts";
 import { shownDatabase } from "../../../src/storage/postgres/database-url.ts";
@@ -110,12 +114,23 @@ if (hasPostgres()) {
     });
   });
 
-  test("a database that is a standby is refused, with what to name instead", async () => {
+  test("a start warns of a database without a synchronous standby, unless it may lose changes; a standby is refused, with what to name instead", async () => {
     // A primary commits nothing any more once its standby is gone: no other test may have this one.
     const primary = await Postgres.start();
     const url = await primary.database();
+    const warningsOf = async (durability: Durability): Promise<number> => {
+      const directory = mkdtempSync(join(tmpdir(), "cairn-test-"));
+      const lines: string[] = [];
+      const log = createLog({ level: "warn", pretty: false, now: () => 0, write: (line) => void lines.push(line) });
+      const service = await openService(directory, systemClock, log, { database: url, durability, environment: {} });
+      await service.close();
+      rmSync(directory, { recursive: true });
+      return lines.filter((line) => line.includes("the database names no synchronous standby")).length;
+    };
+    expect([await warningsOf("strict"), await warningsOf("relaxed")]).toEqual([1, 0]);
     const standby = await primary.standby();
     try {
+      expect(await warningsOf("strict")).toBe(0);
       const refused = openDatabase(standby.same(url), YEARS_BEHIND);
       await expect(refused).rejects.toThrow(new StoreError("The database is a standby, which takes no changes. Name its primary."));
     } finally {
