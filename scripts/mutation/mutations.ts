@@ -131,7 +131,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     breaks: "a request does not see what it has changed itself",
-    file: "src/storage/postgres/postgres-store.ts",
+    file: "src/storage/postgres/commits.ts",
     find: "    this.#requests.forget(changes);\n",
     replace: "",
     tests: [POSTGRES],
@@ -195,13 +195,13 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a database that came back is believed what it alone may have",
     file: "src/storage/postgres/postgres-store.ts",
-    find: "if (!fetched.hasFetched || this.#isPassed(changes)) return { answer, fetched };",
+    find: "if (!fetched.hasFetched || this.#outages.isPassed(changes)) return { answer, fetched };",
     replace: "return { answer, fetched };",
     tests: [POSTGRES],
   },
   {
     breaks: "a change is earlier than what it builds on when another server, whose clock is ahead, has made that",
-    file: "src/storage/postgres/postgres-store.ts",
+    file: "src/storage/postgres/commits.ts",
     find: "now = newestChangeAt + 1;",
     replace: "return batch.writes;",
     tests: [POSTGRES_NODES],
@@ -215,8 +215,8 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     breaks: "what a server makes whose clock is behind is erased with a user's records from before",
-    file: "src/storage/postgres/postgres-store.ts",
-    find: "this.#ids.continueAfter(firstBareIdAt(takenUntil + 1));",
+    file: "src/storage/postgres/commits.ts",
+    find: "this.ids.continueAfter(firstBareIdAt(takenUntil + 1));",
     replace: "return batch.writes;",
     tests: [SERVERS],
   },
@@ -286,8 +286,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "what one answer says is of several moments",
     file: "src/storage/postgres/postgres-store.ts",
-    find: "await this.#again(() => this.#load(asked, fetched));",
-    replace: "await this.#again(() => this.#load(fetched.missing, fetched));",
+    find: "await this.#outages.again(async () => fetched.take(asked, await this.#fetches.find(asked)));",
+    replace: "await this.#outages.again(async () => fetched.take(fetched.missing, await this.#fetches.find(fetched.missing)));",
     tests: [STORES],
   },
   {

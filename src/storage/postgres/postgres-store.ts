@@ -1,38 +1,28 @@
 /**
  * The store on PostgreSQL, which several servers share.
  *
- * A work runs on what was fetched (`fetched.ts`). What a read was given is of one moment. Commits that wait at the same time are one
- * transaction, each on top of those before it; the transaction has what they have read checked, and when something is another by now
- * they are run again. Where that is unlikely a commit builds on the rows as this server wrote them last; after a conflict it fetches
- * them first, and after another one it locks them before.
- *
- * Each transaction leaves its name in a table (`transaction-names.ts`). After a connection was lost or opened, a row is committed before
- * anything is answered that was only read: a primary that came back shows what no standby has, until it has that row.
+ * A work runs on what was fetched (`fetched.ts`): what a read was given is of one moment. `commits.ts` makes transactions of changes,
+ * each of which leaves its name in a table (`transaction-names.ts`), and `outages.ts` says what is done while there is no connection.
  *
  * @module
  */
-import { chance } from "../../lib/chance.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { ApiError, messageOf } from "../../lib/errors.ts";
-import { bare, firstBareIdAt, IdSource, NO_HOME, withPrefix, type BareId, type Home, type Id, type IdPrefix } from "../../lib/ids.ts";
+import { messageOf } from "../../lib/errors.ts";
+import { bare, withPrefix, type BareId, type Home, type Id, type IdPrefix } from "../../lib/ids.ts";
 import type { JsonText } from "../../lib/json.ts";
 import type { Log } from "../../lib/log.ts";
 import { eachFetched, type Reader, type Tx } from "../access.ts";
-import { foundAt, stretchesOf, type Listing } from "../list.ts";
 import type { Durability } from "../durability.ts";
+import { foundAt, stretchesOf, type Listing } from "../list.ts";
 import { newestId } from "../newest-id.ts";
 import { pageOfPieces, type Found, type Page } from "../page.ts";
 import type { ChangedStore, RecordStore, WalkedIds, WholeStore } from "../record-store.ts";
-import { Store, StoreError } from "../store.ts";
-import { meta, outbox, traces, type AnyTable } from "../tables.ts";
-import type { Bounds, Filter } from "../walk.ts";
+import { StoreError } from "../store.ts";
+import { meta, type AnyTable } from "../tables.ts";
 import { unlessUnreadable } from "../unreadable.ts";
-import { repeatable, runWork, settle, type QueuedCommit } from "../work.ts";
-import { WriteBuffer, type Write } from "../write-buffer.ts";
-import { ChangeFeed, feedRestart, feedStatements } from "./change-feed.ts";
-import { CommitOrder } from "./commit-order.ts";
-import { isForAll, lockStatements, locksOf, nameLocksOf, type Locks } from "./commit-locks.ts";
-import { changesOf, checksOf, writesOf, type Change } from "./commit-statements.ts";
+import type { Bounds, Filter } from "../walk.ts";
+import { ChangeFeed, feedRestart } from "./change-feed.ts";
+import { Commits } from "./commits.ts";
 import {
   BEGIN,
   BEGIN_SNAPSHOT,
@@ -46,52 +36,20 @@ import {
 } from "./database.ts";
 import { DatabaseHealth } from "./database-health.ts";
 import { FetchQueue } from "./fetch-queue.ts";
-import { Fetch } from "./fetch-statement.ts";
-import { Asks, attemptOf, Fetched, FetchedReader, firstOf, nameOfSpan, type KnownRows } from "./fetched.ts";
-import { LastRows } from "./last-rows.ts";
-import { listStatement } from "./list-statement.ts";
+import { Asks, attemptOf, Fetched, FetchedReader } from "./fetched.ts";
 import { PostgresLeases } from "./leases.ts";
+import { listStatement } from "./list-statement.ts";
 import { openingProblem } from "./opening-problem.ts";
-import { knownToAny, RequestsUnderWay, type RequestReads } from "./request-reads.ts";
-import { LEASES, placeOf, RELATIONS } from "./schema.ts";
-import { SharedBuckets } from "./shared-buckets.ts";
+import { Outages } from "./outages.ts";
+import { RequestsUnderWay } from "./request-reads.ts";
+import { LEASES, RELATIONS } from "./schema.ts";
 import { checkServer, openSchema } from "./server-check.ts";
+import { SharedBuckets } from "./shared-buckets.ts";
 import { Sizes } from "./sizes.ts";
 import { TraceFollower } from "./trace-follower.ts";
 import { TransactionNames } from "./transaction-names.ts";
 import { WholeTransaction, type WholeParts } from "./whole-transaction.ts";
 
-interface CommitOfRequest extends QueuedCommit {
-  /** What was fetched for the request that asked for it. */
-  readonly request: RequestReads | undefined;
-}
-
-/** What the works of a transaction are run on. */
-interface Basis {
-  /** What is not fetched first. */
-  readonly known: KnownRows | undefined;
-  /** Whether what they are going to change is locked before anything is fetched. */
-  readonly locksFirst: boolean;
-}
-
-const COMMITS_PER_TRANSACTION = 32;
-const TRANSACTIONS_MAX = 4;
-/** After that many conflicts in a row the commits of a transaction are made one by one, … */
-const CONFLICTS_TOGETHER_MAX = 3;
-/** … and after that many each is refused. */
-const CONFLICTS_MAX = 50;
-const CONFLICT_PAUSE_MS_MAX = 8;
-/** After a conflict the records of a home are changed by other servers, too: for that long they are fetched before each change, … */
-const SHARED_MS = 10_000;
-/** … and after one in spite of that the rows that it was about are locked before each. */
-const CONTENDED_MS = 1_000;
-/** A database that fails over is back by then. */
-const OUTAGE_MS_MAX = 20_000;
-const OUTAGE_PAUSE_MS = 100;
-/** How far the clocks of servers may be apart for the changes of a session to be in order. */
-const SKEW_MS_MAX = 60_000;
-/** More than a server gives in a millisecond. */
-const REVISIONS_KNOWN = 1_000;
 /** How many records one statement of a list looks at, at first and once few of them have passed. */
 const RECORDS_WALKED_MIN = 100;
 const RECORDS_WALKED_MAX = 1_000;
@@ -112,47 +70,40 @@ export class PostgresStore implements RecordStore {
   onCommitted: RecordStore["onCommitted"] = () => undefined;
   readonly health = new DatabaseHealth();
   readonly #sizes: Sizes;
-  readonly #order = new CommitOrder();
   readonly #database: Database;
+  readonly #outages: Outages;
   readonly #names: TransactionNames;
   readonly #fetches: FetchQueue;
+  readonly #commits: Commits;
   readonly #clock: Clock;
-  #ids: IdSource;
-  readonly #last = new LastRows();
   readonly #requests = new RequestsUnderWay();
   /** Measures how long something takes here, whatever the time is that records have. */
   readonly #timers: Clock;
-  #queue: CommitOfRequest[] = [];
-  #transactions = 0;
-  /** Homes of the commits of transactions under way: others of them would only meet those in the database. */
-  readonly #busyHomes = new Set<Home>();
-  /** When records of a home were last found to be changed by others, and whether although they had just been fetched. */
-  readonly #conflicts = new Map<Home, { readonly at: number; readonly isContended: boolean }>();
-  /** The last ones that this server has given: ids that it gives in the same millisecond are later than those of the rows. */
-  readonly #revisions = new Set<number>();
-  #bytesWritten = 0;
-  /** How many transactions were run again, since others had changed what they build on. */
-  conflicts = 0;
   /** Whether the database waits for a standby before it acknowledges a change. */
   hasStandby = false;
-  /** How often a connection was opened or lost, and how often that was when the last barrier began. */
-  #connectionChanges = 1;
-  #changesPassed = 0;
-  #barrierUnderWay: Promise<void> | undefined;
 
   private constructor(database: Database, clock: Clock, timers: Clock) {
     this.#database = database;
     this.#timers = timers;
+    this.#clock = clock;
+    this.#outages = new Outages(clock, this.health, () => database.transaction(this.#names.naming(crypto.randomUUID())));
     this.#names = new TransactionNames(
       database,
       () => clock.now(),
-      (work) => this.#again(work),
+      (work) => this.#outages.again(work),
     );
     this.#fetches = new FetchQueue(database);
-    this.#clock = clock;
     this.#sizes = new Sizes(database, clock);
-    this.#ids = new IdSource(clock);
-    database.onConnectionChange = () => void this.#connectionChanges++;
+    this.#commits = new Commits({
+      database,
+      clock,
+      outages: this.#outages,
+      names: this.#names,
+      fetches: this.#fetches,
+      requests: this.#requests,
+      onCommitted: (committed) => this.onCommitted(committed),
+    });
+    database.onConnectionChange = () => this.#outages.note();
   }
 
   /**
@@ -177,7 +128,7 @@ export class PostgresStore implements RecordStore {
       await openSchema(store.#database, clock, asItIs);
       await store.#sizes.measure();
       const startAfter = await store.read(newestId);
-      store.#ids = new IdSource(clock, { startAfter });
+      if (startAfter !== undefined) store.#commits.ids.continueAfter(startAfter);
       return store;
     } catch (error) {
       await store?.close();
@@ -223,17 +174,17 @@ export class PostgresStore implements RecordStore {
   async #fetchFor<Result>(work: (reader: Reader) => Result, asked: Asks): Promise<{ answer: () => Result; fetched: Fetched }> {
     const fetched = new Fetched();
     const reader = new FetchedReader(fetched, this.#clock.now());
-    for (let changes = this.#connectionChanges; ;) {
+    for (let changes = this.#outages.changes; ;) {
       fetched.begin();
       const answer = attemptOf(() => work(reader));
       if (fetched.missing.isEmpty) {
-        if (!fetched.hasFetched || this.#isPassed(changes)) return { answer, fetched };
-        await this.#barrier();
+        if (!fetched.hasFetched || this.#outages.isPassed(changes)) return { answer, fetched };
+        await this.#outages.barrier();
       }
       // All of it once more, so that all of it is of the same moment, and of a server that has passed the barrier.
       asked.add(fetched.missing);
-      changes = this.#connectionChanges;
-      await this.#again(() => this.#load(asked, fetched));
+      changes = this.#outages.changes;
+      await this.#outages.again(async () => fetched.take(asked, await this.#fetches.find(asked)));
     }
   }
 
@@ -248,15 +199,15 @@ export class PostgresStore implements RecordStore {
   /** Reads by a statement of its own what no other primary can lack. */
   async #readPassed(statement: Statement): Promise<readonly AnswerRow[]> {
     for (;;) {
-      const changes = this.#connectionChanges;
-      const answer = await this.#again(() => this.#database.query(statement));
-      if (this.#isPassed(changes)) return answer;
-      await this.#barrier();
+      const changes = this.#outages.changes;
+      const answer = await this.#outages.again(() => this.#database.query(statement));
+      if (this.#outages.isPassed(changes)) return answer;
+      await this.#outages.barrier();
     }
   }
 
   count(table: AnyTable): Promise<number> {
-    return this.#again(() => this.#sizes.count(table));
+    return this.#outages.again(() => this.#sizes.count(table));
   }
 
   get bytes(): number {
@@ -279,8 +230,13 @@ export class PostgresStore implements RecordStore {
     return this.#database.roundTrips;
   }
 
+  /** How many transactions were run again, since others had changed what they build on. */
+  get conflicts(): number {
+    return this.#commits.conflicts;
+  }
+
   get bytesWritten(): number {
-    return this.#bytesWritten;
+    return this.#commits.bytesWritten;
   }
 
   /** One page of a list: its ids are found by one statement, and what is shown of them is read together. */
@@ -304,7 +260,7 @@ export class PostgresStore implements RecordStore {
       let { before } = stretch;
       for (let walkMax = Math.max(atOnce, RECORDS_WALKED_MIN); ; walkMax = RECORDS_WALKED_MAX) {
         const { statement, walkedIn } = listStatement(listing.table, { ...stretch, before }, atOnce, walkMax);
-        const { ids, walked, last } = walkedIn(await this.#again(() => this.#database.query(statement)));
+        const { ids, walked, last } = walkedIn(await this.#outages.again(() => this.#database.query(statement)));
         for (let i = 0; i < ids.length; i += this.recordsAtOnce) {
           const some = ids.slice(i, i + this.recordsAtOnce);
           const texts = await this.read((reader) =>
@@ -340,8 +296,7 @@ export class PostgresStore implements RecordStore {
     this.onCommit();
     return new Promise<Result>((resolve, reject) => {
       const request = this.#requests.current;
-      this.#queue.push({ home, run: work, resolve: resolve as (result: unknown) => void, reject, outcome: undefined, request });
-      queueMicrotask(() => this.#startTransactions());
+      this.#commits.add({ home, run: work, resolve: resolve as (result: unknown) => void, reject, outcome: undefined, request });
     });
   }
 
@@ -362,8 +317,8 @@ export class PostgresStore implements RecordStore {
       clock: this.#clock,
       log,
       leaseMs,
-      timeOfChanges: () => this.#timeOfChanges(),
-      onTaken: (name, term, rev) => this.#last.note(LEASES.name, name, term, rev),
+      timeOfChanges: () => this.#commits.timeOfChanges(),
+      onTaken: (name, term, rev) => this.#commits.last.note(LEASES.name, name, term, rev),
     });
   }
 
@@ -371,7 +326,7 @@ export class PostgresStore implements RecordStore {
   async snapshot(): Promise<WholeStore> {
     const connection = await this.#database.reserve("takes its time");
     try {
-      await this.#barrier();
+      await this.#outages.barrier();
       await connection.send([BEGIN_SNAPSHOT, ...WITHOUT_TIME_LIMITS]);
     } catch (error) {
       connection.release();
@@ -419,32 +374,32 @@ export class PostgresStore implements RecordStore {
   }
 
   #wholeParts(connection: Connection): WholeParts {
-    const now = this.#timeOfChanges();
+    const now = this.#commits.timeOfChanges();
     return {
       connection,
       now,
       elapsed: this.#clock.elapsed(),
-      ids: this.#ids,
-      newRevision: () => this.#newRevision(),
+      ids: this.#commits.ids,
+      newRevision: () => this.#commits.newRevision(),
     };
   }
 
   /** Buckets of tokens that all servers take from. */
   buckets(): SharedBuckets {
-    return new SharedBuckets((statement) => this.#again(() => this.#database.query(statement)), this.#clock);
+    return new SharedBuckets((statement) => this.#outages.again(() => this.#database.query(statement)), this.#clock);
   }
 
   /** Finds traces that other servers commit. */
   traceFollower(): TraceFollower {
-    return new TraceFollower((statement) => this.#again(() => this.#database.query(statement)), this.#clock);
+    return new TraceFollower((statement) => this.#outages.again(() => this.#database.query(statement)), this.#clock);
   }
 
   /** What all servers commit of the records that are searched. */
   changeFeed(): ChangeFeed {
     return new ChangeFeed({
       read: (statement) => this.#readPassed(statement),
-      change: (statements) => this.#again(() => this.#database.transaction(statements)),
-      connections: () => this.#connectionChanges,
+      change: (statements) => this.#outages.again(() => this.#database.transaction(statements)),
+      connections: () => this.#outages.changes,
       now: () => this.#clock.now(),
     });
   }
@@ -452,252 +407,4 @@ export class PostgresStore implements RecordStore {
   async close(): Promise<void> {
     await this.#database.close();
   }
-
-  #startTransactions(): void {
-    while (this.#transactions < TRANSACTIONS_MAX && this.#queue.length > 0) {
-      const commits: CommitOfRequest[] = [];
-      const left: CommitOfRequest[] = [];
-      for (const commit of this.#queue) {
-        const isNext = commits.length < COMMITS_PER_TRANSACTION && !this.#busyHomes.has(commit.home);
-        (isNext ? commits : left).push(commit);
-      }
-      if (commits.length === 0) return;
-      this.#queue = left;
-      this.#transactions++;
-      for (const { home } of commits) this.#busyHomes.add(home);
-      void this.#commitTogether(commits).finally(() => {
-        this.#transactions--;
-        for (const { home } of commits) this.#busyHomes.delete(home);
-        this.#startTransactions();
-      });
-    }
-  }
-
-  /** Settles all of them; never rejects. */
-  async #commitTogether(commits: readonly CommitOfRequest[]): Promise<void> {
-    try {
-      let basis = this.#basisOf(commits);
-      for (let conflicts = 0; ; conflicts++) {
-        if (conflicts >= CONFLICTS_TOGETHER_MAX && commits.length > 1) {
-          for (const commit of commits) await this.#commitTogether([commit]);
-          return;
-        }
-        if (conflicts >= CONFLICTS_MAX)
-          throw new ApiError("service_unavailable", "Too many changes of the same records at once. Nothing was changed.");
-        if (conflicts > 1) await this.#clock.sleep(chance() * CONFLICT_PAUSE_MS_MAX);
-        if (await this.#again(() => this.#attempt(commits, basis))) break;
-        this.conflicts++;
-        basis = { known: undefined, locksFirst: basis.known === undefined };
-        const conflict = { at: this.#clock.elapsed(), isContended: basis.locksFirst };
-        for (const { home } of commits) this.#conflicts.set(home, conflict);
-      }
-      // Errors are thrown only now, too: their reason may be what another commit of the same transaction has written.
-      for (const commit of commits) settle(commit);
-    } catch (error) {
-      for (const { reject } of commits) reject(error);
-    }
-  }
-
-  /** As much is taken for granted as the last conflicts leave likely. */
-  #basisOf(commits: readonly CommitOfRequest[]): Basis {
-    const now = this.#clock.elapsed();
-    let known: KnownRows | undefined = this.#knownTo(commits);
-    let locksFirst = false;
-    for (const conflict of new Set(commits.map(({ home }) => this.#conflicts.get(home)))) {
-      if (conflict === undefined || now - conflict.at >= SHARED_MS) continue;
-      known = undefined;
-      locksFirst ||= conflict.isContended && now - conflict.at < CONTENDED_MS;
-    }
-    return { known, locksFirst };
-  }
-
-  /** What this server has written last and what the requests have read; others may have changed it. */
-  #knownTo(commits: readonly CommitOfRequest[]): KnownRows {
-    return knownToAny([this.#last, ...new Set(commits.flatMap(({ request }) => request ?? []))]);
-  }
-
-  /**
-   * Runs commits as one transaction.
-   *
-   * @returns whether they are committed; false when something was another by then
-   * @throws {DatabaseError} when nothing of it was written
-   */
-  async #attempt(commits: readonly CommitOfRequest[], { known, locksFirst }: Basis): Promise<boolean> {
-    const expected = locksFirst ? await this.#expectedOf(commits) : undefined;
-    const connection = expected === undefined ? undefined : await this.#database.reserve();
-    const connectionChanges = this.#connectionChanges;
-    let isOpen = false;
-    const fence = this.#ids.bare(NO_HOME);
-    this.#order.begin(fence);
-    let written: readonly Change[] = [];
-    try {
-      const fetched = new Fetched(known);
-      if (connection !== undefined && expected !== undefined) {
-        isOpen = true;
-        const fetch = new Fetch(expected.read);
-        const locking = [BEGIN, ...lockStatements(expected.locks)];
-        const answers = await connection.send([...locking, ...fetch.apart]);
-        fetched.take(expected.read, fetch.foundIn(answers.slice(locking.length).flat()));
-      }
-      const changes = changesOf(await this.#runAll(commits, fetched, connection));
-      if (changes.length === 0 && fetched.isOneMoment && this.#isPassed(connectionChanges)) return true;
-      const name = crypto.randomUUID();
-      const rev = this.#newRevision();
-      const statements = [
-        ...this.#names.naming(name, nameLocksOf(fetched, changes)),
-        ...checksOf(fetched, changes),
-        ...writesOf(changes, fetched, rev),
-        ...feedStatements(changes, rev, this.#clock.now()),
-      ];
-      isOpen = false;
-      const committed = await this.#names.settled(name, async () => {
-        if (connection === undefined) await this.#database.transaction(statements);
-        else await connection.send([...statements, COMMIT]);
-      });
-      this.#remember(committed, changes, fetched, rev);
-      if (committed) written = changes;
-      return committed;
-    } catch (error) {
-      // A deadlock is met by the locks, before anything else.
-      if (error instanceof DatabaseError && error.kind === "conflict") return false;
-      throw error;
-    } finally {
-      this.#tell(fence, written);
-      if (isOpen) await connection?.send([ROLLBACK]).catch(() => undefined);
-      connection?.release();
-    }
-  }
-
-  /** What commits will read and lock, most likely: as if nothing had changed since this server has seen it. */
-  async #expectedOf(commits: readonly CommitOfRequest[]): Promise<{ read: Asks; locks: Locks }> {
-    const fetched = new Fetched(this.#knownTo(commits));
-    const changes = changesOf(await this.#runAll(commits, fetched, undefined));
-    return { read: fetched.read, locks: locksOf(fetched, changes) };
-  }
-
-  /** Tells others in this process of a transaction that has ended. */
-  #tell(fence: BareId, changes: readonly Change[]): void {
-    for (const { value } of changes) this.#bytesWritten += value?.length ?? 0;
-    const isPut = ({ value }: Change) => value !== undefined;
-    const traced = changes.filter((change) => change.table === traces.name && isPut(change)).map(({ key }) => key);
-    const hasEvents = changes.some((change) => change.table === outbox.name && isPut(change));
-    const due = this.#order.end(fence, traced);
-    if (due.length > 0 || hasEvents) this.onCommitted({ traces: due, hasEvents });
-  }
-
-  /** Runs works one on top of the other until nothing that they read is missing. @returns what they have written */
-  async #runAll(commits: readonly CommitOfRequest[], fetched: Fetched, connection: Connection | undefined): Promise<readonly Write[]> {
-    const elapsed = this.#clock.elapsed();
-    for (let now = this.#timeOfChanges(); ;) {
-      const moments = commits.map(({ home }) => repeatable({ now, elapsed, home }, () => this.#ids));
-      const reader = new FetchedReader(fetched, now, (rev) => this.#revisions.has(rev));
-      const idsFrom = Math.max(now, this.#ids.newestMs);
-      for (;;) {
-        fetched.begin();
-        const batch = new WriteBuffer(reader, moments[0]!);
-        for (const [i, commit] of commits.entries()) {
-          moments[i]!.rewind();
-          batch.absorb(runWork(commit, batch, moments[i]!, Store.runsWorksTwice));
-        }
-        const { missing } = fetched;
-        if (!missing.isEmpty) {
-          await this.#load(missing, fetched, connection);
-          continue;
-        }
-        const { newestChangeAt, takenUntil } = reader;
-        if (takenUntil >= idsFrom) {
-          this.#ids.continueAfter(firstBareIdAt(takenUntil + 1));
-          now = Math.max(now, this.#timeOfChanges());
-          break;
-        }
-        if (newestChangeAt < now || newestChangeAt > this.#clock.now() + SKEW_MS_MAX) return batch.writes;
-        // Another server, whose clock is ahead, has changed what this changes now: it is later than that.
-        now = newestChangeAt + 1;
-        break;
-      }
-    }
-  }
-
-  /** The present time, or that of the newest id where the clock is a little behind it: then ids and times agree. */
-  #timeOfChanges(): number {
-    const now = this.#clock.now();
-    const { newestMs } = this.#ids;
-    return newestMs > now + SKEW_MS_MAX ? now : Math.max(now, newestMs);
-  }
-
-  /** 52 bits by chance: a row that went and came back has another, too. */
-  #newRevision(): number {
-    const rev = 1 + Math.floor(chance() * 2 ** 52);
-    if (this.#revisions.size === REVISIONS_KNOWN) for (const oldest of this.#revisions.keys().take(1)) this.#revisions.delete(oldest);
-    this.#revisions.add(rev);
-    return rev;
-  }
-
-  async #load(asks: Asks, fetched: Fetched, connection?: Connection): Promise<void> {
-    if (connection === undefined) return fetched.take(asks, await this.#fetches.find(asks));
-    const fetch = new Fetch(asks);
-    fetched.take(asks, fetch.foundIn((await connection.send(fetch.apart)).flat()));
-  }
-
-  /** What the next commits build on. */
-  #remember(committed: boolean, changes: readonly Change[], fetched: Fetched, rev: number): void {
-    const { keys, spans } = fetched.read;
-    if (!committed) {
-      for (const [table, some] of keys) for (const key of some) this.#last.delete(table, key);
-      for (const { table } of spans.values()) this.#last.deleteSpansOf(table);
-      return;
-    }
-    for (const [table, some] of keys) {
-      if (isForAll(table)) for (const key of some) this.#last.noteRow(table, key, fetched.row(table, key) ?? null);
-    }
-    for (const [name, ask] of spans) {
-      if (isForAll(ask.table) || name === nameOfSpan(firstOf(ask.table)))
-        this.#last.noteSpan(name, ask.table, fetched.span(name, ask) ?? []);
-    }
-    for (const { table, key, value } of changes) if (placeOf(table).rev === "rev") this.#last.note(table, key, value, rev);
-    for (const table of new Set(changes.map((change) => change.table))) this.#last.deleteSpansOf(table);
-    this.#requests.forget(changes);
-  }
-
-  /** Whether no connection was opened or lost since there were that many changes of them, and the barrier was passed after the last. */
-  #isPassed(changes: number): boolean {
-    return this.#changesPassed === changes && this.#connectionChanges === changes;
-  }
-
-  /** To be passed before what was only read is answered, by the server that has read it. */
-  async #barrier(): Promise<void> {
-    while (this.#changesPassed !== this.#connectionChanges) {
-      this.#barrierUnderWay ??= this.#passBarrier().finally(() => (this.#barrierUnderWay = undefined));
-      await this.#barrierUnderWay;
-    }
-  }
-
-  async #passBarrier(): Promise<void> {
-    const changes = this.#connectionChanges;
-    await this.#again(() => this.#database.transaction(this.#names.naming(crypto.randomUUID())));
-    this.#changesPassed = changes;
-  }
-
-  /** Does what changes nothing, or what a caller knows not to have been done, again while there is no connection. */
-  async #again<Result>(work: () => Promise<Result>): Promise<Result> {
-    const startedAt = this.#clock.elapsed();
-    for (;;) {
-      try {
-        const result = await work();
-        this.health.note(undefined);
-        return result;
-      } catch (error) {
-        if (!(error instanceof DatabaseError)) throw error;
-        this.health.note(error);
-        if (error.isOutOfRoom) throw unavailable("The database has no room.", error);
-        if (error.kind !== "lost" && error.kind !== "unsent") throw error;
-        if (this.#clock.elapsed() - startedAt >= OUTAGE_MS_MAX) throw unavailable("The database does not answer.", error);
-        await this.#clock.sleep(OUTAGE_PAUSE_MS);
-      }
-    }
-  }
-}
-
-function unavailable(reason: string, cause: DatabaseError): ApiError {
-  return new ApiError("service_unavailable", `${reason} Nothing was changed.`, { cause });
 }

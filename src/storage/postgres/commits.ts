@@ -1,0 +1,321 @@
+/**
+ * Commits to the database: those that wait at the same time are one transaction, each on top of those before it.
+ *
+ * The transaction has what they have read checked, and when something is another by now they are run again. Where that is unlikely a
+ * commit builds on the rows as this server wrote them last; after a conflict it fetches them first, and after another one it locks them
+ * before.
+ *
+ * @module
+ */
+import { chance } from "../../lib/chance.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { ApiError } from "../../lib/errors.ts";
+import { firstBareIdAt, IdSource, NO_HOME, type BareId, type Home } from "../../lib/ids.ts";
+import type { RecordStore } from "../record-store.ts";
+import { Store } from "../store.ts";
+import { outbox, traces } from "../tables.ts";
+import { repeatable, runWork, settle, type QueuedCommit } from "../work.ts";
+import { WriteBuffer, type Write } from "../write-buffer.ts";
+import { feedStatements } from "./change-feed.ts";
+import { isForAll, lockStatements, locksOf, nameLocksOf, type Locks } from "./commit-locks.ts";
+import { CommitOrder } from "./commit-order.ts";
+import { changesOf, checksOf, writesOf, type Change } from "./commit-statements.ts";
+import { BEGIN, COMMIT, DatabaseError, ROLLBACK, type Connection, type Database } from "./database.ts";
+import type { FetchQueue } from "./fetch-queue.ts";
+import { Fetch } from "./fetch-statement.ts";
+import { Fetched, FetchedReader, firstOf, nameOfSpan, type Asks, type KnownRows } from "./fetched.ts";
+import { LastRows } from "./last-rows.ts";
+import type { Outages } from "./outages.ts";
+import { knownToAny, type RequestReads, type RequestsUnderWay } from "./request-reads.ts";
+import { placeOf } from "./schema.ts";
+import type { TransactionNames } from "./transaction-names.ts";
+
+export interface CommitOfRequest extends QueuedCommit {
+  /** What was fetched for the request that asked for it. */
+  readonly request: RequestReads | undefined;
+}
+
+/** What the works of a transaction are run on. */
+interface Basis {
+  /** What is not fetched first. */
+  readonly known: KnownRows | undefined;
+  /** Whether what they are going to change is locked before anything is fetched. */
+  readonly locksFirst: boolean;
+}
+
+const COMMITS_PER_TRANSACTION = 32;
+const TRANSACTIONS_MAX = 4;
+/** After that many conflicts in a row the commits of a transaction are made one by one, … */
+const CONFLICTS_TOGETHER_MAX = 3;
+/** … and after that many each is refused. */
+const CONFLICTS_MAX = 50;
+const CONFLICT_PAUSE_MS_MAX = 8;
+/** After a conflict the records of a home are changed by other servers, too: for that long they are fetched before each change, … */
+const SHARED_MS = 10_000;
+/** … and after one in spite of that the rows that it was about are locked before each. */
+const CONTENDED_MS = 1_000;
+/** How far the clocks of servers may be apart for the changes of a session to be in order. */
+const SKEW_MS_MAX = 60_000;
+/** More than a server gives in a millisecond. */
+const REVISIONS_KNOWN = 1_000;
+
+/** What commits need of the store. */
+export interface CommitParts {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly outages: Outages;
+  readonly names: TransactionNames;
+  readonly fetches: FetchQueue;
+  readonly requests: RequestsUnderWay;
+  /** Told of every transaction that leaves traces or events. */
+  readonly onCommitted: RecordStore["onCommitted"];
+}
+
+export class Commits {
+  readonly #order = new CommitOrder();
+  readonly #database: Database;
+  readonly #clock: Clock;
+  readonly #outages: Outages;
+  readonly #names: TransactionNames;
+  readonly #fetches: FetchQueue;
+  readonly #requests: RequestsUnderWay;
+  readonly #onCommitted: RecordStore["onCommitted"];
+  /** Where new ids come from. */
+  readonly ids: IdSource;
+  /** What commits build on without fetching it. */
+  readonly last = new LastRows();
+  #queue: CommitOfRequest[] = [];
+  #transactions = 0;
+  /** Homes of the commits of transactions under way: others of them would only meet those in the database. */
+  readonly #busyHomes = new Set<Home>();
+  /** When records of a home were last found to be changed by others, and whether although they had just been fetched. */
+  readonly #conflicts = new Map<Home, { readonly at: number; readonly isContended: boolean }>();
+  /** The last ones that this server has given: ids that it gives in the same millisecond are later than those of the rows. */
+  readonly #revisions = new Set<number>();
+  bytesWritten = 0;
+  /** How many transactions were run again, since others had changed what they build on. */
+  conflicts = 0;
+
+  constructor({ database, clock, outages, names, fetches, requests, onCommitted }: CommitParts) {
+    this.#database = database;
+    this.#clock = clock;
+    this.#outages = outages;
+    this.#names = names;
+    this.#fetches = fetches;
+    this.#requests = requests;
+    this.#onCommitted = onCommitted;
+    this.ids = new IdSource(clock);
+  }
+
+  /** Settles it once it is committed, or cannot be. */
+  add(commit: CommitOfRequest): void {
+    this.#queue.push(commit);
+    queueMicrotask(() => this.#startTransactions());
+  }
+
+  #startTransactions(): void {
+    while (this.#transactions < TRANSACTIONS_MAX && this.#queue.length > 0) {
+      const commits: CommitOfRequest[] = [];
+      const left: CommitOfRequest[] = [];
+      for (const commit of this.#queue) {
+        const isNext = commits.length < COMMITS_PER_TRANSACTION && !this.#busyHomes.has(commit.home);
+        (isNext ? commits : left).push(commit);
+      }
+      if (commits.length === 0) return;
+      this.#queue = left;
+      this.#transactions++;
+      for (const { home } of commits) this.#busyHomes.add(home);
+      void this.#commitTogether(commits).finally(() => {
+        this.#transactions--;
+        for (const { home } of commits) this.#busyHomes.delete(home);
+        this.#startTransactions();
+      });
+    }
+  }
+
+  /** Settles all of them; never rejects. */
+  async #commitTogether(commits: readonly CommitOfRequest[]): Promise<void> {
+    try {
+      let basis = this.#basisOf(commits);
+      for (let conflicts = 0; ; conflicts++) {
+        if (conflicts >= CONFLICTS_TOGETHER_MAX && commits.length > 1) {
+          for (const commit of commits) await this.#commitTogether([commit]);
+          return;
+        }
+        if (conflicts >= CONFLICTS_MAX)
+          throw new ApiError("service_unavailable", "Too many changes of the same records at once. Nothing was changed.");
+        if (conflicts > 1) await this.#clock.sleep(chance() * CONFLICT_PAUSE_MS_MAX);
+        if (await this.#outages.again(() => this.#attempt(commits, basis))) break;
+        this.conflicts++;
+        basis = { known: undefined, locksFirst: basis.known === undefined };
+        const conflict = { at: this.#clock.elapsed(), isContended: basis.locksFirst };
+        for (const { home } of commits) this.#conflicts.set(home, conflict);
+      }
+      // Errors are thrown only now, too: their reason may be what another commit of the same transaction has written.
+      for (const commit of commits) settle(commit);
+    } catch (error) {
+      for (const { reject } of commits) reject(error);
+    }
+  }
+
+  /** As much is taken for granted as the last conflicts leave likely. */
+  #basisOf(commits: readonly CommitOfRequest[]): Basis {
+    const now = this.#clock.elapsed();
+    let known: KnownRows | undefined = this.#knownTo(commits);
+    let locksFirst = false;
+    for (const conflict of new Set(commits.map(({ home }) => this.#conflicts.get(home)))) {
+      if (conflict === undefined || now - conflict.at >= SHARED_MS) continue;
+      known = undefined;
+      locksFirst ||= conflict.isContended && now - conflict.at < CONTENDED_MS;
+    }
+    return { known, locksFirst };
+  }
+
+  /** What this server has written last and what the requests have read; others may have changed it. */
+  #knownTo(commits: readonly CommitOfRequest[]): KnownRows {
+    return knownToAny([this.last, ...new Set(commits.flatMap(({ request }) => request ?? []))]);
+  }
+
+  /**
+   * Runs commits as one transaction.
+   *
+   * @returns whether they are committed; false when something was another by then
+   * @throws {DatabaseError} when nothing of it was written
+   */
+  async #attempt(commits: readonly CommitOfRequest[], { known, locksFirst }: Basis): Promise<boolean> {
+    const expected = locksFirst ? await this.#expectedOf(commits) : undefined;
+    const connection = expected === undefined ? undefined : await this.#database.reserve();
+    const connectionChanges = this.#outages.changes;
+    let isOpen = false;
+    const fence = this.ids.bare(NO_HOME);
+    this.#order.begin(fence);
+    let written: readonly Change[] = [];
+    try {
+      const fetched = new Fetched(known);
+      if (connection !== undefined && expected !== undefined) {
+        isOpen = true;
+        const fetch = new Fetch(expected.read);
+        const locking = [BEGIN, ...lockStatements(expected.locks)];
+        const answers = await connection.send([...locking, ...fetch.apart]);
+        fetched.take(expected.read, fetch.foundIn(answers.slice(locking.length).flat()));
+      }
+      const changes = changesOf(await this.#runAll(commits, fetched, connection));
+      if (changes.length === 0 && fetched.isOneMoment && this.#outages.isPassed(connectionChanges)) return true;
+      const name = crypto.randomUUID();
+      const rev = this.newRevision();
+      const statements = [
+        ...this.#names.naming(name, nameLocksOf(fetched, changes)),
+        ...checksOf(fetched, changes),
+        ...writesOf(changes, fetched, rev),
+        ...feedStatements(changes, rev, this.#clock.now()),
+      ];
+      isOpen = false;
+      const committed = await this.#names.settled(name, async () => {
+        if (connection === undefined) await this.#database.transaction(statements);
+        else await connection.send([...statements, COMMIT]);
+      });
+      this.#remember(committed, changes, fetched, rev);
+      if (committed) written = changes;
+      return committed;
+    } catch (error) {
+      // A deadlock is met by the locks, before anything else.
+      if (error instanceof DatabaseError && error.kind === "conflict") return false;
+      throw error;
+    } finally {
+      this.#tell(fence, written);
+      if (isOpen) await connection?.send([ROLLBACK]).catch(() => undefined);
+      connection?.release();
+    }
+  }
+
+  /** What commits will read and lock, most likely: as if nothing had changed since this server has seen it. */
+  async #expectedOf(commits: readonly CommitOfRequest[]): Promise<{ read: Asks; locks: Locks }> {
+    const fetched = new Fetched(this.#knownTo(commits));
+    const changes = changesOf(await this.#runAll(commits, fetched, undefined));
+    return { read: fetched.read, locks: locksOf(fetched, changes) };
+  }
+
+  /** Tells others in this process of a transaction that has ended. */
+  #tell(fence: BareId, changes: readonly Change[]): void {
+    for (const { value } of changes) this.bytesWritten += value?.length ?? 0;
+    const isPut = ({ value }: Change) => value !== undefined;
+    const traced = changes.filter((change) => change.table === traces.name && isPut(change)).map(({ key }) => key);
+    const hasEvents = changes.some((change) => change.table === outbox.name && isPut(change));
+    const due = this.#order.end(fence, traced);
+    if (due.length > 0 || hasEvents) this.#onCommitted({ traces: due, hasEvents });
+  }
+
+  /** Runs works one on top of the other until nothing that they read is missing. @returns what they have written */
+  async #runAll(commits: readonly CommitOfRequest[], fetched: Fetched, connection: Connection | undefined): Promise<readonly Write[]> {
+    const elapsed = this.#clock.elapsed();
+    for (let now = this.timeOfChanges(); ;) {
+      const moments = commits.map(({ home }) => repeatable({ now, elapsed, home }, () => this.ids));
+      const reader = new FetchedReader(fetched, now, (rev) => this.#revisions.has(rev));
+      const idsFrom = Math.max(now, this.ids.newestMs);
+      for (;;) {
+        fetched.begin();
+        const batch = new WriteBuffer(reader, moments[0]!);
+        for (const [i, commit] of commits.entries()) {
+          moments[i]!.rewind();
+          batch.absorb(runWork(commit, batch, moments[i]!, Store.runsWorksTwice));
+        }
+        const { missing } = fetched;
+        if (!missing.isEmpty) {
+          await this.#load(missing, fetched, connection);
+          continue;
+        }
+        const { newestChangeAt, takenUntil } = reader;
+        if (takenUntil >= idsFrom) {
+          this.ids.continueAfter(firstBareIdAt(takenUntil + 1));
+          now = Math.max(now, this.timeOfChanges());
+          break;
+        }
+        if (newestChangeAt < now || newestChangeAt > this.#clock.now() + SKEW_MS_MAX) return batch.writes;
+        // Another server, whose clock is ahead, has changed what this changes now: it is later than that.
+        now = newestChangeAt + 1;
+        break;
+      }
+    }
+  }
+
+  /** The present time, or that of the newest id where the clock is a little behind it: then ids and times agree. */
+  timeOfChanges(): number {
+    const now = this.#clock.now();
+    const { newestMs } = this.ids;
+    return newestMs > now + SKEW_MS_MAX ? now : Math.max(now, newestMs);
+  }
+
+  /** 52 bits by chance: a row that went and came back has another, too. */
+  newRevision(): number {
+    const rev = 1 + Math.floor(chance() * 2 ** 52);
+    if (this.#revisions.size === REVISIONS_KNOWN) for (const oldest of this.#revisions.keys().take(1)) this.#revisions.delete(oldest);
+    this.#revisions.add(rev);
+    return rev;
+  }
+
+  async #load(asks: Asks, fetched: Fetched, connection?: Connection): Promise<void> {
+    if (connection === undefined) return fetched.take(asks, await this.#fetches.find(asks));
+    const fetch = new Fetch(asks);
+    fetched.take(asks, fetch.foundIn((await connection.send(fetch.apart)).flat()));
+  }
+
+  /** What the next commits build on. */
+  #remember(committed: boolean, changes: readonly Change[], fetched: Fetched, rev: number): void {
+    const { keys, spans } = fetched.read;
+    if (!committed) {
+      for (const [table, some] of keys) for (const key of some) this.last.delete(table, key);
+      for (const { table } of spans.values()) this.last.deleteSpansOf(table);
+      return;
+    }
+    for (const [table, some] of keys) {
+      if (isForAll(table)) for (const key of some) this.last.noteRow(table, key, fetched.row(table, key) ?? null);
+    }
+    for (const [name, ask] of spans) {
+      if (isForAll(ask.table) || name === nameOfSpan(firstOf(ask.table)))
+        this.last.noteSpan(name, ask.table, fetched.span(name, ask) ?? []);
+    }
+    for (const { table, key, value } of changes) if (placeOf(table).rev === "rev") this.last.note(table, key, value, rev);
+    for (const table of new Set(changes.map((change) => change.table))) this.last.deleteSpansOf(table);
+    this.#requests.forget(changes);
+  }
+}
