@@ -183,7 +183,7 @@ async function readTables(
   if (bytes === undefined) return { reason: UNREADABLE };
   const slotsEnd = Slots.bytesOf(slots);
   if (!isSame(digestOf(bytes), tables) || slotsEnd > bytes.byteLength) return { reason: DAMAGED };
-  return { slots: Slots.from(bytes.subarray(0, slotsEnd), slots), terms: bytes.slice(slotsEnd) };
+  return { slots: Slots.from(bytes.subarray(0, slotsEnd), slots), terms: bytes.subarray(slotsEnd) };
 }
 
 /** Another format's is one too, whatever else it says. */

@@ -136,8 +136,10 @@ export class TermIndex {
 
   /** @param bytes - the parts end to end, and found whole: damaged ones are not noticed here */
   static from(bytes: Uint8Array): TermIndex {
-    const header = new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength >>> 2);
-    const [key, tableCount, chunkCount] = header as unknown as [number, number, number];
+    // A copy, because it may begin anywhere.
+    const words = (count: number) => new Uint32Array(bytes.slice(0, 4 * count).buffer);
+    const [key, tableCount, chunkCount] = words(HEADER_WORDS) as unknown as [number, number, number];
+    const header = words(HEADER_WORDS + tableCount + chunkCount + 1);
     let [next, at] = [HEADER_WORDS, 4 * (HEADER_WORDS + tableCount + chunkCount + 1)];
     const part = () => bytes.subarray(at, (at += header[next++]!));
     const tables = Array.from({ length: tableCount }, () => new Uint32Array(part().slice().buffer));
