@@ -11,7 +11,7 @@ const SEEDS = ASKED_SEED === undefined ? OWN_SEEDS : [Number(ASKED_SEED)];
 const STEPS = isOnPostgres && ASKED_SEED === undefined ? 400 : 1_000;
 const STEPS_BETWEEN_LOOKS = 200;
 /** For a machine that is busy with other things: a seed takes a second or two, on three servers half a minute. */
-setDefaultTimeout(240_000);
+setDefaultTimeout(600_000);
 
 /** What the seeds have to come by between them, lest they pass because nothing happens. */
 const REACHED = [
