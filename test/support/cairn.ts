@@ -247,11 +247,13 @@ export class Cairn implements AsyncDisposable {
   async runTask(name: string): Promise<void> {
     // Every attempt to deliver wakes this task when it ends; where a run waits for a database, that can be before the run does.
     const canEndMeanwhile = name === DELIVERIES && this.#database !== undefined;
-    for (let isIdle = !canEndMeanwhile; ; isIdle = true) {
-      if ((await this.runTaskOnce(name)) === 0) continue;
+    for (let isIdle = !canEndMeanwhile; ;) {
+      const pause = await this.runTaskOnce(name);
       const inFlight = this.services.flatMap(({ webhooks }) => Array.from(webhooks.inFlight));
-      if (name === DELIVERIES && inFlight.length > 0) await Promise.race(inFlight);
-      else if (isIdle) return;
+      const isWaiting = name === DELIVERIES && inFlight.length > 0;
+      if (pause !== 0 && isWaiting) await Promise.race(inFlight);
+      if (pause !== 0 && !isWaiting && isIdle) return;
+      isIdle = !canEndMeanwhile || (pause !== 0 && !isWaiting);
     }
   }
 
