@@ -5,9 +5,9 @@
  *     bun scripts/build-native.ts --host-only   only what running from source needs
  *
  * hnswlib-node comes as source only and leaves the distance functions to the compiler's flags, so there is one build per
- * level of the instruction set, and of a copy that loads a graph sooner (`hnswlib/load.patch`). lmdb comes with a binary, but the LMDB in it ends the process where a write could fail
- * (`lmdb/*.patch`); ours is the same source with those places mended, in one compilation unit, which halves the time. Both
- * carry their own C++ library, so that they need none but the system's libc.
+ * level of the instruction set, of a copy that loads a graph sooner (`hnswlib/load.patch`). lmdb comes with a binary, but the
+ * LMDB in it ends the process where a write could fail (`lmdb/*.patch`); ours is the same source with those places mended, in
+ * one compilation unit, which halves the time. Both carry their own C++ library, so that they need none but the system's libc.
  *
  * A build is kept under `native/<target>/<toolchain>/` next to a key made from its sources, its flags and the compiler, and
  * done again only when the key differs. The ones for this machine are also put where `import "lmdb"` and
