@@ -65,6 +65,26 @@ if (hasPostgres()) {
       return Object.assign(store, { [Symbol.asyncDispose]: () => store.close() });
     };
 
+    /** Another transaction that has the key of a row: who writes that waits for it. */
+    const holding = async (key: string) => {
+      const sql = new SQL(url);
+      const connection = await sql.reserve();
+      await connection.unsafe("begin");
+      await connection.unsafe("insert into cairn.turns (key, row, rev) values ($1, '', 1)", [key]);
+      return {
+        /** Resolves once as many transactions wait for locks. */
+        waiting: async (count: number, until: () => boolean) => {
+          const text = "select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+          while (!until() && ((await connection.unsafe(text)) as { n: number }[])[0]!.n < count) await new Promise(setImmediate);
+        },
+        release: async () => {
+          await connection.unsafe("rollback");
+          void connection.release();
+          await sql.close();
+        },
+      };
+    };
+
     test("servers that start at the same time on an empty database all open it", async () => {
       const stores = await Promise.all(numbers(5).map(() => open()));
       expect(await Promise.all(stores.map((store) => store.read((reader) => reader.get(meta, "schema"))))).toEqual(
@@ -177,26 +197,6 @@ if (hasPostgres()) {
           changes: (tx) => tx.remove(apiKeys, "k"),
         },
       ];
-
-      /** Another transaction that has the key of a row: who writes that waits for it. */
-      const holding = async (key: string) => {
-        const sql = new SQL(url);
-        const connection = await sql.reserve();
-        await connection.unsafe("begin");
-        await connection.unsafe("insert into cairn.turns (key, row, rev) values ($1, '', 1)", [key]);
-        return {
-          /** Resolves once as many transactions wait for locks. */
-          waiting: async (count: number, until: () => boolean) => {
-            const text = "select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
-            while (!until() && ((await connection.unsafe(text)) as { n: number }[])[0]!.n < count) await new Promise(setImmediate);
-          },
-          release: async () => {
-            await connection.unsafe("rollback");
-            void connection.release();
-            await sql.close();
-          },
-        };
-      };
 
       for (const { name, reads, prepares, changes } of cases) {
         for (const first of ["reads", "changes"] as const) {
@@ -392,6 +392,71 @@ if (hasPostgres()) {
       }
       expect(ids).toEqual(ids.toSorted());
       expect(new Set(ids).size).toBe(ids.length);
+    });
+
+    describe("while a transaction is under way,", () => {
+      const write = (store: PostgresStore, key: string) => store.commit(key, (tx) => tx.add(turns, key, text("x")));
+      /** Each arrives when all before it had time to begin. */
+      const arriving = async (store: PostgresStore, keys: readonly string[]) => {
+        const written: Promise<unknown>[] = [];
+        for (const key of keys) {
+          written.push(write(store, key));
+          await new Promise(setImmediate);
+        }
+        return written;
+      };
+      const keys = (count: number) => numbers(count).map((i) => `k${i}`);
+
+      test("the changes that come are the next one together", async () => {
+        await using store = await open();
+        const held = await holding("held");
+        const first = write(store, "held");
+        await held.waiting(1, () => false);
+        const others = await arriving(store, keys(10));
+        await held.release();
+        await Promise.all([first, ...others]);
+        await using sql = new SQL(url);
+        expect(Array.from(await sql`select distinct xmin::text from cairn.turns where key <> 'held'`)).toHaveLength(1);
+      });
+
+      test("the next one begins once enough have come", async () => {
+        await using store = await open();
+        const held = await holding("held");
+        const first = write(store, "held");
+        await held.waiting(1, () => false);
+        await Promise.all(await arriving(store, keys(24)));
+        await held.release();
+        await first;
+      });
+
+      test("the next one begins once that takes longer than usual", async () => {
+        const clock = new FakeClock();
+        await using store = await open(clock);
+        const held = await holding("held");
+        const first = write(store, "held");
+        await held.waiting(1, () => false);
+        const [other] = await arriving(store, ["other"]);
+        clock.advance({ ms: 20 });
+        await other;
+        await held.release();
+        await first;
+      });
+
+      test("the next one begins once that has met a conflict", async () => {
+        await using store = await open();
+        await using another = await open();
+        for (const one of [store, another]) await one.commit(NO_HOME, count);
+        const held = await holding("held");
+        const first = store.commit(NO_HOME, (tx) => {
+          count(tx);
+          tx.add(turns, "held", text("x"));
+        });
+        await held.waiting(1, () => false);
+        await write(store, "other");
+        await held.release();
+        await first;
+        expect(store.conflicts).toBe(1);
+      });
     });
 
     test("documents of one user are written while those of another one are", async () => {
