@@ -10,6 +10,7 @@ import { DatabaseError } from "./database.ts";
 const PROBLEMS = {
   outage: "The database does not answer.",
   room: "The database has no room.",
+  standby: "The database takes no changes.",
 } as const;
 
 export class DatabaseHealth implements StoreHealth {
@@ -19,6 +20,7 @@ export class DatabaseHealth implements StoreHealth {
   note(error: DatabaseError | undefined): void {
     if (error === undefined) this.#problem = undefined;
     else if (error.isOutOfRoom) this.#problem = "room";
+    else if (error.isReadOnly) this.#problem = "standby";
     else if (error.kind === "lost" || error.kind === "unsent") this.#problem = "outage";
   }
 

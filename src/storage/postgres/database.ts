@@ -23,8 +23,8 @@ export interface Statement {
 export type AnswerRow = Readonly<Record<string, string | number | boolean | null>>;
 
 /**
- * Why statements failed. `conflict`: others have changed what the transaction builds on; `unsent`: there is no connection, and the
- * database knows nothing of them; `lost`: the connection went, and whether they were done is not known; `refused`: for another
+ * Why statements failed. `conflict`: others have changed what the transaction builds on; `unsent`: there is no connection to a primary,
+ * and none of them was done; `lost`: the connection went, and whether they were done is not known; `refused`: for another
  * reason of the database's, which has done none of them.
  */
 type FailureKind = "conflict" | "unsent" | "lost" | "refused";
@@ -34,23 +34,30 @@ export class DatabaseError extends Error {
   readonly kind: FailureKind;
   /** Whether the database has no room for what was to be written. */
   readonly isOutOfRoom: boolean;
+  /** Whether it takes no changes. */
+  readonly isReadOnly: boolean;
 
   constructor(kind: FailureKind, cause: unknown) {
     super(messageOf(cause), { cause });
     this.kind = kind;
     this.isOutOfRoom = stateOf(cause)?.startsWith("531") === true;
+    this.isReadOnly = stateOf(cause) === READ_ONLY;
   }
 }
 
 /** Division by zero is how a statement of ours says that a row is another by now; the others are the database's own. */
 const CONFLICTS: ReadonlySet<string> = new Set(["22012", "23505", "40001", "40P01"]);
-/** The server ends, starts, takes no more connections, or has become a standby. */
-const LOSSES = /^(08...|57P0[1-4]|53300|25006)$/;
+/** The server ends, starts, or takes no more connections. */
+const LOSSES = /^(08...|57P0[1-4]|53300)$/;
+/** What a standby says of the first change of a transaction, which it undoes. */
+const READ_ONLY = "25006";
 
 const CONNECTIONS_MAX = 12;
 /** A server that has not answered by then is as good as gone. */
 const ANSWER_SECONDS_MAX = 20;
 const CONNECT_SECONDS_MAX = 5;
+/** Connections to a standby are replaced that often, until new ones lead to a primary. */
+const RENEWAL_MS = 1_000;
 
 type Pace = "answers soon" | "takes its time";
 
@@ -58,6 +65,8 @@ export class Database {
   readonly #clock: Clock;
   readonly #url: string;
   #pool: SQL;
+  /** On the clock that only counts on. */
+  #renewedAt = Number.NEGATIVE_INFINITY;
   /** How often an answer was waited for, the opening of connections left out; answers that were waited for together are one. */
   roundTrips = 0;
   #awaited = 0;
@@ -79,8 +88,9 @@ export class Database {
 
   /** Runs one statement, which has to be one that can be run twice. @throws {DatabaseError} */
   async query(statement: Statement): Promise<readonly AnswerRow[]> {
+    const pool = this.#pool;
     try {
-      return await this.#answered(ask(this.#pool, statement));
+      return await this.#answered(pool, ask(pool, statement));
     } catch (error) {
       throw new DatabaseError(kindOf(error), error);
     }
@@ -108,9 +118,10 @@ export class Database {
    * @throws {DatabaseError}
    */
   async reserve(pace: Pace = "answers soon"): Promise<Connection> {
+    const pool = this.#pool;
     try {
-      const reserved = await this.#limited(this.#pool.reserve());
-      return new Connection(reserved, (answer) => this.#answered(answer, pace));
+      const reserved = await this.#limited(pool, pool.reserve());
+      return new Connection(reserved, (answer) => this.#answered(pool, answer, pace));
     } catch (error) {
       throw new DatabaseError(kindOf(error) === "refused" ? "refused" : "unsent", error);
     }
@@ -130,22 +141,23 @@ export class Database {
     });
   }
 
-  async #answered<Result>(answer: Promise<Result>, pace: Pace = "answers soon"): Promise<Result> {
+  async #answered<Result>(pool: SQL, answer: Promise<Result>, pace: Pace = "answers soon"): Promise<Result> {
     if (this.#awaited++ === 0) this.roundTrips++;
     try {
-      return await (pace === "answers soon" ? this.#limited(answer) : answer);
+      return await (pace === "answers soon" ? this.#limited(pool, answer) : answer);
+    } catch (error) {
+      if (stateOf(error) === READ_ONLY && this.#clock.elapsed() - this.#renewedAt >= RENEWAL_MS) this.#renew(pool, 1);
+      throw error;
     } finally {
       this.#awaited--;
     }
   }
 
   /** Rejects when there is no answer for too long; then all connections are given up. */
-  async #limited<Result>(answer: Promise<Result>): Promise<Result> {
+  async #limited<Result>(pool: SQL, answer: Promise<Result>): Promise<Result> {
     const late = Promise.withResolvers<never>();
     const cancel = this.#clock.timer(ANSWER_SECONDS_MAX * 1_000, () => {
-      const pool = this.#pool;
-      this.#pool = this.#newPool();
-      void pool.close({ timeout: 0 }).catch(() => undefined);
+      this.#renew(pool, 0);
       late.reject(new Error(`The database has not answered for ${ANSWER_SECONDS_MAX} s.`, { cause: { code: "LATE" } }));
     });
     try {
@@ -153,6 +165,18 @@ export class Database {
     } finally {
       cancel();
     }
+  }
+
+  /**
+   * Makes new connections, which can lead elsewhere, in place of those of a pool.
+   *
+   * @param seconds - how long what is under way on the old ones may take
+   */
+  #renew(pool: SQL, seconds: number): void {
+    if (pool !== this.#pool) return;
+    this.#renewedAt = this.#clock.elapsed();
+    this.#pool = this.#newPool();
+    void pool.close({ timeout: seconds }).catch(() => undefined);
   }
 }
 
@@ -174,11 +198,7 @@ export class Connection {
   async send(statements: readonly Statement[]): Promise<(readonly AnswerRow[])[]> {
     const answers = statements.map((statement) => ask(this.#reserved, statement));
     try {
-      const settled = await this.#limited(Promise.allSettled(answers));
-      return settled.map((answer) => {
-        if (answer.status === "rejected") throw answer.reason;
-        return answer.value;
-      });
+      return await this.#limited(Promise.allSettled(answers).then((settled) => settled.map(valueOf)));
     } catch (error) {
       throw new DatabaseError(kindOf(error), error);
     }
@@ -187,6 +207,11 @@ export class Connection {
   release(): void {
     void this.#reserved.release();
   }
+}
+
+function valueOf<Value>(settled: PromiseSettledResult<Value>): Value {
+  if (settled.status === "rejected") throw settled.reason;
+  return settled.value;
 }
 
 /** A text alone would be a simple query, written only once all before it was answered; a template is prepared like the others. */
@@ -216,5 +241,6 @@ function stateOf(error: unknown): string | undefined {
 function kindOf(error: unknown): FailureKind {
   const state = stateOf(error);
   if (state === undefined) return "lost";
+  if (state === READ_ONLY) return "unsent";
   return CONFLICTS.has(state) ? "conflict" : LOSSES.test(state) ? "lost" : "refused";
 }

@@ -66,14 +66,16 @@ export class Outages {
     for (;;) {
       try {
         const result = await work();
-        this.#health.note(undefined);
+        // A standby answers, too, whatever only reads.
+        if (this.#changesPassed === this.#changes) this.#health.note(undefined);
         return result;
       } catch (error) {
         if (!(error instanceof DatabaseError)) throw error;
         this.#health.note(error);
         if (error.isOutOfRoom) throw unavailable("The database has no room.", error);
         if (error.kind !== "lost" && error.kind !== "unsent") throw error;
-        if (this.#clock.elapsed() - startedAt >= OUTAGE_MS_MAX) throw unavailable("The database does not answer.", error);
+        if (this.#clock.elapsed() - startedAt >= OUTAGE_MS_MAX)
+          throw unavailable(error.isReadOnly ? "The database takes no changes." : "The database does not answer.", error);
         await this.#clock.sleep(OUTAGE_PAUSE_MS);
       }
     }

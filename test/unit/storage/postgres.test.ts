@@ -574,6 +574,31 @@ if (hasPostgres()) {
       expect(await store.commit(NO_HOME, count)).toBe(1);
     });
 
+    test("what is led to a server that takes no changes is refused as not made, and finds the one that does although nothing ends its connections", async () => {
+      await using store = await open(new FakeClock());
+      await store.commit(NO_HOME, count);
+      await using sql = new SQL(url, { max: 1 });
+      await sql`set default_transaction_read_only = off`;
+      const name = new URL(url).pathname.slice(1);
+      // Like a name that leads to a standby for a while: connections that were made by then stay what they are.
+      await sql.unsafe(`alter database ${name} set default_transaction_read_only = on`);
+      await sql`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`;
+      for (const refused of [() => keysOf(store), () => store.commit(NO_HOME, count)]) {
+        expect(await refused().catch((error: unknown) => error)).toMatchObject({
+          code: "service_unavailable",
+          message: "The database takes no changes. Nothing was changed.",
+        });
+        expect(store.health.problem()).toBe("The database takes no changes.");
+        // It answers, but what is answered may be old.
+        await store.count(turns);
+        expect(store.health.problem()).toBe("The database takes no changes.");
+      }
+      await sql.unsafe(`alter database ${name} reset default_transaction_read_only`);
+      expect(await store.commit(NO_HOME, count)).toBe(1);
+      await store.probe();
+      expect(store.health.problem()).toBeUndefined();
+    });
+
     test("a database that cannot be used is refused with the reason, and without its password", async () => {
       const of = (change: (parts: URL) => void) => {
         const parts = new URL(url);
