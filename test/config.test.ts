@@ -194,9 +194,13 @@ for (const [url, problem] of [
   ["postgres://cairn:secret@db/cairn?sslmode=secret", "Its sslmode has to be one of disable, prefer, require, verify-ca, verify-full."],
   [
     "postgres://cairn:secret@db/cairn?password=secret",
-    "It has a parameter that is not known; known are sslmode, sslrootcert, sslcert, sslkey, channel_binding, application_name, options.",
+    "It has a parameter that is not known; known are sslmode, sslrootcert, sslcert, sslkey, channel_binding, application_name, options, pool_max_conns.",
   ],
-]) {
+  ...["3", "101", "4&pool_max_conns=4", "4.5", "0x10", ""].map((size) => [
+    `postgres://cairn:secret@db/cairn?pool_max_conns=${size}`,
+    "Its pool_max_conns has to be a whole number from 4 to 100.",
+  ]),
+] as const) {
   test(`a URL that names no database is refused by what is wrong with it, without repeating any of it: ${url}`, () => {
     expect(() => readConfig([`--store=${url}`], {})).toThrow(new UsageError(`--store cannot be used. ${problem}`));
     expect(() => readConfig([], { CAIRN_STORE: url })).toThrow(new UsageError(`CAIRN_STORE cannot be used. ${problem}`));

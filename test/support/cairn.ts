@@ -85,6 +85,8 @@ const NO_STANDBY = "the database names no synchronous standby";
 const SKEW_MS = 2_000;
 /** Leases do not end by the clock, which a test moves on by months at once, while nobody can renew them. */
 const LEASE_MS = 1_000 * 365 * 86_400_000;
+/** Of each server to the database: opening them is a fifth of what a short test on PostgreSQL costs. */
+const CONNECTIONS = 4;
 /** Changes of a database are at most that much later than its time, unless that was set back. */
 const LATER_MS_MAX = 60_000;
 
@@ -134,7 +136,7 @@ export class Cairn implements AsyncDisposable {
     const clock: Clock = i === 0 ? this.clock : this.clock.ahead(i * SKEW_MS);
     const service = await openService(directory, clock, this.#log, {
       ...this.#options,
-      database: this.#database,
+      database: this.#database && `${this.#database}&pool_max_conns=${CONNECTIONS}`,
       databaseTime: () => Promise.resolve(this.clock.now()),
       leaseMs: LEASE_MS,
       environment: changesIn(this.#options.environment ?? {}) as GivenSettings,

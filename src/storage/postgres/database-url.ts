@@ -7,8 +7,15 @@
 const SSL_MODES = ["disable", "prefer", "require", "verify-ca", "verify-full"] as const;
 /** The default of the clients of PostgreSQL. */
 const SSL_MODE = "prefer";
+/** How many connections a server has at most, in the word of pgx for it: PostgreSQL's own clients have one. */
+const POOL = "pool_max_conns";
+/** For four transactions at the same time, reads, and commands for the whole store. */
+const POOL_CONNECTIONS = 12;
+/** With fewer, what takes its time on a connection can leave none for requests. */
+const POOL_CONNECTIONS_MIN = 4;
+const POOL_CONNECTIONS_MAX = 100;
 /** What else a URL may say, in the words of PostgreSQL's own clients. */
-const PARAMETERS = ["sslmode", "sslrootcert", "sslcert", "sslkey", "channel_binding", "application_name", "options"];
+const PARAMETERS = ["sslmode", "sslrootcert", "sslcert", "sslkey", "channel_binding", "application_name", "options", POOL];
 const APPLICATION = "cairn";
 
 /** What is wrong with a URL; undefined when it names a database. Never repeats any of it: it has a password. */
@@ -25,9 +32,16 @@ export function databaseUrlProblem(text: string): string | undefined {
   const modes = url.searchParams.getAll("sslmode");
   if (modes.length > 1 || modes.some((mode) => !(SSL_MODES as readonly string[]).includes(mode)))
     return `Its sslmode has to be one of ${SSL_MODES.join(", ")}.`;
+  const pools = url.searchParams.getAll(POOL);
+  if (pools.length > 1 || pools.some((pool) => !isPoolSize(pool)))
+    return `Its ${POOL} has to be a whole number from ${POOL_CONNECTIONS_MIN} to ${POOL_CONNECTIONS_MAX}.`;
   if (Array.from(url.searchParams.keys()).some((name) => !PARAMETERS.includes(name)))
     return `It has a parameter that is not known; known are ${PARAMETERS.join(", ")}.`;
   return undefined;
+}
+
+function isPoolSize(text: string): boolean {
+  return /^\d{1,3}$/.test(text) && Number(text) >= POOL_CONNECTIONS_MIN && Number(text) <= POOL_CONNECTIONS_MAX;
 }
 
 function isEscaped(part: string): boolean {
@@ -39,13 +53,19 @@ function isEscaped(part: string): boolean {
   }
 }
 
-/** The same URL with what it leaves to the server. */
+/** The same URL without what is Cairn's own, and with what it leaves to the server. */
 export function connectionUrl(text: string): string {
   const url = new URL(text);
   const { searchParams: parameters } = url;
+  parameters.delete(POOL);
   if (!parameters.has("sslmode")) parameters.set("sslmode", SSL_MODE);
   if (!parameters.has("application_name")) parameters.set("application_name", APPLICATION);
   return url.href;
+}
+
+/** How many connections there are to be at most. */
+export function poolSize(text: string): number {
+  return Number(new URL(text).searchParams.get(POOL) ?? POOL_CONNECTIONS);
 }
 
 /** What may be shown of a URL: `postgres://user@host:port/database`. */

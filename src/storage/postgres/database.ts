@@ -9,7 +9,7 @@
 import { SQL, type ReservedSQL } from "bun";
 import type { Clock } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/errors.ts";
-import { connectionUrl } from "./database-url.ts";
+import { connectionUrl, poolSize } from "./database-url.ts";
 
 /** Arrays of texts, of whole numbers, or of bytes: one parameter for any number of values. */
 type Parameter = string | number | null | readonly string[] | readonly (number | null)[] | readonly Uint8Array[];
@@ -52,7 +52,6 @@ const LOSSES = /^(08...|57P0[1-4]|53300)$/;
 /** What a standby says of the first change of a transaction, which it undoes. */
 const READ_ONLY = "25006";
 
-const CONNECTIONS_MAX = 12;
 /** A server that has not answered by then is as good as gone. */
 const ANSWER_SECONDS_MAX = 20;
 const CONNECT_SECONDS_MAX = 5;
@@ -64,6 +63,7 @@ type Pace = "answers soon" | "takes its time";
 export class Database {
   readonly #clock: Clock;
   readonly #url: string;
+  readonly #poolSize: number;
   #pool: SQL;
   /** On the clock that only counts on. */
   #renewedAt = Number.NEGATIVE_INFINITY;
@@ -76,6 +76,7 @@ export class Database {
   /** @param url - one in which `databaseUrlProblem` finds nothing wrong */
   constructor(url: string, clock: Clock) {
     this.#url = connectionUrl(url);
+    this.#poolSize = poolSize(url);
     this.#clock = clock;
     this.#pool = this.#newPool();
   }
@@ -134,7 +135,7 @@ export class Database {
   #newPool(): SQL {
     return new SQL({
       url: this.#url,
-      max: CONNECTIONS_MAX,
+      max: this.#poolSize,
       connectionTimeout: CONNECT_SECONDS_MAX,
       onconnect: () => this.onConnectionChange(),
       onclose: () => this.onConnectionChange(),

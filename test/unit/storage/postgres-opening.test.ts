@@ -11,6 +11,7 @@ import { openService } from "../../../src/service.ts";
 import { systemClock, type Clock } from "../../../src/lib/clock.ts";
 import type { Durability } from "../../../src/storage/durability.ts";
 import { shownDatabase } from "../../../src/storage/postgres/database-url.ts";
+import { Database } from "../../../src/storage/postgres/database.ts";
 import { openDatabase } from "../../../src/storage/postgres/open-database.ts";
 import { StoreError } from "../../../src/storage/store.ts";
 import { hasPostgres, Postgres } from "../../support/postgres.ts";
@@ -55,6 +56,22 @@ if (hasPostgres()) {
       await store.close();
       return clock;
     };
+    test("has as many connections as its URL says, or twelve", async () => {
+      const counting = { text: "select count(*)::int as n from pg_stat_activity where application_name = 'cairn'", values: [] };
+      for (const size of [undefined, 4, 20]) {
+        const at = changed(({ searchParams }) => size !== undefined && searchParams.set("pool_max_conns", String(size)));
+        const database = new Database(at, systemClock);
+        const most = size ?? 12;
+        let found = 0;
+        while (found < most) {
+          const counts = await Promise.all(Array.from({ length: 2 * most }, () => database.query(counting)));
+          found = Number(counts.at(-1)?.[0]?.["n"]);
+        }
+        await database.close();
+        expect(found).toBe(most);
+      }
+    });
+
     const problemOf = async (at: string): Promise<string> => {
       const { host } = new URL(at);
       const problem = await open(at).then(
