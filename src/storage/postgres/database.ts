@@ -181,7 +181,8 @@ export class Database {
   }
 }
 
-export const BEGIN: Statement = { text: "begin", values: [] };
+/** What others commit while a transaction waits for a lock is seen by its next statement, whatever the default of the database is. */
+export const BEGIN: Statement = { text: "begin isolation level read committed", values: [] };
 export const BEGIN_SNAPSHOT: Statement = { text: "begin isolation level repeatable read read only", values: [] };
 export const COMMIT: Statement = { text: "commit", values: [] };
 export const ROLLBACK: Statement = { text: "rollback", values: [] };

@@ -20,15 +20,19 @@ const SERVER_VERSION_MIN = 150_000;
  */
 export async function checkServer(database: Database, durability: Durability): Promise<{ hasStandby: boolean }> {
   const [server] = await database.query({
-    text: "select current_setting('server_version_num')::int as number, current_setting('server_version') as version, pg_is_in_recovery() as standby, current_setting('transaction_read_only') as readonly, current_setting('server_encoding') as encoding, current_setting('synchronous_commit') as synchronous, current_setting('synchronous_standby_names') <> '' as standbys",
+    text: "select current_setting('server_version_num')::int as number, current_setting('server_version') as version, pg_is_in_recovery() as standby, current_setting('transaction_read_only') as readonly, current_setting('server_encoding') as encoding, current_setting('default_transaction_isolation') as isolation, current_setting('synchronous_commit') as synchronous, current_setting('synchronous_standby_names') <> '' as standbys",
     values: [],
   });
-  const { number, version, standby, readonly, encoding, synchronous, standbys } = server ?? {};
+  const { number, version, standby, readonly, encoding, isolation, synchronous, standbys } = server ?? {};
   if (Number(number) < SERVER_VERSION_MIN) throw new StoreError(`The database has to be PostgreSQL 15 or newer; it is ${version}.`);
   if (standby === true) throw new StoreError("The database is a standby, which takes no changes. Name its primary.");
   if (readonly === "on")
     throw new StoreError("The database takes no changes: default_transaction_read_only is on, for it or for this user.");
   if (encoding !== "UTF8") throw new StoreError(`The database has the encoding ${encoding}; it has to be UTF8.`);
+  if (isolation !== "read committed")
+    throw new StoreError(
+      `The database begins transactions as ${isolation}: its default_transaction_isolation has to be read committed, for it and for this user.`,
+    );
   if (durability === "strict" && synchronous !== "on" && synchronous !== "remote_apply")
     throw new StoreError(
       `The database acknowledges what a crash can lose: its synchronous_commit is ${synchronous} and has to be on, unless Cairn is started with --durability relaxed.`,

@@ -118,10 +118,14 @@ if (hasPostgres()) {
       await open(withMode("require"));
     });
 
-    test("that takes no changes is refused, and one that may lose them unless that is wanted", async () => {
+    test("that takes no changes is refused, one that isolates transactions otherwise, and one that may lose changes unless that is wanted", async () => {
       const readOnly = withMode("disable", { options: "-c default_transaction_read_only=on" });
       expect(await problemOf(readOnly)).toBe(
         "The database takes no changes: default_transaction_read_only is on, for it or for this user.",
+      );
+      const isolated = withMode("disable", { options: "-c default_transaction_isolation=serializable" });
+      expect(await problemOf(isolated)).toBe(
+        "The database begins transactions as serializable: its default_transaction_isolation has to be read committed, for it and for this user.",
       );
       const losing = withMode("disable", { options: "-c synchronous_commit=off" });
       expect(await problemOf(losing)).toBe(

@@ -101,10 +101,12 @@ if (hasPostgres()) {
       for (const store of stores) await store.close();
     });
 
-    test("of several servers that look for a session and make it when there is none, one makes it", async () => {
+    /** Several servers make sessions with the same name where they find none. */
+    const expectOneOfEach = async (names: readonly string[], setUp: () => Promise<unknown> = () => Promise.resolve()) => {
       const stores = await Promise.all(numbers(3).map(() => open()));
+      await setUp();
       const { byExternalId } = sessions.index;
-      for (const externalId of ["x", "y", "z"]) {
+      for (const externalId of names) {
         const from = externalIdKey(externalId, undefined, undefined);
         const made = await Promise.all(
           // Each has a home of its own, as sessions without a user have.
@@ -123,7 +125,16 @@ if (hasPostgres()) {
         expect(new Set(made).size).toBe(1);
       }
       for (const store of stores) await store.close();
-    });
+    };
+
+    test("of several servers that look for a session and make it when there is none, one makes it", () => expectOneOfEach(["x", "y", "z"]));
+
+    test("one makes it also once the database begins transactions with another isolation by default", () =>
+      expectOneOfEach(["u", "v", "w", "x", "y", "z"], async () => {
+        await using sql = new SQL(url);
+        await sql.unsafe(`alter database ${new URL(url).pathname.slice(1)} set default_transaction_isolation = 'repeatable read'`);
+        await postgres.disconnect(url);
+      }));
 
     test("a commit builds on a row that another server has changed since, and on one it has removed", async () => {
       await using one = await open();
