@@ -14,7 +14,7 @@ import { isPointOf, pointsIn } from "../vectors/hnsw-index.ts";
 import { Indexer } from "../vectors/indexer.ts";
 import { NO_SNAPSHOT, verifySnapshot, type VerifiedSnapshot } from "../vectors/snapshot.ts";
 import { GRAPH_FROM } from "../vectors/search-plan.ts";
-import { digestOf, TermIndex } from "../vectors/term-index.ts";
+import { digestOf } from "../vectors/term-index.ts";
 import type { IndexOptions } from "../vectors/vector-index.ts";
 import { Findings, type Finding, type OnProgress } from "./report.ts";
 
@@ -83,7 +83,7 @@ function comparePoints(
 }
 
 function compareTerms(store: Store, { vectors }: Collection, { terms, slots }: VerifiedSnapshot, findings: Findings): void {
-  const digests = TermIndex.from(terms).digests();
+  const digests = terms.digests();
   using reader = store.snapshot();
   for (let slot = 0; slot < slots.length; slot++) {
     const id = slots.id(slot);

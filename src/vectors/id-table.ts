@@ -11,10 +11,11 @@
  * @module
  */
 import { BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
+import type { PartSource } from "./snapshot-file.ts";
 
 const ID_WORDS = 3;
 const SLOT_WORDS = 2 * ID_WORDS;
-export const SLOT_BYTES = 4 * SLOT_WORDS;
+const SLOT_BYTES = 4 * SLOT_WORDS;
 const PIECE_BITS = 14;
 const PIECE_SLOTS = 2 ** PIECE_BITS;
 const SLOT_MASK = PIECE_SLOTS - 1;
@@ -35,12 +36,12 @@ export class IdTable {
     return this.buffers.map((buffer, i) => new Uint8Array(buffer, 0, bytesFrom(i * PIECE_SLOTS)));
   }
 
-  /** @param bytes - the parts end to end */
-  static from(bytes: Uint8Array): IdTable {
+  /** @param source - the parts; `length` is the number of slots */
+  static read(source: PartSource, length: number): IdTable {
     const table = new IdTable();
-    for (let at = 0; at < bytes.byteLength; at += PIECE_SLOTS * SLOT_BYTES) {
+    for (let slot = 0; slot < length; slot += PIECE_SLOTS) {
       table.#addPiece();
-      new Uint8Array(table.buffers.at(-1)!).set(bytes.subarray(at, at + PIECE_SLOTS * SLOT_BYTES));
+      source.readInto(new Uint8Array(table.buffers.at(-1)!, 0, Math.min(PIECE_SLOTS, length - slot) * SLOT_BYTES));
     }
     return table;
   }

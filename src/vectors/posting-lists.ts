@@ -19,6 +19,7 @@
  */
 import type { TermId } from "../embeddings/embedder.ts";
 import { mix } from "../embeddings/local/semantics.ts";
+import type { PartSource } from "./snapshot-file.ts";
 
 const ENTRY_WORDS = 4;
 const NEWEST = 1;
@@ -53,12 +54,19 @@ export interface ListHead {
   readonly block: number;
 }
 
-/** What is written to disk, and read again. */
+/** What is written to disk. */
 export interface PostingParts {
   readonly key: number;
   readonly tables: readonly Uint32Array[];
   /** Chunks of blocks, the last one as far as it is in use. */
   readonly chunks: readonly Uint8Array[];
+}
+
+/** What is said of the parts before they are read again. */
+export interface PostingLengths {
+  readonly key: number;
+  readonly tables: Iterable<number>;
+  readonly chunks: Iterable<number>;
 }
 
 export class PostingLists {
@@ -72,23 +80,36 @@ export class PostingLists {
   /** Where the next block goes: after the first 16 bytes, for 0 means no block. */
   #end = ALIGNMENT;
 
-  /** @param stored - what `parts` gave, or a key for empty lists */
-  constructor(stored: PostingParts | { readonly key: number }) {
-    this.#key = (stored.key | 1) >>> 0;
-    if (!("tables" in stored)) {
-      this.#tables = Array.from({ length: PARTS }, () => new Uint32Array(PART_CAPACITY_FIRST * ENTRY_WORDS));
-      this.#used = this.#tables.map(() => 0);
-      this.#addChunk();
-      return;
-    }
-    this.#tables = [...stored.tables];
-    this.#used = this.#tables.map((table) => {
+  private constructor(key: number, tables: Uint32Array[]) {
+    this.#key = (key | 1) >>> 0;
+    this.#tables = tables;
+    this.#used = tables.map((table) => {
       let used = 0;
       for (let at = COUNT; at < table.length; at += ENTRY_WORDS) if (table[at] !== 0) used++;
       return used;
     });
-    for (const chunk of stored.chunks) this.#addChunk().set(chunk);
-    this.#end = (stored.chunks.length - 1) * CHUNK_BYTES + stored.chunks.at(-1)!.byteLength;
+  }
+
+  static empty(key: number): PostingLists {
+    const lists = new PostingLists(
+      key,
+      Array.from({ length: PARTS }, () => new Uint32Array(PART_CAPACITY_FIRST * ENTRY_WORDS)),
+    );
+    lists.#addChunk();
+    return lists;
+  }
+
+  /** @param source - the parts. Damaged ones are not noticed here */
+  static read(source: PartSource, { key, tables, chunks }: PostingLengths): PostingLists {
+    const lists = new PostingLists(
+      key,
+      Array.from(tables, (bytes) => new Uint32Array(source.take(bytes).buffer)),
+    );
+    for (const bytes of chunks) {
+      source.readInto(lists.#addChunk().subarray(0, bytes));
+      lists.#end = (lists.#chunks.length - 1) * CHUNK_BYTES + bytes;
+    }
+    return lists;
   }
 
   /** Memory taken. */

@@ -7,7 +7,8 @@
  * @module
  */
 import type { BareId } from "../lib/ids.ts";
-import { IdTable, SLOT_BYTES } from "./id-table.ts";
+import { IdTable } from "./id-table.ts";
+import type { PartSource } from "./snapshot-file.ts";
 
 const FIRST = 1024;
 const GROWTH = 1.25;
@@ -40,14 +41,9 @@ export class Slots {
     return [...this.ids.parts(this.#length), this.#removed.subarray(0, Math.ceil(this.#length / 8))];
   }
 
-  /** @param bytes - the parts end to end; `length` is the number of slots */
-  static from(bytes: Uint8Array, length: number): Slots {
-    return new Slots(IdTable.from(bytes.subarray(0, length * SLOT_BYTES)), length, bytes.slice(length * SLOT_BYTES));
-  }
-
-  /** The bytes of all parts for a number of slots. */
-  static bytesOf(length: number): number {
-    return length * SLOT_BYTES + Math.ceil(length / 8);
+  /** @param source - the parts; `length` is the number of slots */
+  static read(source: PartSource, length: number): Slots {
+    return new Slots(IdTable.read(source, length), length, source.take(Math.ceil(length / 8)));
   }
 
   /** One more than the last slot. */

@@ -2,27 +2,28 @@
  * The index on disk, so that a start need not build it again. It may be lost, old or damaged: then it is built.
  *
  * ```
- * vectors/manifest.json    how many there are of what, and of each file its length and SHA-256
+ * vectors/manifest.json    how many there are of what, and of each file its length and checksum
  * vectors/1a2b….tables     slots, then the index of terms
  * vectors/1a2b….hnsw       the graph
  * ```
  * Files are written under a new name and flushed; then the manifest is replaced by renaming, which is the moment the new snapshot
- * counts. hnswlib crashes on a damaged file, so nothing is loaded whose length and SHA-256 are not right.
+ * counts. hnswlib crashes on a damaged file, so nothing is loaded whose length and checksum are not right (`snapshot-file.ts`).
  *
  * @module
  */
 import { randomUUID } from "node:crypto";
-import { closeSync, existsSync, mkdirSync, openSync, writeSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
 import { readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { digest, flush, freeBytes, type Digest } from "../lib/files.ts";
+import { flush, freeBytes } from "../lib/files.ts";
 import { describeError } from "../lib/log.ts";
 import { HnswIndex, pointBytes } from "./hnsw-index.ts";
 import type { SearchIndex } from "./search-index.ts";
 import { Slots } from "./slots.ts";
+import { checksumOf, isSame, PartReader, writeParts, type Checksum } from "./snapshot-file.ts";
 import { TermIndex } from "./term-index.ts";
 
-const FORMAT = 5;
+const FORMAT = 6;
 const MANIFEST = "manifest.json";
 /** More than what the links of upper levels take, by point. */
 const UPPER_LINKS_BYTES = 32;
@@ -40,8 +41,8 @@ interface Manifest {
   graphEnd: number;
   points: number;
   dimension: number;
-  tables: Digest;
-  graph: Digest;
+  tables: Checksum;
+  graph: Checksum;
 }
 
 const tablesFile = (name: string) => `${name}.tables`;
@@ -64,12 +65,12 @@ export async function saveSnapshot(directory: string, index: SearchIndex, graph:
       directory,
       points * (pointBytes(dimension) + UPPER_LINKS_BYTES) + parts.reduce((sum, { byteLength }) => sum + byteLength, 0),
     );
-    writeParts(tablesPath, parts);
+    const tables = writeParts(tablesPath, parts);
     await graph.save(graphPath);
     await flush(tablesPath);
     await flush(graphPath);
-    const digests = { tables: await digest(tablesPath), graph: await digest(graphPath) };
-    const manifest: Manifest = { format: FORMAT, name, generation, slots, graphEnd, points, dimension, ...digests };
+    const checksums = { tables, graph: await checksumOf(graphPath) };
+    const manifest: Manifest = { format: FORMAT, name, generation, slots, graphEnd, points, dimension, ...checksums };
     await Bun.write(draft, JSON.stringify(manifest));
     await flush(draft);
     await rename(draft, join(directory, MANIFEST));
@@ -85,17 +86,6 @@ export async function saveSnapshot(directory: string, index: SearchIndex, graph:
 export async function removeSnapshot(directory: string): Promise<void> {
   await rm(join(directory, MANIFEST), { force: true });
   if (existsSync(directory)) await removeOthers(directory, MANIFEST);
-}
-
-function writeParts(path: string, parts: readonly Uint8Array[]): void {
-  const file = openSync(path, "w", 0o600);
-  try {
-    for (const part of parts) {
-      for (let at = 0; at < part.byteLength;) at += writeSync(file, part, at);
-    }
-  } finally {
-    closeSync(file);
-  }
 }
 
 /** What a snapshot has of an index. hnswlib takes the longest: its part comes later. */
@@ -122,13 +112,13 @@ export async function loadSnapshot(
   const reason = await graphProblem(directory, manifest, signal);
   if (reason !== undefined) return { reason };
   const graph = HnswIndex.load(join(directory, graphFile(manifest.name)), manifest).catch(notLoaded);
-  const tables = await readTables(directory, manifest);
+  const tables = readTables(directory, manifest);
   if ("reason" in tables) {
     const loaded = await graph;
     if (loaded instanceof HnswIndex) loaded.release();
     return tables;
   }
-  return { slots: tables.slots, terms: TermIndex.from(tables.terms), graphEnd: manifest.graphEnd, graph };
+  return { ...tables, graphEnd: manifest.graphEnd, graph };
 }
 
 function notLoaded(error: unknown): { reason: string } {
@@ -143,8 +133,7 @@ export interface VerifiedSnapshot {
   graphEnd: number;
   points: number;
   slots: Slots;
-  /** The index of terms, as it was written. */
-  terms: Uint8Array;
+  terms: TermIndex;
 }
 
 /** The last snapshot, found whole. */
@@ -153,7 +142,7 @@ export async function verifySnapshot(directory: string): Promise<VerifiedSnapsho
   if ("reason" in manifest) return manifest;
   const reason = await graphProblem(directory, manifest);
   if (reason !== undefined) return { reason };
-  const tables = await readTables(directory, manifest);
+  const tables = readTables(directory, manifest);
   if ("reason" in tables) return tables;
   return { ...manifest, ...tables, graphPath: join(directory, graphFile(manifest.name)) };
 }
@@ -167,23 +156,20 @@ async function readManifest(directory: string): Promise<Manifest | { reason: str
 }
 
 async function graphProblem(directory: string, { name, graph }: Manifest, signal?: AbortSignal): Promise<string | undefined> {
-  const stopIfAborted = () => Promise.resolve(signal?.throwIfAborted());
-  const found = await digest(join(directory, graphFile(name)), Infinity, stopIfAborted).catch(() => undefined);
+  const found = await checksumOf(join(directory, graphFile(name)), signal).catch(() => undefined);
   if (found === undefined) return UNREADABLE;
   return isSame(found, graph) ? undefined : DAMAGED;
 }
 
-async function readTables(
-  directory: string,
-  { name, slots, tables }: Manifest,
-): Promise<{ slots: Slots; terms: Uint8Array } | { reason: string }> {
-  const bytes = await Bun.file(join(directory, tablesFile(name)))
-    .bytes()
-    .catch(() => undefined);
-  if (bytes === undefined) return { reason: UNREADABLE };
-  const slotsEnd = Slots.bytesOf(slots);
-  if (!isSame(digestOf(bytes), tables) || slotsEnd > bytes.byteLength) return { reason: DAMAGED };
-  return { slots: Slots.from(bytes.subarray(0, slotsEnd), slots), terms: bytes.subarray(slotsEnd) };
+function readTables(directory: string, { name, slots, tables }: Manifest): { slots: Slots; terms: TermIndex } | { reason: string } {
+  try {
+    using file = new PartReader(join(directory, tablesFile(name)));
+    const read = { slots: Slots.read(file, slots), terms: TermIndex.read(file) };
+    return isSame(file.checksum, tables) && file.left === 0 ? read : { reason: DAMAGED };
+  } catch (error) {
+    // The parts are not as long as they say.
+    return { reason: error instanceof RangeError ? DAMAGED : UNREADABLE };
+  }
 }
 
 /** Another format's is one too, whatever else it says. */
@@ -193,14 +179,6 @@ function isManifest(value: unknown): value is Manifest {
   if (Number.isInteger(format) && format !== FORMAT) return true;
   const isCounted = [generation, slots, graphEnd, points, dimension].every((count) => Number.isInteger(count) && count! >= 0);
   return isCounted && typeof name === "string" && /^[0-9a-f-]+$/.test(name) && typeof tables === "object" && typeof graph === "object";
-}
-
-function isSame(a: Digest, b: Digest): boolean {
-  return a.bytes === b.bytes && a.sha256 === b.sha256;
-}
-
-function digestOf(bytes: Uint8Array): Digest {
-  return { bytes: bytes.byteLength, sha256: new Bun.CryptoHasher("sha256").update(bytes).digest("hex") };
 }
 
 function assertSpace(directory: string, bytes: number): void {

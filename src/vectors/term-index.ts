@@ -11,6 +11,7 @@ import { mix } from "../embeddings/local/semantics.ts";
 import { codeOf, REMOVED } from "./length-codes.ts";
 import { ListReader, Window } from "./list-reader.ts";
 import { PostingLists } from "./posting-lists.ts";
+import type { PartSource } from "./snapshot-file.ts";
 import { type QueryWords, type SlotFilter, TermSearch, type WordHits, wordsOf } from "./term-search.ts";
 
 /** Postings of a text that are looked at, what asking a filter costs included. */
@@ -19,7 +20,7 @@ const SAME_LOOKS_MAX = 100_000;
 const SLOTS_FIRST = 1024;
 const SLOTS_GROWTH = 1.25;
 
-/** A key and two counts; the lengths of all parts follow. */
+/** A key and two counts; the lengths of all other parts follow. */
 const HEADER_WORDS = 3;
 
 export class TermIndex {
@@ -42,7 +43,7 @@ export class TermIndex {
 
   static empty(): TermIndex {
     const key = crypto.getRandomValues(new Uint32Array(1))[0]!;
-    return new TermIndex(new PostingLists({ key }), new Uint8Array(SLOTS_FIRST), 0);
+    return new TermIndex(PostingLists.empty(key), new Uint8Array(SLOTS_FIRST), 0);
   }
 
   /** Slots that can be found. */
@@ -130,22 +131,19 @@ export class TermIndex {
   parts(): Uint8Array[] {
     const { key, tables, chunks } = this.#lists.parts();
     const parts = [...tables, ...chunks, this.#lengths.subarray(0, this.#slots)];
-    const header = Uint32Array.of(key, tables.length, chunks.length, ...parts.map(({ byteLength }) => byteLength));
-    return [header, ...parts].map(({ buffer, byteOffset, byteLength }) => new Uint8Array(buffer, byteOffset, byteLength));
+    const header = Uint32Array.of(key, tables.length, chunks.length);
+    const lengths = Uint32Array.from(parts, ({ byteLength }) => byteLength);
+    return [header, lengths, ...parts].map(({ buffer, byteOffset, byteLength }) => new Uint8Array(buffer, byteOffset, byteLength));
   }
 
-  /** @param bytes - the parts end to end, and found whole: damaged ones are not noticed here */
-  static from(bytes: Uint8Array): TermIndex {
-    // A copy, because it may begin anywhere.
-    const words = (count: number) => new Uint32Array(bytes.slice(0, 4 * count).buffer);
-    const [key, tableCount, chunkCount] = words(HEADER_WORDS) as unknown as [number, number, number];
-    const header = words(HEADER_WORDS + tableCount + chunkCount + 1);
-    let [next, at] = [HEADER_WORDS, 4 * (HEADER_WORDS + tableCount + chunkCount + 1)];
-    const part = () => bytes.subarray(at, (at += header[next++]!));
-    const tables = Array.from({ length: tableCount }, () => new Uint32Array(part().slice().buffer));
-    const chunks = Array.from({ length: chunkCount }, part);
-    const lengths = part().slice();
-    return new TermIndex(new PostingLists({ key, tables, chunks }), lengths, lengths.length);
+  /** @param source - the parts. Damaged ones are not noticed here */
+  static read(source: PartSource): TermIndex {
+    const words = (count: number) => new Uint32Array(source.take(4 * count).buffer);
+    const [key, tables, chunks] = words(HEADER_WORDS) as unknown as [number, number, number];
+    const lengths = words(tables + chunks + 1);
+    const lists = PostingLists.read(source, { key, tables: lengths.subarray(0, tables), chunks: lengths.subarray(tables, -1) });
+    const codes = source.take(lengths.at(-1)!);
+    return new TermIndex(lists, codes, codes.length);
   }
 }
 

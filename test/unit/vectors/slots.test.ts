@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { Slots } from "../../../src/vectors/slots.ts";
+import { sourceOf } from "./part-source.ts";
 import { idAt } from "./stored-vectors.ts";
 
 const idsIn = (slots: Slots) => Array.from({ length: slots.length }, (_, slot) => (slots.has(slot) ? slots.id(slot) : undefined));
@@ -16,8 +17,7 @@ test("ids and memories are found by slot, and slots by either, also after a way 
       for (const [i, id] of ids.entries()) expect(slots.add(id, memories[i]!)).toBe(i);
       const gone = new Set(removed.map((number) => number % ids.length));
       for (const slot of gone) slots.remove(slot);
-      const again = Slots.from(new Uint8Array(Buffer.concat(slots.parts())), slots.length);
-      expect(Buffer.concat(slots.parts()).byteLength).toBe(Slots.bytesOf(slots.length));
+      const again = Slots.read(sourceOf(slots.parts()), slots.length);
       for (const one of [slots, again]) {
         expect([one.length, one.removed, one.size]).toEqual([ids.length, gone.size, ids.length - gone.size]);
         for (const [slot, id] of ids.entries()) {

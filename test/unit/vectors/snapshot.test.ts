@@ -78,6 +78,9 @@ function rewriteManifest(vectors: StoredVectors, changes: Record<string, unknown
   writeFileSync(manifestOf(vectors), JSON.stringify({ ...readManifest(vectors), ...changes }));
 }
 
+/** Where in the tables the index of terms begins: after an id of the vector, one of its memory and a bit for each slot. */
+const termsAt = (vectors: StoredVectors) => readManifest(vectors).slots * 24 + Math.ceil(readManifest(vectors).slots / 8);
+
 const DAMAGED = "the snapshot is damaged";
 const UNREADABLE = "the manifest of the snapshot cannot be read";
 
@@ -107,13 +110,20 @@ const DAMAGES: { name: string; damage: (vectors: StoredVectors) => void; reason:
     reason: "the snapshot does not load: Error: its points are of another length",
   },
   {
-    name: "the manifest has another hash",
-    damage: (v) => rewriteManifest(v, { graph: { ...readManifest(v).graph, sha256: "0".repeat(64) } }),
+    name: "the manifest has another checksum",
+    damage: (v) => rewriteManifest(v, { graph: { ...readManifest(v).graph, xxh3: "0".repeat(16) } }),
     reason: DAMAGED,
   },
   { name: "the tables are gone", damage: (v) => rmSync(tablesOf(v)), reason: "the files of the snapshot cannot be read" },
   { name: "the tables are cut short", damage: (v) => truncateSync(tablesOf(v), 1_000), reason: DAMAGED },
   { name: "a byte of the tables is changed", damage: (v) => change(tablesOf(v), (length) => length >> 1), reason: DAMAGED },
+  { name: "the tables have one byte more", damage: (v) => writeFileSync(tablesOf(v), "x", { flag: "a" }), reason: DAMAGED },
+  { name: "a length in the tables is changed", damage: (v) => change(tablesOf(v), () => termsAt(v) + 4), reason: DAMAGED },
+  {
+    name: "the highest byte of a length in the tables is changed",
+    damage: (v) => change(tablesOf(v), () => termsAt(v) + 15),
+    reason: DAMAGED,
+  },
   { name: "the file is gone", damage: (v) => rmSync(graphOf(v)), reason: "the files of the snapshot cannot be read" },
   { name: "the file is empty", damage: (v) => truncateSync(graphOf(v), 0), reason: DAMAGED },
   { name: "the file is cut short", damage: (v) => truncateSync(graphOf(v), 10_000), reason: DAMAGED },

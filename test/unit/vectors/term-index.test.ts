@@ -3,6 +3,7 @@ import * as fc from "fast-check";
 import { FINGERPRINT, SIGN, UNKNOWN_WORD, WHOLE_WORTH } from "../../../src/embeddings/embedder.ts";
 import { localEmbedder } from "../../../src/embeddings/local/local.ts";
 import { digestOf, TermIndex } from "../../../src/vectors/term-index.ts";
+import { sourceOf } from "./part-source.ts";
 import type { QueryWords } from "../../../src/vectors/term-search.ts";
 import { MEMORIES } from "../../retrieval/memories.ts";
 import { chance } from "./stored-vectors.ts";
@@ -285,7 +286,7 @@ test("nothing is found in an empty index, nor by a query without words, nor a me
 });
 
 function readAgain(index: TermIndex): TermIndex {
-  return TermIndex.from(new Uint8Array(Buffer.concat(index.parts())));
+  return TermIndex.read(sourceOf(index.parts()));
 }
 
 test("what is read again can be added to", () => {
