@@ -5,7 +5,7 @@
  *     bun scripts/build-native.ts --host-only   only what running from source needs
  *
  * hnswlib-node comes as source only and leaves the distance functions to the compiler's flags, so there is one build per
- * level of the instruction set, of a copy that loads a graph sooner (`hnswlib/load.patch`). lmdb comes with a binary, but the
+ * level of the instruction set, of a copy that takes less time and memory (`hnswlib/*.patch`). lmdb comes with a binary, but the
  * LMDB in it ends the process where a write could fail (`lmdb/*.patch`); ours is the same source with those places mended, in
  * one compilation unit, which halves the time. Both carry their own C++ library, so that they need none but the system's libc.
  *
@@ -69,7 +69,7 @@ const LMDB_CPP = ["lmdb-js", "writer", "env", "compression", "ordered-binary", "
 const LMDB_DEFINES = ["-DMDB_MAXKEYSIZE=0", "-DMDB_USE_ROBUST", "-DNODE_GYP_MODULE_NAME=lmdb"];
 
 /** Changes to lmdb's source, as unified diffs; each says at its head what it is for. They are made in this order. */
-const LMDB_PATCHES = ["open", "errors", "map", "damaged-pages", "macos", "single-pages"].map((name) =>
+const LMDB_PATCHES = ["open", "errors", "map", "damaged-pages", "macos", "single-pages", "keys"].map((name) =>
   join(root, "scripts/lmdb", `${name}.patch`),
 );
 
@@ -101,7 +101,8 @@ function recipes(compiler: Compiler): Recipe[] {
   return [lmdbRecipe(compiler), ...Object.entries(hnswBuilds(compiler.target)).map(([name, level]) => hnswRecipe(compiler, name, level))];
 }
 
-const HNSW_PATCH = join(root, "scripts/hnswlib/load.patch");
+/** Changes to hnswlib's source, as those to lmdb's. */
+const HNSW_PATCHES = ["load", "memory"].map((name) => join(root, "scripts/hnswlib", `${name}.patch`));
 
 function hnswRecipe(compiler: Compiler, name: string, level: Level | undefined): Recipe {
   const flags = [
@@ -119,11 +120,11 @@ function hnswRecipe(compiler: Compiler, name: string, level: Level | undefined):
   return {
     name,
     sources: ["hnswlib-node/src", "node-addon-api", "node-api-headers/include"],
-    flags: [...flags, readFileSync(HNSW_PATCH, "utf8")],
+    flags: [...flags, ...HNSW_PATCHES.map((path) => readFileSync(path, "utf8"))],
     compile: (output) =>
       inScratchDirectory(async (scratch) => {
         cpSync(join(modules, "hnswlib-node/src"), join(scratch, "src"), { recursive: true });
-        applyPatch(scratch, HNSW_PATCH);
+        for (const path of HNSW_PATCHES) applyPatch(scratch, path);
         await run(
           [...compiler.cpp, ...flags, ...includes, hidingPath(scratch), hidingPath(modules), join(scratch, "src/addon.cc"), "-o", output],
           {

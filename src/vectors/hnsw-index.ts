@@ -9,6 +9,7 @@
  * What hnswlib-node 3.0.0 needs from its caller, each seen to crash or corrupt otherwise:
  * - nothing but finite numbers in a vector (anything else ends the process, NaN poisons the graph);
  * - no filter callback, and never a label given twice;
+ * - no two calls at once that change a graph, for nothing is locked (`scripts/hnswlib/memory.patch`);
  * - while `save` runs, no other call but `nearest`, and the object kept alive;
  * - `load` only from a file that was checked byte for byte before, into a fresh object, which is kept alive and not called meanwhile;
  * - the thread that has called it must not end while it runs.
