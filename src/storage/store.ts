@@ -247,6 +247,22 @@ export class Store implements RecordStore {
     return statSync(join(this.directory, DATA_FILE)).size;
   }
 
+  /**
+   * Copies keys of a table end to end, from one on, in a tenth of the time that reading each takes. Of a key as many bytes are copied as
+   * `width` says; behind a shorter one come zeros.
+   *
+   * @returns how many there are, or as many as there is room for
+   */
+  copyKeys(table: VectorTable, from: string, into: Buffer, width: number): number {
+    const transaction = this.#env.useReadTransaction() as Transaction & { address: number };
+    try {
+      const { db } = this.#databases.ofBytes(table) as unknown as { db: NativeTable };
+      return db.copyKeys(into, KEY_ENCODER.writeKey(from, into, 0), width, transaction.address);
+    } finally {
+      transaction.done();
+    }
+  }
+
   /** The pages its rows are on, in bytes: about what a backup takes. What deleted records left free is not counted. */
   get bytesUsed(): number {
     return [...this.#databases.vectors.values(), ...this.#databases.texts.values()]
@@ -449,8 +465,15 @@ export class Store implements RecordStore {
   }
 }
 
+/** What our build of lmdb-js has besides its own (`scripts/lmdb/keys.patch`). */
+interface NativeTable {
+  /** @param into - begins with the key to copy from on, which has `startBytes` */
+  copyKeys(into: Uint8Array, startBytes: number, width: number, transaction: number): number;
+}
+
 /** What is read of a table that is not there. */
 const NO_TABLE = {
+  db: { copyKeys: () => 0 } satisfies NativeTable,
   get: () => undefined,
   getBinaryFast: () => undefined,
   doesExist: () => false,

@@ -82,10 +82,14 @@ export class IdTable {
     return low < length && this.#compareSought(low) === 0 ? low : undefined;
   }
 
-  /** @returns less than 0 when the slot's vector comes before this id, more when it comes after */
-  compare(slot: number, id: BareId): number {
-    write(id, this.#sought, 0);
-    return this.#compareSought(slot);
+  /**
+   * @param ids - ids as bytes, and `at` where in them one begins
+   * @returns less than 0 when the slot's vector comes before that id, more when it comes after
+   */
+  compare(slot: number, ids: DataView, at: number): number {
+    const piece = this.#pieces[slot >>> PIECE_BITS]!;
+    const first = (slot & SLOT_MASK) * SLOT_WORDS;
+    return piece[first]! - ids.getUint32(at) || piece[first + 1]! - ids.getUint32(at + 4) || piece[first + 2]! - ids.getUint32(at + 8);
   }
 
   #compareSought(slot: number): number {

@@ -10,10 +10,9 @@
  *
  * @module
  */
-import type { BareId } from "../lib/ids.ts";
+import { BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
 import { kthLargest } from "../lib/kth-largest.ts";
 import { LIMITS } from "../lib/limits.ts";
-import { AFTER_ALL } from "../storage/keys.ts";
 import { MEMORIES, type Collection } from "../storage/collections.ts";
 import { generationOf, vectorOf } from "../storage/memory-records.ts";
 import { behind } from "../storage/page.ts";
@@ -158,16 +157,15 @@ export class Indexer {
     return undefined;
   }
 
-  /** The ids of all vectors of this generation, oldest first. */
-  *#storedIds(): Generator<BareId> {
-    const reader = this.#store.latest;
-    const { replacesUntil } = reader.get(provider, PROVIDER_KEY) ?? {};
+  /** The ids of all vectors of this generation as bytes, oldest first, some at a time. */
+  *#storedIds(): Generator<Uint8Array> {
+    const { replacesUntil } = this.#store.latest.get(provider, PROVIDER_KEY) ?? {};
+    const ids = Buffer.alloc(IDS_PER_LOOK * BARE_ID_LENGTH);
     for (let from = replacesUntil === undefined ? "" : behind(replacesUntil); ;) {
-      const ids = reader.keys(this.#collection.vectors, { from, to: AFTER_ALL, limit: IDS_PER_LOOK });
-      yield* ids;
-      const last = ids.at(-1);
-      if (last === undefined || ids.length < IDS_PER_LOOK) return;
-      from = behind(last);
+      const count = this.#store.copyKeys(this.#collection.vectors, from, ids, BARE_ID_LENGTH);
+      yield ids.subarray(0, count * BARE_ID_LENGTH);
+      if (count < IDS_PER_LOOK) return;
+      from = behind(ids.toString("latin1", ids.length - BARE_ID_LENGTH));
     }
   }
 

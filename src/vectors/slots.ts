@@ -6,7 +6,7 @@
  *
  * @module
  */
-import type { BareId } from "../lib/ids.ts";
+import { BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
 import { IdTable } from "./id-table.ts";
 import type { PartSource } from "./snapshot-file.ts";
 
@@ -107,15 +107,19 @@ export class Slots {
   /**
    * Compares the slots with the ids of all that is stored, in ascending order. Those that are stored no more are given to `remove`.
    *
+   * @param stored - ids as bytes, end to end, some at a time
    * @returns false when one up to the last slot's never had a slot: then these slots are of another store
    */
-  keepOnly(ids: Iterable<BareId>, remove: (slot: number) => void): boolean {
+  keepOnly(stored: Iterable<Uint8Array>, remove: (slot: number) => void): boolean {
     let slot = 0;
-    for (const id of ids) {
-      for (; slot < this.#length && this.ids.compare(slot, id) < 0; slot++) remove(slot);
-      if (slot === this.#length) return true;
-      if (this.ids.compare(slot, id) > 0 || !this.has(slot)) return false;
-      slot++;
+    for (const { buffer, byteOffset, byteLength } of stored) {
+      const ids = new DataView(buffer, byteOffset, byteLength);
+      for (let at = 0; at < byteLength; at += BARE_ID_LENGTH) {
+        for (; slot < this.#length && this.ids.compare(slot, ids, at) < 0; slot++) remove(slot);
+        if (slot === this.#length) return true;
+        if (this.ids.compare(slot, ids, at) > 0 || !this.has(slot)) return false;
+        slot++;
+      }
     }
     for (; slot < this.#length; slot++) remove(slot);
     return true;

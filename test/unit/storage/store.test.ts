@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { NO_HOME } from "../../../src/lib/ids.ts";
 import type { Tx } from "../../../src/storage/access.ts";
 import { Store, StoreError } from "../../../src/storage/store.ts";
-import { meta, sessions, turns, type SessionRow } from "../../../src/storage/tables.ts";
+import { meta, sessions, turns, vectors, type SessionRow } from "../../../src/storage/tables.ts";
 import { FakeClock } from "../../support/clock.ts";
 
 let directory: string;
@@ -196,4 +196,23 @@ test("a commit of its own is all there, or nothing of it when its work throws, a
     store.latest.has(turns, "b"),
     store.count(turns),
   ]).toEqual(["after", false, true, 2_000]);
+});
+
+test("keys are copied end to end from one on, shorter ones with zeros behind them, as many as there is room for", async () => {
+  const keys = ["aaaa", "bbbb", "cc", "ddddd", "eeee"];
+  await store.commit(NO_HOME, (tx) => {
+    for (const key of keys) tx.putVector(vectors, key, Uint8Array.of(1));
+  });
+  const copied = (from: string, room: number) => {
+    const into = Buffer.alloc(room, "?");
+    const count = store.copyKeys(vectors, from, into, 4);
+    return [count, into.toString("latin1", 0, 4 * count)];
+  };
+  expect(copied("", 23)).toEqual([5, "aaaabbbbcc\0\0ddddeeee"]);
+  expect(copied("bbb", 14)).toEqual([3, "bbbbcc\0\0dddd"]);
+  expect(copied("bbbb", 11)).toEqual([2, "bbbbcc\0\0"]);
+  expect(copied("eeee!", 20)).toEqual([0, ""]);
+  expect(copied("bbbb!", 400)[0]).toBe(3);
+  await store.commit(NO_HOME, (tx) => tx.removeVector(vectors, "bbbb"));
+  expect(copied("", 16)).toEqual([4, "aaaacc\0\0ddddeeee"]);
 });

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { localEmbedder } from "../../../src/embeddings/local/local.ts";
 import type { BareId } from "../../../src/lib/ids.ts";
 import { LmdbReader } from "../../../src/storage/lmdb-reader.ts";
+import { Store } from "../../../src/storage/store.ts";
 import { memories, vectors as vectorTable } from "../../../src/storage/tables.ts";
 import { matches, type Filter } from "../../../src/storage/walk.ts";
 import { quantize, storedVector } from "../../../src/vectors/encoding.ts";
@@ -480,7 +481,7 @@ test("a start that fails ends only when hnswlib has read its file, since the thr
     ends.push("read");
     return graph;
   });
-  using _keys = spyOn(LmdbReader.prototype, "keys").mockImplementation(() => {
+  using _keys = spyOn(Store.prototype, "copyKeys").mockImplementation(() => {
     failure.resolve();
     throw new Error("a page is damaged");
   });
