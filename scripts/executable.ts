@@ -152,9 +152,19 @@ export class Executable {
     return indexedMs;
   }
 
-  async #isIndexed(): Promise<boolean> {
+  /** Bytes that the index of memories and documents takes, by part. */
+  async indexBytes(): Promise<Record<string, number>> {
+    const found = (await this.#metrics()).matchAll(/^cairn_vector_index_bytes\{part="(\w+)"\} (\d+)$/gm);
+    return Object.fromEntries(Array.from(found, ([, part, bytes]) => [part, Number(bytes)]));
+  }
+
+  async #metrics(): Promise<string> {
     const response = await fetch(`${this.url}/metrics`, { headers: { "X-API-Key": ADMIN_KEY } });
-    const text = await response.text();
+    return response.text();
+  }
+
+  async #isIndexed(): Promise<boolean> {
+    const text = await this.#metrics();
     const figure = (name: string) => Number(new RegExp(`^cairn_${name} (\\d+)$`, "m").exec(text)?.[1]);
     const stored = figure("vectors_stored");
     const [indexed, pending] = [figure('vectors\\{state="indexed"\\}'), figure('vectors\\{state="pending"\\}')];

@@ -27,6 +27,7 @@ import {
 } from "./storage/tables.ts";
 import type { SharedState } from "./store-parts.ts";
 import { latestTurnsUses } from "./turns/latest-turns.ts";
+import { sumOf } from "./vectors/index-bytes.ts";
 import type { WebhookDeps } from "./webhooks/webhooks.ts";
 
 type MetricDeps = MemoryDeps & DocumentDeps & WebhookDeps & { settings: Pick<Settings, "values"> };
@@ -147,6 +148,12 @@ function vectorMetrics({ store, vectors, documentVectors }: MetricDeps): MetricS
         return { indexed: one.indexed + other.indexed, pending: one.pending + other.pending, removed: one.removed + other.removed };
       },
       "state",
+    ),
+    gauge(
+      "cairn_vector_index_bytes",
+      "Memory that the index takes, by part: numbers and terms of each vector (rows), ids, the index of terms, the graph.",
+      () => ({ ...sumOf(vectors.bytes, documentVectors.bytes) }),
+      "part",
     ),
     gauge("cairn_vectors_owed", "Vectors still to be made.", () => store.count(pendingEmbeddings)),
   ];

@@ -134,6 +134,7 @@ test("metrics are typed: what only rises is a counter", async () => {
     cairn_store_bytes: "gauge",
     cairn_store_max_bytes: "gauge",
     cairn_store_used_bytes: "gauge",
+    cairn_vector_index_bytes: "gauge",
     cairn_vectors: "gauge",
     cairn_vectors_owed: "gauge",
     cairn_vectors_stored: "gauge",

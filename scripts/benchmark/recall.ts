@@ -132,6 +132,8 @@ interface Result {
   settledMs: number;
   rss: number;
   rssAnon: number;
+  /** Of the index, by part. */
+  indexBytes: Record<string, number>;
   figures: Figures[];
   beside: (Neighbours & { graphMs: number; allMs: number }) | undefined;
 }
@@ -170,12 +172,25 @@ class Trial implements AsyncDisposable {
       figures.push(await this.#figuresOf(server, key, filter, filled));
     }
     const { rss, rssAnon } = server.memory();
+    const indexBytes = await server.indexBytes();
     const { startMs } = server;
     await server.stop();
     const { seconds: fillSeconds } = filled;
     const all = figures.find(({ filter }) => filter === "all");
     const beside = this.#options.beside && all !== undefined ? await this.#besides(filled, all.recall) : undefined;
-    return { size: this.#size, vectors: this.#vectors, texts: this.#texts, fillSeconds, startMs, settledMs, rss, rssAnon, figures, beside };
+    return {
+      size: this.#size,
+      vectors: this.#vectors,
+      texts: this.#texts,
+      fillSeconds,
+      startMs,
+      settledMs,
+      rss,
+      rssAnon,
+      indexBytes,
+      figures,
+      beside,
+    };
   }
 
   async #besides({ asked, right }: Filled, recall: number): Promise<Result["beside"]> {
@@ -297,9 +312,10 @@ function questions(count: number, memories: number, texts: TextKind, users: numb
 const COLUMNS = ["memories", "vectors", "texts", "filter", "pass", "recall@10", "CPU ms", "p50 ms", "p99 ms", "errors"];
 
 function print(results: readonly Result[]): string {
-  const lines = results.flatMap(({ size, vectors, texts, fillSeconds, startMs, settledMs, rss, rssAnon, beside }) => [
+  const lines = results.flatMap(({ size, vectors, texts, fillSeconds, startMs, settledMs, rss, rssAnon, indexBytes, beside }) => [
     `${size.toLocaleString("en")} ${vectors} ${texts}: filled in ${Math.round(fillSeconds)} s, start ${Math.round(startMs)} ms, ` +
       `all indexed ${Math.round(settledMs)} ms later, memory (RSS, of it own) ${rss} MB, ${rssAnon} MB`,
+    `  bytes of the index for each vector: ${bytesEach(indexBytes, size)}`,
     ...(beside === undefined
       ? []
       : [
@@ -322,6 +338,12 @@ function print(results: readonly Result[]): string {
     ]),
   );
   return [...lines, "", ...printTable([COLUMNS, ...rows])].join("\n");
+}
+
+function bytesEach(indexBytes: Record<string, number>, vectors: number): string {
+  const all = Object.values(indexBytes).reduce((sum, bytes) => sum + bytes, 0);
+  const parts = Object.entries(indexBytes).map(([part, bytes]) => `${part} ${Math.round(bytes / vectors)}`);
+  return `${Math.round(all / vectors)} (${parts.join(", ")})`;
 }
 
 function say(line: string): void {

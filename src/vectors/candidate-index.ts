@@ -8,9 +8,11 @@ import type { Filter } from "../storage/walk.ts";
 import type { Candidate } from "./candidates.ts";
 import type { IndexStatus } from "./indexer.ts";
 import type { ScoredQuery } from "./query.ts";
+import type { IndexBytes } from "./index-bytes.ts";
 
 export interface CandidateIndex {
   readonly status: IndexStatus;
+  readonly bytes: IndexBytes;
   /** How searches found vectors in memory. */
   readonly cacheUses: CacheUses;
   /** Why some searches are answered 503 at present; undefined when none is. */

@@ -29,6 +29,7 @@ import { dotStored, storedGeneration, storedTerms } from "./encoding.ts";
 import type { IndexStatus } from "./indexer.ts";
 import type { ScoredQuery } from "./query.ts";
 import type { Replica } from "./replica.ts";
+import { NO_BYTES, type IndexBytes } from "./index-bytes.ts";
 import { RESIDENT_MAX } from "./search-plan.ts";
 
 /** Vectors that searches have compared: the server has no other copy of them in memory. */
@@ -79,6 +80,10 @@ export class DatabaseIndex implements CandidateIndex {
 
   get status(): IndexStatus {
     return this.#replica.indexOf(this.#collection)?.status ?? NO_STATUS;
+  }
+
+  get bytes(): IndexBytes {
+    return this.#replica.indexOf(this.#collection)?.bytes ?? NO_BYTES;
   }
 
   get cacheUses(): CacheUses {

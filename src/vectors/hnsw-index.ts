@@ -34,6 +34,11 @@ const HEADER_POINT_BYTES = 24;
 const HEADER_LABEL_AT = 32;
 const HEADER_VECTOR_AT = 40;
 
+/** What a point takes besides that: where its upper links are, its level, its label and the search that saw it last. */
+const POINT_OWN_BYTES = 8 + 4 + 8 + 2;
+/** Links of upper levels, which one point in `LINKS` has, and one of those in `LINKS` the next. */
+const UPPER_LINKS_BYTES = ((LINKS + 1) * 4) / (LINKS - 1);
+
 /** What a point takes: its projection, its links and a label. A few have links of upper levels too. */
 export function pointBytes(dimension: number): number {
   return dimension * Float32Array.BYTES_PER_ELEMENT + (2 * LINKS + 1) * 4 + 8;
@@ -100,6 +105,11 @@ export class HnswIndex {
   /** Points, those of removed vectors included. */
   get points(): number {
     return this.#graph.getCurrentCount();
+  }
+
+  /** Memory taken. There is room for more points, which takes none before they are there. */
+  get bytes(): number {
+    return Math.round(this.points * (pointBytes(this.dimension) + POINT_OWN_BYTES + UPPER_LINKS_BYTES));
   }
 
   /** Must not be called twice for a slot. */

@@ -20,6 +20,7 @@ import type { Store } from "../storage/store.ts";
 import { provider, PROVIDER_KEY } from "../storage/tables.ts";
 import { matches, walkInSteps, type Filter } from "../storage/walk.ts";
 import { CandidateReader, RowCandidate, type Candidate } from "./candidates.ts";
+import { type IndexBytes, sumOf } from "./index-bytes.ts";
 import { type Passing, PassingSlots, type PassingSlotsOptions } from "./passing-slots.ts";
 import { SearchIndex, type SavedParts } from "./search-index.ts";
 import { type Breadth, breadthOf, flatMax, workerPlan } from "./search-plan.ts";
@@ -174,6 +175,11 @@ export class Indexer {
     const notInGraph = this.hasGraph ? waiting : 0;
     const rebuilding = this.#rebuilding === undefined ? 0 : this.#rebuilding.behind + this.#rebuilding.waiting;
     return { indexed: slots.size - notInGraph, pending: notInGraph + behind + rebuilding, removed: slots.removed, unsaved: this.#unsaved };
+  }
+
+  get bytes(): IndexBytes {
+    const { bytes } = this.#index;
+    return this.#rebuilding === undefined ? bytes : sumOf(bytes, this.#rebuilding.bytes);
   }
 
   /** What to tell the request thread of the index: another object whenever that has to be told again. */

@@ -9,6 +9,7 @@ import type { Filter } from "../storage/walk.ts";
 import type { PackedCandidates } from "./candidates.ts";
 import type { IndexStatus } from "./indexer.ts";
 import type { Query } from "./query.ts";
+import type { IndexBytes } from "./index-bytes.ts";
 import type { Shared } from "./shared-vectors.ts";
 
 export type ToWorker =
@@ -24,7 +25,7 @@ export type ToWorker =
   | { kind: "close" };
 
 export type FromWorker =
-  | { kind: "ready"; rebuilding: string | undefined; status: IndexStatus }
+  | { kind: "ready"; rebuilding: string | undefined; status: IndexStatus; bytes: IndexBytes }
   /** Where the request thread sees vectors: before an answer that names slots of it, and whenever there is more of it. */
   | { kind: "shared"; shared: Shared }
   | { kind: "answer"; call: number; candidates: PackedCandidates }
@@ -34,6 +35,6 @@ export type FromWorker =
   /** Ends the worker. */
   | { kind: "fatal"; reason: string }
   /** Posted now and then during long work, and when there is none left. */
-  | { kind: "status"; status: IndexStatus; idle: boolean }
+  | { kind: "status"; status: IndexStatus; bytes: IndexBytes; idle: boolean }
   | { kind: "warning"; message: string }
   | { kind: "closed" };

@@ -17,6 +17,7 @@ import type { VectorTable } from "../storage/tables.ts";
 import { dotStored } from "./encoding.ts";
 import { storedVector, storedGeneration, storedMemory, storedTerms } from "./encoding.ts";
 import { HnswIndex } from "./hnsw-index.ts";
+import type { IndexBytes } from "./index-bytes.ts";
 import { DENSE_DIMENSION, SPARSE_DIMENSION } from "./projection.ts";
 import type { Shared } from "./shared-vectors.ts";
 import { Slots } from "./slots.ts";
@@ -74,6 +75,10 @@ export class SearchIndex {
   /** The first slot that is not in the graph. */
   get graphEnd(): number {
     return this.#graphEnd;
+  }
+
+  get bytes(): IndexBytes {
+    return { rows: this.rows.bytes, ids: this.slots.bytes, terms: this.terms.bytes, graph: this.#graph?.bytes ?? 0 };
   }
 
   /** Vectors that are not taken in yet. */

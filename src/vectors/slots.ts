@@ -51,6 +51,11 @@ export class Slots {
     return this.#length;
   }
 
+  /** Memory taken. */
+  get bytes(): number {
+    return this.ids.buffers.reduce((sum, { byteLength }) => sum + byteLength, this.#removed.byteLength);
+  }
+
   /** Slots that are not removed. */
   get size(): number {
     return this.#length - this.#removedCount;

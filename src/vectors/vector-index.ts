@@ -23,6 +23,7 @@ import type { IndexStatus } from "./indexer.ts";
 import { ResidentSets } from "./resident-sets.ts";
 import { FEW_MAX, GRAPH_FROM, RESIDENT_PENDING_MAX } from "./search-plan.ts";
 import type { ScoredQuery } from "./query.ts";
+import { NO_BYTES, type IndexBytes } from "./index-bytes.ts";
 
 /** At most this many filters are known to be wide. The worker falls back to brute force when few pass by now. */
 const WIDE_FILTERS_MAX = 1_000;
@@ -60,6 +61,7 @@ export class VectorIndex implements CandidateIndex {
   readonly #updated = new Set<BareId>();
   #connection: Connection | undefined;
   #status = NO_STATUS;
+  #bytes = NO_BYTES;
   #isReady = false;
   /** The worker was idle when it last posted its status, and was sent no change since. */
   #isIdle = false;
@@ -111,6 +113,10 @@ export class VectorIndex implements CandidateIndex {
   /** The state of the index, as the worker last posted it. */
   get status(): IndexStatus {
     return this.#status;
+  }
+
+  get bytes(): IndexBytes {
+    return this.#bytes;
   }
 
   get cacheUses(): CacheUses {
@@ -226,6 +232,7 @@ export class VectorIndex implements CandidateIndex {
       this.#connection = undefined;
       this.#isReady = false;
       this.#status = NO_STATUS;
+      this.#bytes = NO_BYTES;
       if (reason === undefined) return;
       if (this.#isClosed) {
         this.#log.warn("the vector index was not closed: the next start builds what was new in it", { reason });
@@ -243,6 +250,7 @@ export class VectorIndex implements CandidateIndex {
       case "ready": {
         const { rebuilding, status } = notice;
         this.#status = status;
+        this.#bytes = notice.bytes;
         this.#isReady = true;
         this.#problem = undefined;
         this.#log.info("vector index ready", { indexed: status.indexed, pending: status.pending, rebuilding });
@@ -253,6 +261,7 @@ export class VectorIndex implements CandidateIndex {
         break;
       case "status":
         this.#status = notice.status;
+        this.#bytes = notice.bytes;
         this.#isIdle = notice.idle;
         if (notice.idle && this.#isDirty) {
           this.#isDirty = false;

@@ -99,6 +99,11 @@ export class VectorRows {
     return 2 * this.#whole > this.#length;
   }
 
+  /** Memory taken. Chunks are longer than what is written of them, which takes none. */
+  get bytes(): number {
+    return this.#chunks.reduce((sum, { end }) => sum + end, this.#places.length * PIECE_SLOTS * PLACE_WORDS * 4);
+  }
+
   /** What to tell the other thread: another object whenever that has to be told again. */
   get shared(): SharedRows {
     return (this.#shared ??= {

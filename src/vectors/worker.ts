@@ -71,7 +71,7 @@ async function start({ dataDirectory, collection: name, useSnapshot, graphFrom }
   const rebuilding = await opened.start({ useSnapshot, signal: stopping.signal });
   if (stopping.signal.aborted) return;
   indexer = opened;
-  post({ kind: "ready", rebuilding, status: opened.status });
+  post({ kind: "ready", rebuilding, status: opened.status, bytes: opened.bytes });
   timer = setInterval(tick, TICK_MS);
   work();
 }
@@ -154,11 +154,11 @@ function step(): void {
   });
 }
 
-function postStatus({ status }: Indexer, idle: boolean): void {
+function postStatus({ status, bytes }: Indexer, idle: boolean): void {
   const now = systemClock.elapsed();
   if (!idle && now - postedAt < STATUS_MS) return;
   postedAt = now;
-  post({ kind: "status", status, idle });
+  post({ kind: "status", status, bytes, idle });
 }
 
 function isSaveDue({ status: { indexed, unsaved } }: Indexer, busy: boolean): boolean {

@@ -2,6 +2,7 @@ import { expect, setDefaultTimeout, spyOn, test } from "bun:test";
 import * as fc from "fast-check";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { DIMENSION } from "../../../src/embeddings/embedder.ts";
 import { localEmbedder } from "../../../src/embeddings/local/local.ts";
 import type { BareId } from "../../../src/lib/ids.ts";
 import { LmdbReader } from "../../../src/storage/lmdb-reader.ts";
@@ -488,6 +489,26 @@ test("a start that fails ends only when hnswlib has read its file, since the thr
   const start = new Indexer(vectors.store, snapshots(vectors), options).start().finally(() => ends.push("start"));
   expect(await start.catch(String)).toBe("Error: a page is damaged");
   expect([loading.mock.calls.length, ends]).toEqual([1, ["read", "start"]]);
+});
+
+test("how much memory each part takes is known, and grows with what is in it", async () => {
+  await using vectors = await storedVectors();
+  const random = chance(6);
+  const bytesOf = async (count: number, graphFrom: number) => {
+    await vectors.add(Array.from({ length: count }, () => unitVector(random)));
+    const indexer = new Indexer(vectors.store, snapshots(vectors), { graphFrom });
+    await indexer.start();
+    finish(indexer);
+    return indexer.bytes;
+  };
+  const few = await bytesOf(100, 1);
+  const more = await bytesOf(300, 1);
+  const flat = await bytesOf(0, 1_000);
+  expect(few.rows).toBeGreaterThan(100 * DIMENSION);
+  expect(more.rows - few.rows).toBeGreaterThan(300 * DIMENSION);
+  expect(Math.abs(more.graph - 4 * few.graph)).toBeLessThan(8);
+  expect([few.ids > 100 * 24, few.terms > 0, few.graph > 100 * 256]).toEqual([true, true, true]);
+  expect(flat).toEqual({ ...more, graph: 0 });
 });
 
 test("while a snapshot is written searches see what is added and deleted meanwhile, and the snapshot is none the worse", async () => {

@@ -8,6 +8,7 @@ import type { IndexStatus } from "../../../src/vectors/indexer.ts";
 import type { FromWorker, ToWorker } from "../../../src/vectors/protocol.ts";
 import { type IndexOptions, VectorIndex } from "../../../src/vectors/vector-index.ts";
 import type { Query } from "../../../src/vectors/query.ts";
+import { NO_BYTES } from "../../../src/vectors/index-bytes.ts";
 import {
   byNearness,
   chance,
@@ -25,7 +26,7 @@ setDefaultTimeout(60_000);
 
 const NO_FILTER: Filter = [];
 const STATUS: IndexStatus = { indexed: 150, pending: 0, removed: 0, unsaved: 0 };
-const IDLE: FromWorker = { kind: "status", status: STATUS, idle: true };
+const IDLE: FromWorker = { kind: "status", status: STATUS, bytes: NO_BYTES, idle: true };
 
 /** A worker that says what the test has it say, and keeps what it is told. */
 class FakeWorker {
@@ -52,7 +53,7 @@ class FakeWorker {
   }
   /** Comes up and has nothing to do. */
   up(): void {
-    this.say({ kind: "ready", rebuilding: undefined, status: STATUS });
+    this.say({ kind: "ready", rebuilding: undefined, status: STATUS, bytes: NO_BYTES });
     this.say(IDLE);
   }
   get kinds(): string[] {
