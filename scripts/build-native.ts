@@ -102,7 +102,9 @@ function recipes(compiler: Compiler): Recipe[] {
 }
 
 /** Changes to hnswlib's source, as those to lmdb's. */
-const HNSW_PATCHES = ["load", "memory"].map((name) => join(root, "scripts/hnswlib", `${name}.patch`));
+const HNSW_PATCHES = ["load", "memory", "postings"].map((name) => join(root, "scripts/hnswlib", `${name}.patch`));
+/** What a search by words wants of the same processor. */
+const POSTINGS = join(root, "scripts/hnswlib/postings.h");
 
 function hnswRecipe(compiler: Compiler, name: string, level: Level | undefined): Recipe {
   const flags = [
@@ -120,11 +122,12 @@ function hnswRecipe(compiler: Compiler, name: string, level: Level | undefined):
   return {
     name,
     sources: ["hnswlib-node/src", "node-addon-api", "node-api-headers/include"],
-    flags: [...flags, ...HNSW_PATCHES.map((path) => readFileSync(path, "utf8"))],
+    flags: [...flags, ...[...HNSW_PATCHES, POSTINGS].map((path) => readFileSync(path, "utf8"))],
     compile: (output) =>
       inScratchDirectory(async (scratch) => {
         cpSync(join(modules, "hnswlib-node/src"), join(scratch, "src"), { recursive: true });
         for (const path of HNSW_PATCHES) applyPatch(scratch, path);
+        cpSync(POSTINGS, join(scratch, "src/postings.h"));
         await run(
           [...compiler.cpp, ...flags, ...includes, hidingPath(scratch), hidingPath(modules), join(scratch, "src/addon.cc"), "-o", output],
           {

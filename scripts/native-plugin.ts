@@ -83,7 +83,7 @@ function mendedWriter(source: string): string {
   return `${before}for (const resolve of resolvers) resolve();${after}`;
 }
 
-/** Loads the add-on when its class is first wanted, that is with a graph: most stores are too small for one. */
+/** Loads the add-on when one of its classes is first wanted, that is for an index: most stores are too small for one. */
 function hnswLoader(addons: readonly Addon[]): string {
   const builds = addons.filter(({ name }) => name.startsWith("hnsw-"));
   const chosen = builds.length === 1 ? JSON.stringify(builds[0]?.name) : `"hnsw-" + chosenSimdLevel()`;
@@ -91,10 +91,13 @@ function hnswLoader(addons: readonly Addon[]): string {
     import { chosenSimdLevel, loadNative } from "${LOADER}";
     ${addonImports(builds)}
     let loaded;
+    const addon = () => (loaded ??= loadNative(addons[${chosen}]));
     export default {
       get HierarchicalNSW() {
-        loaded ??= loadNative(addons[${chosen}]);
-        return loaded.HierarchicalNSW;
+        return addon().HierarchicalNSW;
+      },
+      get PostingScorer() {
+        return addon().PostingScorer;
       },
     };`;
 }

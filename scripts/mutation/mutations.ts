@@ -1117,10 +1117,10 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: [TERM_INDEX],
   },
   {
-    breaks: "of two near words of a memory that answer to the same word both count",
-    file: "src/vectors/list-reader.ts",
-    find: "if ((mask & bit) === 0 && !(touchedOnly && mask === 0)) {",
-    replace: "if (!(touchedOnly && mask === 0)) {",
+    breaks: "a search by words takes the lists of one word for those of another",
+    file: "src/vectors/posting-scorer.ts",
+    find: "      this.#firsts.push(at / HEAD_WORDS);",
+    replace: "      this.#firsts.push(0);",
     tests: [TERM_INDEX],
   },
   {

@@ -112,6 +112,11 @@ export class PostingLists {
     return lists;
   }
 
+  /** Where blocks lie. Chunks are added, and stay where they are. */
+  get chunks(): readonly Uint8Array[] {
+    return this.#chunks;
+  }
+
   /** Memory taken. */
   get bytes(): number {
     return this.#tables.reduce((sum, table) => sum + table.byteLength, this.#chunks.length * CHUNK_BYTES);
@@ -166,36 +171,39 @@ export class PostingLists {
     }
   }
 
-  /** The block before another one, or 0 where there is none. */
-  before(block: number): number {
-    return this.#chunkWords[block >>> CHUNK_SHIFT]![wordAt(block)]!;
+  /** The slots of a list, the newest first. */
+  *slots({ newest, block }: ListHead): Generator<number> {
+    let slot = newest;
+    for (let next = block; next !== 0;) {
+      const words = this.#chunkWords[next >>> CHUNK_SHIFT]!;
+      const halves = this.#halves(next);
+      const from = 2 * wordAt(next) + DISTANCES_HALF;
+      for (let at = this.#distancesTo(next) - 1; at >= from; at--) {
+        yield slot;
+        slot -= halves[at]!;
+      }
+      yield slot;
+      slot = words[wordAt(next) + 1]!;
+      next = words[wordAt(next)]!;
+    }
+    yield slot;
   }
 
-  /** The newest of the slots before a block, which all have one. */
-  slotBefore(block: number): number {
-    return this.#chunkWords[block >>> CHUNK_SHIFT]![wordAt(block) + 1]!;
-  }
-
-  /** What the distances of a block are among: from `distancesFrom` to before `distancesTo`. */
-  distances(block: number): Uint16Array {
+  #halves(block: number): Uint16Array {
     return this.#chunkHalves[block >>> CHUNK_SHIFT]!;
   }
 
-  distancesFrom(block: number): number {
-    return 2 * wordAt(block) + DISTANCES_HALF;
-  }
-
-  distancesTo(block: number): number {
+  #distancesTo(block: number): number {
     const at = 2 * wordAt(block);
-    return at + DISTANCES_HALF + this.distances(block)[at + COUNT_HALF]!;
+    return at + DISTANCES_HALF + this.#halves(block)[at + COUNT_HALF]!;
   }
 
   /** Adds a slot to a block, if there is room for it and it is not too far. */
   #extend(block: number, distance: number): boolean {
-    const to = block === 0 ? 0 : this.distancesTo(block);
+    const to = block === 0 ? 0 : this.#distancesTo(block);
     const end = 2 * wordAt(block) + ((ALIGNMENT << (block & CLASS_MASK)) >>> 1);
     if (block === 0 || to === end || distance > DISTANCE_MAX) return false;
-    const halves = this.distances(block);
+    const halves = this.#halves(block);
     halves[to] = distance;
     halves[2 * wordAt(block) + COUNT_HALF]!++;
     return true;
@@ -220,7 +228,7 @@ export class PostingLists {
   #newBlock(before: number, slotBefore: number): number {
     let kind = 0;
     if (before !== 0) {
-      const needed = this.distancesTo(before) - this.distancesFrom(before) + 1;
+      const needed = this.#distancesTo(before) - (2 * wordAt(before) + DISTANCES_HALF) + 1;
       while (kind < CLASS_MAX && distancesMax(kind) < needed) kind++;
     }
     const bytes = ALIGNMENT << kind;

@@ -9,10 +9,10 @@
 import { SIGN, type TermId } from "../embeddings/embedder.ts";
 import { mix } from "../embeddings/local/semantics.ts";
 import { codeOf, REMOVED } from "./length-codes.ts";
-import { ListReader, Window } from "./list-reader.ts";
 import { PostingLists } from "./posting-lists.ts";
+import { Scorer } from "./posting-scorer.ts";
 import type { PartSource } from "./snapshot-file.ts";
-import { type QueryWords, type SlotFilter, TermSearch, type WordHits, wordsOf } from "./term-search.ts";
+import { type QueryWords, type SlotFilter, TermSearch, type WordHits } from "./term-search.ts";
 
 /** Postings of a text that are looked at, what asking a filter costs included. */
 const SAME_LOOKS_MAX = 100_000;
@@ -29,7 +29,8 @@ export class TermIndex {
   #lengths: Uint8Array;
   #slots: number;
   #size: number;
-  readonly #window = new Window();
+  /** From the first search on. */
+  #scorer: Scorer | undefined;
   /** Postings that the last search looked at. */
   looks = 0;
 
@@ -96,8 +97,8 @@ export class TermIndex {
    * @param filter - asked only for slots that would be among the best of what was looked at
    */
   search(query: QueryWords, limit: number, filter?: SlotFilter): WordHits {
-    const words = wordsOf(query, this.#lists, this.#window);
-    const search = new TermSearch(this.#lengths, this.#window, words, limit, filter);
+    this.#scorer ??= new Scorer();
+    const search = new TermSearch(this.#lengths, this.#lists, this.#scorer, query, limit, filter);
     const found = search.run(this.#slots);
     this.looks = search.looks;
     return found;
@@ -109,7 +110,7 @@ export class TermIndex {
     if (head === undefined) return [];
     const found: number[] = [];
     let looks = 0;
-    for (const slot of new ListReader(this.#lists, head, 0, 0, this.#window).all()) {
+    for (const slot of this.#lists.slots(head)) {
       looks += 1 + (filter?.cost ?? 0);
       if (looks > SAME_LOOKS_MAX) break;
       if (this.has(slot) && filter?.passes(slot) !== false && found.push(slot) === limit) break;
@@ -122,7 +123,7 @@ export class TermIndex {
     const digests = new Uint32Array(this.#slots);
     for (const { term, head } of this.#lists.all()) {
       const digest = digestOf([term]);
-      for (const slot of new ListReader(this.#lists, head, 0, 0, this.#window).all()) digests[slot]! += digest;
+      for (const slot of this.#lists.slots(head)) digests[slot]! += digest;
     }
     return digests;
   }

@@ -5,7 +5,8 @@
  * It goes through the slots in windows, the newest first, adds up what the postings of each are worth, and leaves out what cannot
  * change the answer (MaxScore). Once the best found have a score that the lists of common words cannot reach together, only the
  * other lists are followed, the essential ones; those of common words only for what these have found and what might still be among
- * the best. After 800,000 postings only those of rare terms are followed, so that no query takes long.
+ * the best. After 800,000 postings only those of rare terms are followed, so that no query takes long. `posting-scorer.ts` does what is
+ * done for each posting; which lists are followed is decided here.
  *
  * ```
  *              newest                                                   oldest
@@ -16,10 +17,9 @@
  * @module
  */
 import { type QueryTerms, WHOLE_WORTH } from "../embeddings/embedder.ts";
-import type { BestSlots } from "./best-slots.ts";
 import { COVERED, KEPT, REMOVED } from "./length-codes.ts";
-import { ListReader, type Window, WINDOW } from "./list-reader.ts";
-import type { PostingLists } from "./posting-lists.ts";
+import type { ListHead, PostingLists } from "./posting-lists.ts";
+import { type Scorer, type Wanted, WINDOW } from "./posting-scorer.ts";
 
 /** What an index wants to know of a query: plain arrays, which can be posted to another thread. */
 export type QueryWords = Pick<QueryTerms, "weights" | "keys" | "answers">;
@@ -37,10 +37,17 @@ export interface SlotFilter {
   readonly cost: number;
 }
 
+/** The list of a term that answers to a word. */
+interface List extends ListHead {
+  readonly worth: number;
+  /** What a slot in it has of the whole score. */
+  readonly score: number;
+}
+
 /** A word of a query with the lists of what answers to it, of the largest worth first. */
 interface Word {
   readonly weight: number;
-  readonly lists: ListReader[];
+  readonly lists: List[];
 }
 
 /** Words of a query that are looked up, the heaviest: each has a bit in a mask. */
@@ -50,7 +57,7 @@ const WORDS_MAX = 32;
 const WHOLE_SCORE = 2 ** 24;
 
 /**
- * Postings that a search looks at, 3 to 8 ns each; after them it follows only lists that are this short together. Of a million texts one in
+ * Postings that a search looks at, 2 to 4 ns each; after them it follows only lists that are this short together. Of a million texts one in
  * six questions has more than half of them, and 1.3 % of the ten best are lost where no more are looked at.
  */
 const POSTINGS_MAX = 800_000;
@@ -70,7 +77,7 @@ const FILTERED_SLACK = 0.25;
 const ASKING_COST = 3;
 
 /** The words of a query to which any memory answers, the heaviest first. */
-export function wordsOf({ weights, keys, answers }: QueryWords, postings: PostingLists, window: Window): Word[] {
+function wordsOf({ weights, keys, answers }: QueryWords, postings: PostingLists): Word[] {
   const words: Word[] = [];
   let total = 0;
   for (let i = 0; i < weights.length; i++) {
@@ -83,7 +90,7 @@ export function wordsOf({ weights, keys, answers }: QueryWords, postings: Postin
     const head = worth === 0 ? undefined : postings.find(keys[entry]!);
     if (head === undefined) continue;
     const { weight, lists } = words[answers[entry]! >>> 8]!;
-    lists.push(new ListReader(postings, head, worth, Math.max(1, Math.round(scale * weight * worth)), window));
+    lists.push({ ...head, worth, score: Math.max(1, Math.round(scale * weight * worth)) });
   }
   const known = words.filter(({ lists }) => lists.length > 0);
   for (const { lists } of known) lists.sort((a, b) => b.worth - a.worth || a.count - b.count);
@@ -101,46 +108,48 @@ interface Segment {
 
 export class TermSearch {
   readonly #lengths: Uint8Array;
-  readonly #window: Window;
+  readonly #postings: PostingLists;
+  readonly #scorer: Scorer;
   readonly #words: readonly Word[];
   readonly #filter: SlotFilter | undefined;
-  readonly #best: BestSlots;
+  readonly #wanted: Wanted;
   /** Those that lower most for what they cost first. The first `#essential` are followed. */
   readonly #segments: readonly Segment[];
   #essential: number;
-  #postings: number;
+  /** How many postings these have. */
+  #essentialPostings: number;
   /** By word: how many of its lists are essential. Those behind them are only asked about a memory. */
   readonly #cuts: number[];
   /** The words that have such lists, those first of which they can add most; and what all of them can. */
   readonly #others: number[] = [];
   #rest = 0;
-  /** Those of them whose lists are asked about each slot of the window. */
-  #asked: number[] = [];
   looks = 0;
 
   /** @param lengths - by slot, the code of its memory's length */
-  constructor(lengths: Uint8Array, window: Window, words: readonly Word[], limit: number, filter?: SlotFilter) {
+  constructor(lengths: Uint8Array, postings: PostingLists, scorer: Scorer, query: QueryWords, limit: number, filter?: SlotFilter) {
     this.#lengths = lengths;
-    this.#window = window;
+    this.#postings = postings;
+    this.#scorer = scorer;
+    const words = wordsOf(query, postings);
     this.#words = words;
     this.#filter = filter;
-    this.#best = window.best;
-    this.#best.begin(limit, Math.ceil(limit * (filter === undefined ? SLACK : FILTERED_SLACK)));
+    const slack = Math.ceil(limit * (filter === undefined ? SLACK : FILTERED_SLACK));
+    this.#wanted = { limit, slack };
     this.#segments = words.flatMap(segmentsOf).sort((a, b) => b.reduction * a.postings - a.reduction * b.postings || a.word - b.word);
     this.#essential = this.#segments.length;
-    this.#postings = this.#segments.reduce((sum, { postings }) => sum + postings, 0);
+    this.#essentialPostings = this.#segments.reduce((sum, { postings }) => sum + postings, 0);
     this.#cuts = words.map(({ lists }) => lists.length);
   }
 
   run(slotCount: number): WordHits {
+    this.#scorer.begin(this.#postings, this.#words, this.#segments, this.#lengths, this.#wanted);
     for (let from = Math.floor((slotCount - 1) / WINDOW) * WINDOW; from >= 0; from -= WINDOW) {
       this.#dropWhatIsNotEssential();
       if (this.#essential === 0) break;
       this.#followEssential(from);
-      this.#followOthers(from, slotCount);
-      this.#offerTouched(from);
+      this.#offerTouched(from, this.#followOthers(from, slotCount));
     }
-    const { slots, scores } = this.#best.found;
+    const { slots, scores } = this.#scorer.found();
     const coverages = scores;
     for (let i = 0; i < slots.length; i++) coverages[i] = this.#coverage(slots[i]!, scores[i]! / KEPT[this.#lengths[slots[i]!]!]!);
     const rare = this.#rare();
@@ -156,13 +165,13 @@ export class TermSearch {
 
   /** Drops lists until what is only in dropped ones cannot come above the bar, if it is older than what was found. */
   #dropWhatIsNotEssential(): void {
-    const bar = this.#best.bar;
+    const { bar } = this.#scorer;
     while (this.#essential > 0 && this.#rest + this.#segments[this.#essential - 1]!.reduction <= bar) this.#dropLast();
   }
 
   #dropLast(): void {
     const { word, from, reduction, postings } = this.#segments[--this.#essential]!;
-    this.#postings -= postings;
+    this.#essentialPostings -= postings;
     this.#rest += reduction;
     if (this.#cuts[word] === this.#words[word]!.lists.length) this.#others.push(word);
     this.#cuts[word] = from;
@@ -171,28 +180,32 @@ export class TermSearch {
 
   /** Adds up what the slots from `from` on have in the essential lists. */
   #followEssential(from: number): void {
-    for (let i = 0; i < this.#essential; i++) {
-      const { word, from: first, to } = this.#segments[i]!;
-      const { lists } = this.#words[word]!;
-      for (let list = first; list < to; list++) this.looks += lists[list]!.follow(from, 1 << word, false);
-      while (this.looks > POSTINGS_MAX && this.#postings > POSTINGS_BEYOND_MAX) this.#dropLast();
+    for (let next = 0; next < this.#essential;) {
+      next = this.#scorer.follow(from, next, this.#essential, POSTINGS_MAX - this.looks);
+      this.looks += this.#scorer.looks;
+      while (this.looks > POSTINGS_MAX && this.#essentialPostings > POSTINGS_BEYOND_MAX) this.#dropLast();
     }
   }
 
   /**
    * Adds what the touched slots have in the other lists. Where there are many of them, going through the lists of a word takes less
    * time than asking each list about each slot.
+   *
+   * @returns the words whose lists are to be asked
    */
-  #followOthers(from: number, slotCount: number): void {
-    this.#asked = [];
-    const { touchedCount: touched } = this.#window;
-    if (touched === 0 || this.looks > POSTINGS_MAX) return;
+  #followOthers(from: number, slotCount: number): number[] {
+    const { touched } = this.#scorer;
+    const asked: number[] = [];
+    if (touched === 0 || this.looks > POSTINGS_MAX) return asked;
+    const followed: number[] = [];
     for (const word of this.#others) {
       const lists = this.#words[word]!.lists.slice(this.#cuts[word]);
       const postings = lists.reduce((sum, { count }) => sum + count, 0) * Math.min(1, WINDOW / slotCount);
-      if (postings > ASKING_COST * touched * lists.length) this.#asked.push(word);
-      else for (const list of lists) this.looks += list.follow(from, 1 << word, true);
+      (postings > ASKING_COST * touched * lists.length ? asked : followed).push(word);
     }
+    this.#scorer.followTouched(from, followed, this.#cuts);
+    this.looks += this.#scorer.looks;
+    return asked;
   }
 
   #passes(slot: number): boolean {
@@ -202,56 +215,15 @@ export class TermSearch {
   }
 
   /** Offers the touched slots with all that they have, and clears the window. */
-  #offerTouched(from: number): void {
-    const { cells, touched, touchedCount } = this.#window;
-    const [lengths, best] = [this.#lengths, this.#best];
-    const rest = this.#asked.reduce((sum, word) => sum + this.#most(word), 0);
-    // Lists can be asked about older and older slots only.
-    if (rest > 0) touched.subarray(0, touchedCount).sort();
-    let bar = best.bar;
-    for (let i = touchedCount - 1; i >= 0; i--) {
-      const at = touched[i]!;
-      const mask = cells[2 * at]!;
-      let sum = cells[2 * at + 1]!;
-      cells[2 * at] = 0;
-      cells[2 * at + 1] = 0;
-      if (sum + rest < bar) continue;
-      const slot = from + at;
-      const kept = KEPT[lengths[slot]!]!;
-      if ((sum + rest) * kept < bar) continue;
-      if (rest > 0) sum = this.#completed(slot, sum, mask, rest, kept, bar);
-      const score = sum * kept;
-      if (this.looks > LOOKS_MAX || score === 0 || score < bar || !this.#passes(slot)) continue;
-      best.offer(slot, score);
-      bar = best.bar;
-    }
-    best.raiseBar();
-    this.#window.touchedCount = 0;
+  #offerTouched(from: number, asked: readonly number[]): void {
+    const passes = (slot: number) => this.looks <= LOOKS_MAX && this.#passes(slot);
+    this.#scorer.collect(from, asked, this.#cuts, this.#filter === undefined ? undefined : passes);
+    this.looks += this.#scorer.looks;
   }
 
   /** What the lists of a word that are not essential can add. */
   #most(word: number): number {
     return this.#words[word]!.lists[this.#cuts[word]!]!.score;
-  }
-
-  /** Adds what a slot has in the lists that are to be asked, until it is clear that it does not come above the bar. */
-  #completed(slot: number, sum: number, mask: number, most: number, kept: number, bar: number): number {
-    let [score, rest] = [sum, most];
-    for (const word of this.#asked) if ((mask & (1 << word)) !== 0) rest -= this.#most(word);
-    for (const word of this.#asked) {
-      if ((mask & (1 << word)) !== 0) continue;
-      rest -= this.#most(word);
-      const { lists } = this.#words[word]!;
-      for (let i = this.#cuts[word]!; i < lists.length; i++) {
-        const list = lists[i]!;
-        if ((score + rest + list.score) * kept < bar) return 0;
-        this.looks++;
-        if (!list.has(slot)) continue;
-        score += list.score;
-        break;
-      }
-    }
-    return score;
   }
 
   /** What has a word itself that is rare, with what it has of the whole score by such words. */
@@ -261,7 +233,7 @@ export class TermSearch {
       const [list] = lists;
       if (list === undefined || list.worth !== WHOLE_WORTH || list.count > RARE_LIST_MAX) continue;
       const found: number[] = [];
-      for (const slot of list.all()) {
+      for (const slot of this.#postings.slots(list)) {
         if (this.#lengths[slot] !== REMOVED && this.#passes(slot) && found.push(slot) > RARE_MAX) break;
       }
       if (found.length <= RARE_MAX) for (const slot of found) rare.set(slot, (rare.get(slot) ?? 0) + list.score);
