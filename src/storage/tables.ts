@@ -120,6 +120,8 @@ export interface Table<Row, IndexName extends string = string> extends Readable<
   encode(row: Row): string;
   readonly index: Readonly<Record<IndexName, Index<Row>>>;
   readonly indexes: readonly Index<Row>[];
+  /** Whether two rows of a key certainly have the same entries. */
+  hasSameEntries(before: Row, row: Row): boolean;
   /** What keys look like. */
   readonly key: RegExp;
   /** What rows look like in an export. */
@@ -140,15 +142,17 @@ type IndexDeclaration<Row> = { readonly record?: (entry: string) => string } & (
 
 const lastId = (entry: string) => entry.slice(-BARE_ID_LENGTH);
 
-function table<Row, Name extends string = never>(
+/** @param indexed - the fields that decide the entries of a row; left out where any may */
+function table<Row, Name extends string = never, Indexed extends keyof Row = keyof Row>(
   name: string,
   key: RegExp,
   schema: TSchema,
   codec: Codec<Row>,
-  declared: Record<Name, IndexDeclaration<Row> | EntryOf<Row>> = {} as never,
+  declared: Record<Name, IndexDeclaration<Pick<Row, Indexed>> | EntryOf<Pick<Row, Indexed>>> = {} as never,
+  indexed?: readonly Indexed[],
 ): Table<Row, Name> {
   const index = Object.fromEntries(
-    Object.entries<IndexDeclaration<Row> | EntryOf<Row>>(declared).map(([indexName, declaration]) => {
+    Object.entries<IndexDeclaration<Pick<Row, Indexed>> | EntryOf<Pick<Row, Indexed>>>(declared).map(([indexName, declaration]) => {
       const { of, record = lastId, hasMany = false } = typeof declaration === "function" ? { of: declaration } : declaration;
       const entriesOf = (recordKey: string, row: Row) => {
         const entries = of(recordKey, row);
@@ -157,7 +161,8 @@ function table<Row, Name extends string = never>(
       return [indexName, { name: `${name}.${indexName}`, entriesOf, recordOf: record, hasMany }];
     }),
   ) as Record<Name, Index<Row>>;
-  return { name, key, schema, ...codec, decode: rowsOfTable(name, codec.decode), index, indexes: Object.values(index) };
+  const hasSameEntries = (before: Row, row: Row) => indexed?.every((field) => before[field] === row[field]) === true;
+  return { name, key, schema, ...codec, decode: rowsOfTable(name, codec.decode), index, indexes: Object.values(index), hasSameEntries };
 }
 
 const json = <Row>(): Codec<Row> => ({
@@ -266,21 +271,29 @@ const SessionRow = Type.Object({
   forkedFrom: Type.Optional(Type.Object({ sessionId: IdText("sess"), version: Whole })),
 });
 export type SessionRow = Static<typeof SessionRow>;
-export const sessions = table("sessions", ID, SessionRow, json<SessionRow>(), {
-  byAgent: (session, row) => hashKey(row.agentId) + session,
-  byUser: (session, row) => (row.userId === null ? undefined : hashKey(row.userId) + session),
-  byExternalId: {
-    of: (session, { externalId, userId, agentId }) => {
-      if (externalId === undefined) return undefined;
-      const users = userId === null ? [undefined] : [undefined, userId];
-      return users.flatMap((user) => [undefined, agentId].map((agent) => externalIdKey(externalId, user, agent) + session));
+export const sessions = table(
+  "sessions",
+  ID,
+  SessionRow,
+  json<SessionRow>(),
+  {
+    byAgent: (session, row) => hashKey(row.agentId) + session,
+    byUser: (session, row) => (row.userId === null ? undefined : hashKey(row.userId) + session),
+    byExternalId: {
+      of: (session, { externalId, userId, agentId }) => {
+        if (externalId === undefined) return undefined;
+        const users = userId === null ? [undefined] : [undefined, userId];
+        return users.flatMap((user) => [undefined, agentId].map((agent) => externalIdKey(externalId, user, agent) + session));
+      },
+      hasMany: true,
     },
-    hasMany: true,
+    byForkedFrom: (session, { forkedFrom }) => (forkedFrom === undefined ? undefined : bare(forkedFrom.sessionId) + session),
+    byExpiry: (session, row) => numberKey(row.expiresAt) + session,
+    ahead: (session, row) => ahead(session, row.createdAt),
   },
-  byForkedFrom: (session, { forkedFrom }) => (forkedFrom === undefined ? undefined : bare(forkedFrom.sessionId) + session),
-  byExpiry: (session, row) => numberKey(row.expiresAt) + session,
-  ahead: (session, row) => ahead(session, row.createdAt),
-});
+  // Nearly every change puts the session it is in, with other counters.
+  ["agentId", "userId", "externalId", "createdAt", "expiresAt", "forkedFrom"],
+);
 
 const VersionRow = Type.Object({
   /** Its place among the other records of its session: version 0 has the session's own. */

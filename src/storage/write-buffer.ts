@@ -80,7 +80,8 @@ export class WriteBuffer implements Tx {
   put<Row>(table: Table<Row>, key: string, row: Row): void {
     if (table.indexes.length > 0) {
       const before = this.#before(table, key);
-      for (const index of table.indexes) this.#putEntries(index, key, before, row);
+      if (before === undefined || !table.hasSameEntries(before, row))
+        for (const index of table.indexes) this.#putEntries(index, key, before, row);
       this.#note(table, key, row);
     }
     this.#write(table, key, table.encode(row));

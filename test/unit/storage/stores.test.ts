@@ -194,6 +194,9 @@ for (const [name, open] of Object.entries(STORES)) {
         userId: fc.constantFrom("u", "v", null),
         expiresAt: fc.nat(2),
         externalId: fc.constantFrom("e", "f", undefined),
+        createdAt: fc.constantFrom(1, 4e12),
+        forkedFrom: fc.constantFrom({ sessionId: "sess_cccccccccccc" as const, version: 1 }, undefined),
+        turnCount: fc.nat(1),
       });
       const step = fc.oneof(
         fc.record({ do: fc.constant("put" as const), key, row }),
