@@ -279,6 +279,20 @@ test("a search gives ten documents unless up to 200 are asked for, and a request
   expect(await refused([search(["a"], "tea", { cursor: "61!" })])).toMatchObject({ param: "operations.0.cursor" });
 });
 
+test("a page of a search has every document that fits into an answer", async () => {
+  await using cairn = await startCairn();
+  const keys = Array.from({ length: 20 }, (_, i) => `k${i}`);
+  // Together a seventh of the largest answer.
+  for (const key of keys) await batch(cairn, [put(["n"], key, { text: "green tea", more: "x".repeat(60_000) }, { index: ["text"] })]);
+  const operations = [search(["n"], "green tea", { limit: 20 }), { op: "count", namespace: ["n"] }];
+  const [page, count] = (await cairn.ok(cairn.post("/v1/documents/query", { operations }))).data;
+  expect({ keys: keysOf(page).toSorted(), has_more: page.has_more, count }).toEqual({
+    keys: keys.toSorted(),
+    has_more: false,
+    count: { count: 20 },
+  });
+});
+
 test("each user and each agent finds their own documents, and a bound key no others", async () => {
   await using cairn = await startCairn();
   const ada = { key: await cairn.newKey({ owner: { userId: "ada" } }) };

@@ -408,6 +408,27 @@ for (const [how, end] of Object.entries({
   });
 }
 
+test("more than a thousand documents that ended at the same time hide none that is there", async () => {
+  await using cairn = await startCairn();
+  for (let i = 0; i < 12; i++)
+    await batch(
+      cairn,
+      Array.from({ length: 100 }, (_, n) => put(["n"], `k${i}-${n}`, {}, { ttl_seconds: 1 })),
+    );
+  await batch(cairn, [put(["n"], "last", { is: "there" })]);
+  cairn.clock.advance({ seconds: 2 });
+  const [listed, counted] = await query(cairn, [
+    { op: "list", namespace: ["n"] },
+    { op: "count", namespace: ["n"] },
+  ]);
+  expect(listed.data.map(({ key }: { key: string }) => key)).toEqual(["last"]);
+  // A task removes them, and so many have ended at once that some count until then.
+  expect(counted.count).toBe(201);
+  const pop = { op: "pop", namespace: ["n"] };
+  const popped = await batch(cairn, [{ ...pop, order: "asc" }, pop, pop]);
+  expect(popped.map((document) => document?.key ?? null)).toEqual(["last", null, null]);
+});
+
 test("a namespace with more documents than a commit removes is empty as soon as that is answered, and what is put then stays", async () => {
   await using cairn = await startCairn();
   const fill = async () => {

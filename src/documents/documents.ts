@@ -16,7 +16,7 @@ import { LIMITS } from "../lib/limits.ts";
 import type { Embedding } from "../embeddings/embedder.ts";
 import type { Active, Embeddings } from "../embeddings/embeddings.ts";
 import { liveSession } from "../sessions/live-session.ts";
-import type { Reader, Tx } from "../storage/access.ts";
+import { eachFetched, type Reader, type Tx } from "../storage/access.ts";
 import { DOCUMENTS } from "../storage/collections.ts";
 import { DocumentWriter, hiddenIn, namespaceRow, visibleDocument } from "../storage/document-records.ts";
 import {
@@ -102,6 +102,8 @@ export type Query =
 
 /** Documents that one commit removes by itself; of more the rest is left to a task. */
 const REMOVED_PER_COMMIT = 200;
+/** How many of the documents that a pop passes over, since they have ended, are looked at together. */
+const POP_LOOKS_AT_ONCE = 50;
 
 /** What a document of a put is made of before the commit. */
 interface Prepared {
@@ -123,8 +125,10 @@ export async function changeDocuments(deps: DocumentDeps, caller: Caller, named:
   const { active } = deps.embeddings;
   const embeddings = await embedAll(deps, active, prepared);
   const answer = await commitFor(deps, caller, owner.userId === undefined ? NO_HOME : homeOfUser(owner.userId), (tx) => {
-    const batch = new Batch(tx, owner, active);
-    const results = changes.map((change, i) => batch.run(change, `operations.${i}`, prepared[i], embeddings[i]));
+    const batch = new Batch(tx, owner, active, changes);
+    const results = eachFetched(Array.from(changes.entries()), ([i, change]) =>
+      batch.run(change, `operations.${i}`, prepared[i], embeddings[i]),
+    );
     return batch.end(results);
   });
   deps.documentVectors.changed();
@@ -190,16 +194,23 @@ class Batch {
   readonly #active: Active;
   readonly #space: string;
   readonly #writer: DocumentWriter;
+  /** How many documents are going to be popped from an end of a namespace, of those of which none was yet. */
+  readonly #pops = new Map<string, number>();
   #removable = REMOVED_PER_COMMIT;
   #looks = 0;
   #bytes = 0;
 
-  constructor(tx: Tx, owner: Owner, active: Active) {
+  constructor(tx: Tx, owner: Owner, active: Active, changes: readonly Change[]) {
     this.#tx = tx;
     this.#owner = owner;
     this.#active = active;
     this.#space = documentSpace(owner.userId, owner.agentId);
     this.#writer = new DocumentWriter(tx);
+    for (const change of changes) {
+      if (change.op !== "pop") continue;
+      const end = endOf(namespaceKey(this.#space, change.namespace), change.order);
+      this.#pops.set(end, (this.#pops.get(end) ?? 0) + 1);
+    }
   }
 
   /** @param param - the name of the change, for errors; @param prepared - of a put, with the vector of its text if there is one */
@@ -287,31 +298,40 @@ class Batch {
     const own = ownDocuments(namespace);
     const descending = order === "desc";
     let span = { from: own, to: own + AFTER_ALL };
-    for (;;) {
-      const [key] = this.#tx.keys(documents, { ...span, limit: 1, descending });
-      if (key === undefined) return toJson(null);
-      const row = unlessUnreadable(() => visibleDocument(this.#tx, key));
-      if (row !== undefined) {
-        const json = documentJson(key, row);
-        this.#bytes += Buffer.byteLength(json);
-        if (this.#bytes > LIMITS.pageBytesMax) throw tooLarge(param);
-        this.#writer.remove(key);
-        return json;
+    const pops = this.#pops.get(endOf(namespace, order)) ?? 0;
+    this.#pops.delete(endOf(namespace, order));
+    // Each of them removes the next one: all are fetched together.
+    if (pops > 1) this.#tx.ahead(documents, this.#tx.keys(documents, { ...span, limit: pops, descending }));
+    for (let atOnce = 1; ; atOnce = POP_LOOKS_AT_ONCE) {
+      const keys = this.#tx.keys(documents, { ...span, limit: atOnce, descending });
+      this.#tx.ahead(documents, keys);
+      for (const key of keys) {
+        const row = unlessUnreadable(() => visibleDocument(this.#tx, key));
+        if (row !== undefined) return this.#popped(key, row, param);
+        if (++this.#looks > LIMITS.documentRowsMax) {
+          throw new ApiError(
+            "service_unavailable",
+            "Too many documents are being removed there. Nothing was changed; try again in a moment.",
+            { param, retryAfterSeconds: 1 },
+          );
+        }
+        span = descending ? { ...span, to: key } : { ...span, from: behind(key) };
       }
-      if (++this.#looks > LIMITS.documentRowsMax) {
-        throw new ApiError(
-          "service_unavailable",
-          "Too many documents are being removed there. Nothing was changed; try again in a moment.",
-          {
-            param,
-            retryAfterSeconds: 1,
-          },
-        );
-      }
-      span = descending ? { ...span, to: key } : { ...span, from: behind(key) };
+      if (keys.length < atOnce) return toJson(null);
     }
   }
+
+  #popped(key: string, row: DocumentRow, param: string): JsonText {
+    const json = documentJson(key, row);
+    this.#bytes += Buffer.byteLength(json);
+    if (this.#bytes > LIMITS.pageBytesMax) throw tooLarge(param);
+    this.#writer.remove(key);
+    return json;
+  }
 }
+
+/** One end of a namespace, which documents are popped from. */
+const endOf = (namespace: string, order: Order): string => `${order} ${namespace}`;
 
 function refuseOtherVersion(
   name: string,
@@ -413,7 +433,7 @@ async function listDocuments(store: RecordStore, space: string, listing: Listing
     const wanted = filter === undefined ? offset + limit + 1 - passed : ROWS_AT_ONCE;
     const atOnce = Math.min(ROWS_AT_ONCE, wanted, Math.max(1, Math.floor(CHARACTERS_AT_ONCE / longest)));
     const found = await store.read((reader) =>
-      rowsOrGaps(reader, documents, { ...span, limit: atOnce, descending }).map(({ key, row }) => ({
+      eachFetched(rowsOrGaps(reader, documents, { ...span, limit: atOnce, descending }), ({ key, row }) => ({
         key,
         length: row?.body.length ?? 0,
         row: row && unlessUnreadable(() => visibleDocument(reader, key, row)),
@@ -485,7 +505,7 @@ async function listNamespaces(store: RecordStore, space: string, listing: Namesp
 /** The next namespaces, and which of them have documents of their own that are there. */
 function namespacesIn(reader: Reader, from: string, to: string): { key: string; isThere: boolean }[] {
   const hidden = Map.groupBy(hiddenIn(reader, from.slice(0, DOCUMENT_SPACE_LENGTH)), namespaceOfDocument);
-  return rowsOrGaps(reader, namespaces, { from, to, limit: ROWS_AT_ONCE }).map(({ key }) => ({
+  return eachFetched(rowsOrGaps(reader, namespaces, { from, to, limit: ROWS_AT_ONCE }), ({ key }) => ({
     key,
     isThere: (unlessUnreadable(() => namespaceRow(reader, key))?.own ?? 0) > (hidden.get(key)?.length ?? 0),
   }));

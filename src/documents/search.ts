@@ -14,7 +14,8 @@ import type { Active, Embeddings } from "../embeddings/embeddings.ts";
 import { candidatesFrom, inOrder, looksAt, scoredQuery, scoresOf, TERMS_PER_TURN } from "../memories/search.ts";
 import type { Embedded } from "../memories/backfill.ts";
 import { relevance } from "../memories/relevance.ts";
-import type { Reader } from "../storage/access.ts";
+import { LIMITS } from "../lib/limits.ts";
+import { eachFetched, type Reader } from "../storage/access.ts";
 import { DOCUMENTS } from "../storage/collections.ts";
 import { emptiedUntil, visibleDocument } from "../storage/document-records.ts";
 import { hashKey, namespaceKey } from "../storage/keys.ts";
@@ -79,21 +80,39 @@ export async function searchDocuments(deps: SearchDeps, space: string, search: S
   for (let attempt = 1; ; attempt++) {
     const { matches, hasMore } = await find(deps, namespaceKey(space, search.namespace), search, budget);
     const page = matches.slice(offset, offset + limit);
-    const answer = await deps.store.read((reader) => {
+    const found = await deps.store.read((reader) => {
+      reader.ahead(
+        indexedDocuments,
+        page.map(({ id }) => id),
+      );
       // Put again since, a document would be missing.
       if (attempt < ATTEMPTS && !page.every(({ id }) => reader.has(indexedDocuments, id))) return undefined;
-      return pageOf(reader, page, budget, hasMore || matches.length > offset + limit);
+      return documentsOf(reader, page, deps.store.recordsAtOnce);
     });
-    if (answer !== undefined) return answer;
+    if (found !== undefined) return pageOf(found, budget, hasMore || matches.length > offset + limit);
   }
 }
 
-function pageOf(reader: Reader, page: readonly Match[], budget: Budget, hasMore: boolean): JsonText {
+/** Those that are there, as JSON, up to the one that makes any page too large. */
+function documentsOf(reader: Reader, page: readonly Match[], atOnce: number): JsonText[] {
   const data: JsonText[] = [];
-  for (const { id, score } of page) {
-    const document = documentOf(reader, id);
-    if (document === undefined) continue;
-    const json = documentJson(document.key, document.row, { score });
+  let bytes = 0;
+  for (let i = 0; i < page.length; i += atOnce) {
+    const some = page.slice(i, i + atOnce);
+    for (const [at, document] of eachFetched(some, ({ id }) => documentOf(reader, id)).entries()) {
+      if (document === undefined) continue;
+      const json = documentJson(document.key, document.row, { score: some[at]!.score });
+      data.push(json);
+      bytes += Buffer.byteLength(json);
+      if (bytes > LIMITS.pageBytesMax) return data;
+    }
+  }
+  return data;
+}
+
+function pageOf(found: readonly JsonText[], budget: Budget, hasMore: boolean): JsonText {
+  const data: JsonText[] = [];
+  for (const json of found) {
     if (!budget.takes(json)) return jsonWith({ object: "list" }, { data: jsonArray(data) }, { has_more: true });
     data.push(json);
   }

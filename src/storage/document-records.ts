@@ -8,7 +8,7 @@
  * @module
  */
 import { bare, BARE_ID_LENGTH, homeOf, type BareId } from "../lib/ids.ts";
-import type { Reader, Tx } from "./access.ts";
+import { eachFetched, type Reader, type Tx } from "./access.ts";
 import { DOCUMENTS } from "./collections.ts";
 import { isErased } from "./erasure.ts";
 import { AFTER_ALL, namespaceOfDocument, namespacesAbove, numberKey } from "./keys.ts";
@@ -34,8 +34,8 @@ export function isEmptied(reader: Reader, namespace: string, id: BareId): boolea
 /** The id up to which a namespace was emptied, with one above it or alone; undefined where nothing is left to be removed of that. */
 export function emptiedUntil(reader: Reader, namespace: string): BareId | undefined {
   if (reader.isEmpty(documentRemovals)) return undefined;
-  const ids = namespacesAbove(namespace).flatMap((above) => reader.get(documentRemovals, above)?.until ?? []);
-  return ids.toSorted().at(-1);
+  const ids = eachFetched(namespacesAbove(namespace), (above) => reader.get(documentRemovals, above)?.until ?? []);
+  return ids.flat().toSorted().at(-1);
 }
 
 /** A document that is there. */
@@ -72,13 +72,15 @@ export function hiddenIn(reader: Reader, namespace: string): Set<string> {
     ...reader.keys(sessions.index.byExpiry, { ...due, limit: ENDED_SESSIONS_MAX }).map((entry) => entry.slice(-BARE_ID_LENGTH)),
     ...reader.keys(removals, { from: "", to: AFTER_ALL, limit: ENDED_SESSIONS_MAX }),
   ];
-  for (const session of ended) {
+  eachFetched(ended, (session) => {
     const from = session + namespace;
     const limit = Math.max(0, HIDDEN_MAX - found.size);
     for (const entry of limit === 0 ? [] : reader.keys(bySession, { from, to: from + AFTER_ALL, limit }))
       found.add(bySession.recordOf(entry));
-  }
-  return new Set(Array.from(found).filter((key) => key.startsWith(namespace) && unlessUnreadable(() => isCounted(reader, key)) === true));
+  });
+  const below = Array.from(found).filter((key) => key.startsWith(namespace));
+  const counted = eachFetched(below, (key) => (unlessUnreadable(() => isCounted(reader, key)) === true ? [key] : []));
+  return new Set(counted.flat());
 }
 
 /** Whether the namespaces of a document count it, gone or not. Its row, which can be large, is read only if that says something. */
@@ -137,12 +139,12 @@ export class DocumentWriter {
   empty(namespace: string, atOnce: number): number {
     this.flush();
     const keys = this.#tx.keys(documents, { from: namespace, to: namespace + AFTER_ALL, limit: atOnce + 1 });
-    const isAll = keys.length <= atOnce && unlessUnreadable(() => keys.every((key) => (this.remove(key), true))) === true;
+    const isAll = keys.length <= atOnce && unlessUnreadable(() => eachFetched(keys, (key) => this.remove(key))) !== undefined;
     this.flush();
     if (isAll) return keys.length;
     const row = namespaceRow(this.#tx, namespace);
     if (row !== undefined) {
-      for (const above of namespacesAbove(namespace)) this.#count(above, above === namespace ? -row.own : 0, -row.all);
+      eachFetched(namespacesAbove(namespace), (above) => this.#count(above, above === namespace ? -row.own : 0, -row.all));
     }
     this.#tx.put(documentRemovals, namespace, { until: this.id() });
     this.flush();
@@ -155,7 +157,7 @@ export class DocumentWriter {
     for (const [namespace, added] of this.#added) {
       for (const above of namespacesAbove(namespace)) below.set(above, (below.get(above) ?? 0) + added);
     }
-    for (const [namespace, added] of below) this.#count(namespace, this.#added.get(namespace) ?? 0, added);
+    eachFetched(Array.from(below), ([namespace, added]) => this.#count(namespace, this.#added.get(namespace) ?? 0, added));
     this.#added.clear();
     if (this.#lastId !== undefined) this.#tx.put(lastDocumentId, homeOf(this.#lastId), this.#lastId);
     this.#lastId = undefined;
