@@ -3,7 +3,7 @@ import { WORD_PLACES } from "../../../src/embeddings/embedder.ts";
 import { DENSE_DIMENSION, project, SPARSE_DIMENSION } from "../../../src/vectors/projection.ts";
 import { chance, dot, unitVector } from "./stored-vectors.ts";
 
-test("the products of projections are those of the vectors, but for about one over the root of their numbers", () => {
+test("the products of projections are the cosines of the vectors, but for about one over the root of their numbers", () => {
   const random = chance(1);
   for (const dimension of [SPARSE_DIMENSION, DENSE_DIMENSION]) {
     const centre = unitVector(random);
@@ -16,9 +16,24 @@ test("the products of projections are those of the vectors, but for about one ov
         project(vector, projection);
         return projection;
       }) as [number[], number[]];
-      return (left.reduce((sum, number, i) => sum + number * right[i]!, 0) - dot(a, b)) ** 2;
+      return (left.reduce((sum, number, i) => sum + number * right[i]!, 0) - dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b))) ** 2;
     });
     const error = Math.sqrt(squares.reduce((sum, square) => sum + square, 0) / squares.length);
     expect(error).toBeLessThan(1.5 / Math.sqrt(dimension));
+  }
+});
+
+test("projections are of one length, however much of its own a vector has, or of none", () => {
+  for (const dimension of [SPARSE_DIMENSION, DENSE_DIMENSION]) {
+    const vector = unitVector(chance(2));
+    const short = vector.map((number) => number / 8);
+    const [whole, part, none] = [vector, short, new Float32Array(vector.length)].map((numbers) => {
+      const projection = Array.from({ length: dimension }, () => 1);
+      project(numbers, projection);
+      return Math.hypot(...projection);
+    });
+    expect(whole).toBeCloseTo(1);
+    expect(part).toBeCloseTo(1);
+    expect(none).toBe(0);
   }
 });
