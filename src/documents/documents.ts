@@ -11,6 +11,7 @@ import { nextTurn } from "../lib/clock.ts";
 import { ApiError } from "../lib/errors.ts";
 import type { FairSemaphore } from "../lib/fair-semaphore.ts";
 import { homeOfUser, NO_HOME, withPrefix, type BareId } from "../lib/ids.ts";
+import { invariant } from "../lib/invariant.ts";
 import { toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import type { Embedding } from "../embeddings/embedder.ts";
@@ -370,8 +371,9 @@ export async function queryDocuments(
   for (;;) {
     const budget = new Budget(permit.isTaken);
     const results: JsonText[] = [];
+    const gets = new Gets(deps.store, space, queries);
     for (const [i, query] of queries.entries()) {
-      results.push(await answerTo(deps, space, query, budget, `operations.${i}`));
+      results.push(await answerTo(deps, space, query, gets, budget, `operations.${i}`));
       if (budget.needsPermit) break;
     }
     if (!budget.needsPermit) return resultsJson(results);
@@ -381,12 +383,33 @@ export async function queryDocuments(
   }
 }
 
-async function answerTo(deps: DocumentDeps, space: string, query: Query, budget: Budget, param: string): Promise<JsonText> {
+/** The documents that a query gets, each once and in its order; some of them are read together. */
+class Gets {
+  readonly #store: RecordStore;
+  readonly #keys: string[];
+  #read: { readonly key: string; readonly row: DocumentRow | undefined }[] = [];
+
+  constructor(store: RecordStore, space: string, queries: readonly Query[]) {
+    this.#store = store;
+    this.#keys = queries.flatMap((query) => (query.op === "get" ? [documentKey(namespaceKey(space, query.namespace), query.key)] : []));
+  }
+
+  async next(): Promise<{ readonly key: string; readonly row: DocumentRow | undefined }> {
+    if (this.#read.length === 0) {
+      const keys = this.#keys.splice(0, this.#store.recordsAtOnce);
+      this.#read = await this.#store.read((reader) => eachFetched(keys, (key) => ({ key, row: visibleDocument(reader, key) })));
+    }
+    const next = this.#read.shift();
+    invariant(next !== undefined, "no more is read than the query gets");
+    return next;
+  }
+}
+
+async function answerTo(deps: DocumentDeps, space: string, query: Query, gets: Gets, budget: Budget, param: string): Promise<JsonText> {
   const { store } = deps;
   switch (query.op) {
     case "get": {
-      const key = documentKey(namespaceKey(space, query.namespace), query.key);
-      const row = await store.read((reader) => visibleDocument(reader, key));
+      const { key, row } = await gets.next();
       if (row === undefined) return toJson(null);
       const json = documentJson(key, row);
       if (!budget.takes(json)) throw tooLarge(param);

@@ -179,12 +179,16 @@ class Finding {
     const { threshold } = this.#search;
     const found: Match[] = [];
     const kept = scores.map((score) => (score >= threshold ? score : LEFT_OUT));
-    for (const i of inOrder(candidates, kept, this.#wanted)) {
-      const { memory: id } = candidates[i]!;
-      if (await this.#passes(id)) found.push({ id, score: scores[i]! });
-      if (found.length === this.#wanted || this.#budget.isSpent) break;
+    const order = inOrder(candidates, kept, this.#wanted);
+    for (;;) {
+      const some = nextOf(order, this.#atOnce(this.#wanted - found.length));
+      const ids = some.map((i) => candidates[i]!.memory);
+      for await (const at of this.#passing(ids)) {
+        found.push({ id: ids[at]!, score: scores[some[at]!]! });
+        if (found.length === this.#wanted) break;
+      }
+      if (some.length === 0 || found.length === this.#wanted || this.#budget.isSpent) return found;
     }
-    return found;
   }
 
   /** The best of all documents of the namespace, or of the newest and those found before where there are more than may be looked at. */
@@ -195,12 +199,19 @@ class Finding {
     const from = emptied && behind(emptied);
     for (let last: BareId | undefined, isEnd = false; !isEnd && !this.#budget.isSpent;) {
       const { ids, next } = await store.walk(indexedDocuments, this.#filter, { from, before: last }, DOCUMENTS_AT_ONCE);
-      for (const id of ids) {
-        if (this.#budget.isSpent) break;
-        if (found.has(id) || !(await this.#passes(id))) continue;
-        const candidate = await store.read((reader) => new CandidateReader(reader, DOCUMENTS, scored).ofMemory(id));
-        const score = candidate === undefined ? LEFT_OUT : relevance(query, candidate.cosine, candidate.terms, active.calibration);
-        if (score >= this.#search.threshold) found.set(id, score);
+      const others = ids.filter((id) => !found.has(id));
+      for (let i = 0; i < others.length && !this.#budget.isSpent; i += store.recordsAtOnce) {
+        const some = others.slice(i, i + store.recordsAtOnce);
+        const passing: BareId[] = [];
+        for await (const at of this.#passing(some)) passing.push(some[at]!);
+        const read = await store.read((reader) => {
+          const candidateReader = new CandidateReader(reader, DOCUMENTS, scored);
+          return eachFetched(passing, (id) => candidateReader.ofMemory(id));
+        });
+        for (const [at, candidate] of read.entries()) {
+          const score = candidate === undefined ? LEFT_OUT : relevance(query, candidate.cosine, candidate.terms, active.calibration);
+          if (score >= this.#search.threshold) found.set(passing[at]!, score);
+        }
       }
       last = next;
       isEnd = next === undefined;
@@ -211,15 +222,31 @@ class Finding {
     return { matches, hasMore: this.#budget.isSpent };
   }
 
-  /** Whether a document is there and its value passes the filter. */
-  async #passes(id: BareId): Promise<boolean> {
-    const { filter } = this.#search;
-    const document = await this.#deps.store.read((reader) => documentOf(reader, id));
-    const length = document?.row.body.length ?? 0;
-    const passes = document !== undefined && filter?.passes(JSON.parse(document.row.body) as JsonObject) !== false;
-    await this.#budget.look(length, filter);
-    return passes;
+  /** How many documents are read together that may be wanted. */
+  #atOnce(wanted: number): number {
+    const { recordsAtOnce } = this.#deps.store;
+    return this.#search.filter === undefined ? Math.min(recordsAtOnce, wanted) : recordsAtOnce;
   }
+
+  /** Gives the places of documents that are there and whose values pass the filter, as far as the budget goes. */
+  async *#passing(ids: readonly BareId[]): AsyncGenerator<number, void, undefined> {
+    const { filter } = this.#search;
+    const read = await this.#deps.store.read((reader) => eachFetched(ids, (id) => documentOf(reader, id)));
+    for (const [at, document] of read.entries()) {
+      const length = document?.row.body.length ?? 0;
+      const passes = document !== undefined && filter?.passes(JSON.parse(document.row.body) as JsonObject) !== false;
+      await this.#budget.look(length, filter);
+      if (passes) yield at;
+      if (this.#budget.isSpent) return;
+    }
+  }
+}
+
+/** Leaves the others to the next call. */
+function nextOf<Item>(items: Iterator<Item>, count: number): Item[] {
+  const taken: Item[] = [];
+  for (let next; taken.length < count && (next = items.next()).done !== true;) taken.push(next.value);
+  return taken;
 }
 
 /** The documents whose vectors are to be made. */

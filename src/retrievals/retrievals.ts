@@ -11,7 +11,7 @@ import { toJson, type JsonText } from "../lib/json.ts";
 import { toIso } from "../lib/time.ts";
 import { preview, visibleMemories } from "../memories/memories.ts";
 import { findLiveSession, liveSession, type LiveSession } from "../sessions/live-session.ts";
-import type { Reader } from "../storage/access.ts";
+import { eachFetched, type Reader } from "../storage/access.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
 import { EVERYBODY, isOwned, mayBeOwned, type Owner } from "../storage/owner.ts";
@@ -98,11 +98,11 @@ export function retrievalJson(reader: Reader, owner: Owner, session: LiveSession
   if (row.expiresAt <= reader.now) return undefined;
   const find = visibleMemories(reader);
   const { userId, agentId: sessionAgent } = session.row;
-  const found = row.memories.flatMap(({ id: memory, score, agentId = sessionAgent }) => {
+  const found = eachFetched(row.memories, ({ id: memory, score, agentId = sessionAgent }) => {
     // A context finds memories of other agents too, which a key that is bound to this one does not see.
     if (!isOwned(owner, { userId: userId ?? undefined, agentId })) return [];
     const content = mayBeOwned(reader, owner, memories.index, bare(memory)) ? find(bare(memory))?.content : undefined;
-    return { id: memory, score, content_preview: content === undefined ? null : preview(content) };
+    return [{ id: memory, score, content_preview: content === undefined ? null : preview(content) }];
   });
   return toJson({
     object: "retrieval",
@@ -113,7 +113,7 @@ export function retrievalJson(reader: Reader, owner: Owner, session: LiveSession
     limit: row.limit,
     threshold: row.threshold,
     filtered: row.filtered === true,
-    memories: found,
+    memories: found.flat(),
     actor: row.actor,
     turn_id: turnAfter(reader, session.key, id),
     created_at: toIso(createdAt(id, row)),

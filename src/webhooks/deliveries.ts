@@ -63,13 +63,14 @@ export async function listDeliveries(
 export function listFailedDeliveries({ store }: Deps, page: Page<DeliveryId>): JsonText | Promise<JsonText> {
   return store.read((reader) => {
     const to = page.startingAfter === undefined ? AFTER_ALL : bare(page.startingAfter);
-    const items = reader.keys(failed, { from: "", to, limit: page.limit + 1, descending: true }).flatMap((entry) => {
+    const entries = reader.keys(failed, { from: "", to, limit: page.limit + 1, descending: true });
+    const items = eachFetched(entries, (entry) => {
       const key = failed.recordOf(entry);
       const row = reader.get(deliveries, key);
       const [webhook, delivery] = [key.slice(0, BARE_ID_LENGTH), key.slice(BARE_ID_LENGTH)];
       return row === undefined ? [] : [{ id: withPrefix("dlv", delivery), json: deliveryJson(webhook, delivery, row) }];
     });
-    return pageOf(items, page.limit);
+    return pageOf(items.flat(), page.limit);
   });
 }
 

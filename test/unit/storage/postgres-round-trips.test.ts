@@ -110,4 +110,35 @@ if (hasPostgres()) {
       expect(best).toBeLessThanOrEqual(BATCH);
     });
   }
+
+  /** Of a hundred documents: how often a query waits for what reads many of them, 25 at a time. */
+  const QUERIES: Readonly<Record<string, { operations: object[]; most: number }>> = {
+    "a hundred gets": { operations: HUNDRED.map((key) => ({ op: "get", namespace: ["x"], key })), most: 12 },
+    "a search for all": { operations: [{ op: "search", namespace: ["x"], query: "tea", limit: 100 }], most: 20 },
+    "a search that few pass": {
+      operations: [{ op: "search", namespace: ["x"], query: "tea", filter: { i: { $gt: 97 } } }],
+      most: 20,
+    },
+  };
+  for (const [name, { operations, most }] of Object.entries(QUERIES)) {
+    test(`${name} of a hundred documents waits at most ${most} times`, async () => {
+      const user_id = crypto.randomUUID();
+      const puts = HUNDRED.map((key, i) => ({ op: "put", namespace: ["x"], key, value: { text: "tea", i }, index: ["text"] }));
+      await cairn.ok(cairn.post("/v1/documents/batch", { user_id, operations: puts }));
+      const best = await leastOf(most, async () => () => cairn.ok(cairn.post("/v1/documents/query", { user_id, operations })));
+      expect(best).toBeLessThanOrEqual(most);
+    });
+  }
+
+  test("a list of retrievals waits as often for those with ten memories as for those with one", async () => {
+    await cairn.ok(cairn.patch("/v1/settings", { retrieval_log: true }));
+    const timesFor = async (memories: number): Promise<number> => {
+      const { id } = await cairn.createSession();
+      for (let i = 0; i < memories; i++) await cairn.addMemory(id, `She takes tea ${i}.`);
+      for (let i = 0; i < 5; i++) await cairn.search("tea", { session_id: id, limit: 10, threshold: 0 });
+      return leastOf(0, async () => () => cairn.ok(cairn.get(`/v1/sessions/${id}/retrievals`)));
+    };
+    expect(await timesFor(10)).toBeLessThanOrEqual(await timesFor(1));
+    await cairn.ok(cairn.patch("/v1/settings", { retrieval_log: null }));
+  });
 }
