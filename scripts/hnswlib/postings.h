@@ -130,6 +130,8 @@ private:
   size_t capacity_ = 0;
   std::vector<uint32_t> buckets_;
   Rank last_;
+  Rank leading_;
+  double gap_ = 0;
 
   /** (number, chunk: Uint8Array) */
   void setChunk(const Napi::CallbackInfo& info) {
@@ -139,10 +141,11 @@ private:
   }
 
   /**
-   * (heads: Uint32Array, count, spans: Uint32Array, lengths: Uint8Array, shares: Float64Array, limit, slack)
+   * (heads: Uint32Array, count, spans: Uint32Array, lengths: Uint8Array, shares: Float64Array, limit, slack, rank, gap)
    *
    * A head is the newest slot of a list, its newest block, and its score. Spans may be written until they are used. By slot the code of its
-   * memory's length; by code what a memory keeps of its score.
+   * memory's length; by code what a memory keeps of its score. The best are the `limit` best, but for those that are `gap` below the
+   * one of that rank.
    */
   void begin(const Napi::CallbackInfo& info) {
     const uint32_t* heads = info[0].As<Napi::Uint32Array>().Data();
@@ -159,6 +162,8 @@ private:
     limit_ = info[5].As<Napi::Number>().Uint32Value();
     capacity_ = limit_ + info[6].As<Napi::Number>().Uint32Value();
     last_ = Rank{static_cast<uint32_t>(limit_), 0, 0};
+    leading_ = Rank{info[7].As<Napi::Number>().Uint32Value(), 0, 0};
+    gap_ = info[8].As<Napi::Number>().DoubleValue();
     hits_.clear();
     std::fill(buckets_.begin(), buckets_.end(), 0);
     state_[TOUCHED] = state_[LOOKS] = state_[BAR] = 0;
@@ -269,6 +274,7 @@ private:
     const uint32_t bucket = std::min(BUCKETS - 1, static_cast<uint32_t>(score) / BUCKET_SIZE);
     buckets_[bucket]++;
     if (last_.rises(bucket, buckets_)) raise(static_cast<double>(last_.bucket) * BUCKET_SIZE);
+    if (leading_.rises(bucket, buckets_)) raise(static_cast<double>(leading_.bucket) * BUCKET_SIZE - gap_);
   }
 
   void raise(const double bar) { state_[BAR] = std::max(state_[BAR], bar); }

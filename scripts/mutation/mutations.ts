@@ -1014,8 +1014,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "what has the query's words is not found when its vector is far",
     file: "src/vectors/indexer.ts",
-    find: "    const hits = terms.search(query.words, breadth.words, filter);",
-    replace: "    const hits = terms.search(query.words, 0, filter);",
+    find: "    const hits = terms.search(query.words, breadth.words, {",
+    replace: "    const hits = terms.search(query.words, 0, {",
     tests: [INDEXER],
   },
   {
@@ -1114,6 +1114,13 @@ export const MUTATIONS: readonly Mutation[] = [
     file: "src/vectors/term-search.ts",
     find: "this.#rest + this.#segments[this.#essential - 1]!.reduction <= bar",
     replace: "this.#rest <= bar",
+    tests: [TERM_INDEX],
+  },
+  {
+    breaks: "memories are compared that cover far less of a query than those among the best",
+    file: "src/vectors/term-search.ts",
+    find: "rank: leading?.rank ?? limit,",
+    replace: "rank: limit,",
     tests: [TERM_INDEX],
   },
   {

@@ -26,6 +26,8 @@ interface NativeScorer {
     shares: Float64Array,
     limit: number,
     slack: number,
+    rank: number,
+    gap: number,
   ): void;
   follow(from: number, first: number, end: number, most: number, touchedOnly: boolean): number;
   collect(from: number, first: number, end: number, offers: boolean): number;
@@ -50,10 +52,14 @@ interface Span {
   readonly to: number;
 }
 
-/** How many of the best are wanted, and how many more are held: as many may be offered for nothing each time that it is full. */
 export interface Wanted {
+  /** How many of the best are wanted. */
   readonly limit: number;
+  /** How many more are held: as many may be offered for nothing each time that it is full. */
   readonly slack: number;
+  /** What has a score that is so much below that of this rank is not wanted. */
+  readonly rank: number;
+  readonly gap: number;
 }
 
 export class Scorer {
@@ -97,7 +103,13 @@ export class Scorer {
    * @param lists - the same ones every time; neither they nor `lengths` may change while it is under way
    * @param lengths - by slot, the code of its memory's length
    */
-  begin({ chunks }: PostingLists, words: readonly Word[], segments: readonly Span[], lengths: Uint8Array, { limit, slack }: Wanted): void {
+  begin(
+    { chunks }: PostingLists,
+    words: readonly Word[],
+    segments: readonly Span[],
+    lengths: Uint8Array,
+    { limit, slack, rank, gap }: Wanted,
+  ): void {
     for (let i = 0; i < chunks.length; i++) {
       if (this.#chunks[i] !== chunks[i]) this.#native.setChunk(i, (this.#chunks[i] = chunks[i]!));
     }
@@ -120,7 +132,7 @@ export class Scorer {
     this.#spansOfWindow = segments.length;
     for (let i = 0; i < segments.length; i++) this.#put(i, segments[i]!);
     this.#limit = limit;
-    this.#native.begin(this.#heads, count, this.#spans, lengths, KEPT, limit, slack);
+    this.#native.begin(this.#heads, count, this.#spans, lengths, KEPT, limit, slack, rank, gap);
   }
 
   #put(place: number, { word, from, to }: Span): void {

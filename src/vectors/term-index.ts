@@ -12,7 +12,7 @@ import { codeOf, REMOVED } from "./length-codes.ts";
 import { PostingLists } from "./posting-lists.ts";
 import { Scorer } from "./posting-scorer.ts";
 import type { PartSource } from "./snapshot-file.ts";
-import { type QueryWords, type SlotFilter, TermSearch, type WordHits } from "./term-search.ts";
+import { type QueryWords, type SearchOptions, type SlotFilter, TermSearch, type WordHits } from "./term-search.ts";
 
 /** Postings of a text that are looked at, what asking a filter costs included. */
 const SAME_LOOKS_MAX = 100_000;
@@ -93,12 +93,10 @@ export class TermIndex {
   /**
    * The `limit` slots whose memories cover most of a query, of equal ones the newest; and whatever else has one of its words that is
    * rare among what passes. Slots that have none of its words are not found.
-   *
-   * @param filter - asked only for slots that would be among the best of what was looked at
    */
-  search(query: QueryWords, limit: number, filter?: SlotFilter): WordHits {
+  search(query: QueryWords, limit: number, options: SearchOptions = {}): WordHits {
     this.#scorer ??= new Scorer();
-    const search = new TermSearch(this.#lengths, this.#lists, this.#scorer, query, limit, filter);
+    const search = new TermSearch({ lengths: this.#lengths, postings: this.#lists, scorer: this.#scorer }, query, limit, options);
     const found = search.run(this.#slots);
     this.looks = search.looks;
     return found;

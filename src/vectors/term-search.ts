@@ -50,6 +50,12 @@ interface Word {
   readonly lists: List[];
 }
 
+/** Which memories are too far behind the best: those that cover of the query `gap` less than the one of that rank. */
+export interface Leading {
+  readonly rank: number;
+  readonly gap: number;
+}
+
 /** Words of a query that are looked up, the heaviest: each has a bit in a mask. */
 const WORDS_MAX = 32;
 
@@ -106,6 +112,21 @@ interface Segment {
   readonly postings: number;
 }
 
+/** What is searched. */
+interface Searched {
+  /** By slot, the code of its memory's length. */
+  readonly lengths: Uint8Array;
+  readonly postings: PostingLists;
+  readonly scorer: Scorer;
+}
+
+export interface SearchOptions {
+  /** Asked only for slots that would be among the best of what was looked at. */
+  readonly filter?: SlotFilter | undefined;
+  /** Without it none are too far behind. */
+  readonly leading?: Leading;
+}
+
 export class TermSearch {
   readonly #lengths: Uint8Array;
   readonly #postings: PostingLists;
@@ -125,8 +146,7 @@ export class TermSearch {
   #rest = 0;
   looks = 0;
 
-  /** @param lengths - by slot, the code of its memory's length */
-  constructor(lengths: Uint8Array, postings: PostingLists, scorer: Scorer, query: QueryWords, limit: number, filter?: SlotFilter) {
+  constructor({ lengths, postings, scorer }: Searched, query: QueryWords, limit: number, { filter, leading }: SearchOptions) {
     this.#lengths = lengths;
     this.#postings = postings;
     this.#scorer = scorer;
@@ -134,7 +154,7 @@ export class TermSearch {
     this.#words = words;
     this.#filter = filter;
     const slack = Math.ceil(limit * (filter === undefined ? SLACK : FILTERED_SLACK));
-    this.#wanted = { limit, slack };
+    this.#wanted = { limit, slack, rank: leading?.rank ?? limit, gap: (leading?.gap ?? 1) * WHOLE_SCORE };
     this.#segments = words.flatMap(segmentsOf).sort((a, b) => b.reduction * a.postings - a.reduction * b.postings || a.word - b.word);
     this.#essential = this.#segments.length;
     this.#essentialPostings = this.#segments.reduce((sum, { postings }) => sum + postings, 0);

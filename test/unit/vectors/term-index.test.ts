@@ -71,7 +71,7 @@ const filterOf = (passes?: (slot: number) => boolean) => passes && { passes, cos
 
 /** The best that an index finds, the newest first, and the slots of what it finds besides. */
 function search(index: TermIndex, asked: readonly Word[], limit: number, passes?: (slot: number) => boolean) {
-  const { slots, coverages } = index.search(queryOf(asked), limit, filterOf(passes));
+  const { slots, coverages } = index.search(queryOf(asked), limit, { filter: filterOf(passes) });
   expect(new Set(slots).size).toBe(slots.length);
   const best = Array.from(slots.subarray(0, limit), (slot, i) => ({ slot, coverage: coverages[i]! }));
   return { best: newestFirst(best), others: Array.from(slots.subarray(limit)) };
@@ -79,7 +79,7 @@ function search(index: TermIndex, asked: readonly Word[], limit: number, passes?
 
 /** The slots of all that an index finds, the newest first. */
 const slotsFound = (index: TermIndex, asked: readonly Word[], limit: number, passes?: (slot: number) => boolean): number[] =>
-  Array.from(index.search(queryOf(asked), limit, filterOf(passes)).slots).sort((a, b) => b - a);
+  Array.from(index.search(queryOf(asked), limit, { filter: filterOf(passes) }).slots).sort((a, b) => b - a);
 
 /** Terms of which a few are in many memories and many in few: the smaller the number, the more common. */
 const term = fc.double({ min: 0, max: 1, noNaN: true }).map((x) => Math.floor(60 ** x));
@@ -175,6 +175,17 @@ describe("what covers most of a query", () => {
   });
 });
 
+test("what covers much less of a query than the leading memories is left out, whatever place there is for it", () => {
+  const stored = new Map(Array.from({ length: 100 }, (_, slot) => [slot, slot % 20 === 7 ? [1, 2, 3, 4] : slot % 2 === 0 ? [1, 2] : [1]]));
+  const found = (gap: number) => {
+    const { slots } = indexOf(stored).search(queryOf(words(1, 2, 3, 4)), 100, { leading: { rank: 5, gap } });
+    return Array.from(slots).sort((a, b) => a - b);
+  };
+  expect(found(0.4)).toEqual([7, 27, 47, 67, 87]);
+  expect(found(0.6)).toEqual([...stored.keys()].filter((slot) => slot % 20 === 7 || slot % 2 === 0));
+  expect(found(0.8)).toEqual([...stored.keys()]);
+});
+
 describe("a rare word", () => {
   const COMMON = [1, 2, 3];
   const many = (count: number): Map<number, number[]> => new Map(Array.from({ length: count }, (_, slot) => [slot, COMMON]));
@@ -239,7 +250,7 @@ describe("what a search looks at", () => {
     for (let slot = 0; slot < 100_000; slot++) same.add(slot, storedTerms(slot === 9 ? [5, 6] : [5]));
     let asked = 0;
     const filter = { passes: (slot: number) => (asked++, slot === 9), cost: 100 };
-    expect(same.search(queryOf(words(5, 6)), 3, filter).slots).toEqual(Uint32Array.of(9));
+    expect(same.search(queryOf(words(5, 6)), 3, { filter }).slots).toEqual(Uint32Array.of(9));
     expect(asked).toBeLessThan(10_000);
     asked = 0;
     expect(same.same(FINGERPRINT, 3, filter)).toEqual([]);
