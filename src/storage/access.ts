@@ -69,7 +69,9 @@ export interface Reader {
 }
 
 /** What a table's rows are written through, with the entries of its indexes. */
-export type Writable<Row> = AnyTable & Pick<Table<Row>, "encode" | "decode"> & { readonly indexes: readonly Index<Row>[] };
+export type Writable<Row> = AnyTable &
+  Pick<Table<Row>, "encode" | "decode"> &
+  Partial<Pick<Table<Row>, "hasSameEntries">> & { readonly indexes: readonly Index<Row>[] };
 
 /**
  * What the work of a commit can do. A read sees what the work wrote before.

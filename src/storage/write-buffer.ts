@@ -8,7 +8,7 @@
  * @module
  */
 import { withPrefix, type BareId, type Home, type Id, type IdPrefix } from "../lib/ids.ts";
-import { FIRST, type Reader, type Span, type Tx } from "./access.ts";
+import { FIRST, type Reader, type Span, type Tx, type Writable } from "./access.ts";
 import type { AnyTable, Index, Readable, Table, VectorTable } from "./tables.ts";
 
 export interface Write {
@@ -71,23 +71,23 @@ export class WriteBuffer implements Tx {
     return withPrefix(prefix, this.bareId(home));
   }
 
-  add<Row>(table: Table<Row>, key: string, row: Row): void {
+  add<Row>(table: Writable<Row>, key: string, row: Row): void {
     for (const index of table.indexes) for (const entry of index.entriesOf(key, row)) this.#write(index, entry, "");
     if (table.indexes.length > 0) this.#note(table, key, row);
     this.#write(table, key, table.encode(row), true);
   }
 
-  put<Row>(table: Table<Row>, key: string, row: Row): void {
+  put<Row>(table: Writable<Row>, key: string, row: Row): void {
     if (table.indexes.length > 0) {
       const before = this.#before(table, key);
-      if (before === undefined || !table.hasSameEntries(before, row))
+      if (before === undefined || table.hasSameEntries?.(before, row) !== true)
         for (const index of table.indexes) this.#putEntries(index, key, before, row);
       this.#note(table, key, row);
     }
     this.#write(table, key, table.encode(row));
   }
 
-  remove<Row>(table: Table<Row>, key: string): void {
+  remove<Row>(table: Writable<Row>, key: string): void {
     if (table.indexes.length > 0) {
       const before = this.#before(table, key);
       if (before === undefined) return;
@@ -171,7 +171,7 @@ export class WriteBuffer implements Tx {
   }
 
   /** The row as this work sees it, which has most often read it just before. */
-  #before<Row>(table: Table<Row>, key: string): Row | undefined {
+  #before<Row>(table: Writable<Row>, key: string): Row | undefined {
     const name = table.name + key;
     return this.#read.has(name) ? (this.#read.get(name) as Row | undefined) : this.get(table, key);
   }
