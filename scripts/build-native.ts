@@ -102,7 +102,7 @@ function recipes(compiler: Compiler): Recipe[] {
 }
 
 /** Changes to hnswlib's source, as those to lmdb's. */
-const HNSW_PATCHES = ["load", "memory", "postings"].map((name) => join(root, "scripts/hnswlib", `${name}.patch`));
+const HNSW_PATCHES = ["load", "memory", "postings", "bytes"].map((name) => join(root, "scripts/hnswlib", `${name}.patch`));
 /** What a search by words wants of the same processor. */
 const POSTINGS = join(root, "scripts/hnswlib/postings.h");
 

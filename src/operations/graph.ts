@@ -93,7 +93,7 @@ function compareTerms(store: Store, { vectors }: Collection, { terms, slots }: V
   }
 }
 
-function isAsStored(bytes: Uint8Array | undefined, projection: Float32Array): boolean {
+function isAsStored(bytes: Uint8Array | undefined, projection: Int8Array): boolean {
   // A vector that was deleted since is as it should be; one that is damaged is a finding of its own.
   return bytes === undefined || !isEmbedding(bytes) || isPointOf(projection, storedVector(bytes));
 }

@@ -6,8 +6,10 @@
  * length; a query has nothing there, so for the two it makes no difference. Among memories it made short ones neighbours
  * whatever they say, and the way to a memory was lost.
  *
+ * A number is a byte (`scripts/hnswlib/bytes.patch`): next to what a projection leaves out, what rounding does to it is nothing.
+ *
  * What hnswlib-node 3.0.0 needs from its caller, each seen to crash or corrupt otherwise:
- * - nothing but finite numbers in a vector (anything else ends the process, NaN poisons the graph);
+ * - numbers from -127 to 127 as an `Int8Array` of the right length;
  * - no filter callback, and never a label given twice;
  * - no two calls at once that change a graph, for nothing is locked (`scripts/hnswlib/memory.patch`);
  * - while `save` runs, no other call but `nearest`, and the object kept alive;
@@ -17,7 +19,7 @@
  * @module
  */
 import { closeSync, openSync, readSync } from "node:fs";
-import hnswlib from "hnswlib-node";
+import hnswlib, { type SpaceName } from "hnswlib-node";
 import { project, SPARSE_DIMENSION } from "./projection.ts";
 
 const LINKS = 12;
@@ -44,7 +46,7 @@ const UPPER_LINKS_BYTES = ((LINKS + 1) * 4) / (LINKS - 1);
 
 /** What a point takes: its projection, its links and a label. A few have links of upper levels too. */
 export function pointBytes(dimension: number): number {
-  return dimension * Float32Array.BYTES_PER_ELEMENT + (2 * LINKS + 1) * 4 + 8;
+  return dimension + (2 * LINKS + 1) * 4 + 8;
 }
 
 function pointBytesIn(file: string): number {
@@ -58,31 +60,56 @@ function pointBytesIn(file: string): number {
   }
 }
 
+/** What 1 is in a number of a point. Projections are of length 1: hardly any number of theirs is greater than half of that. */
+const UNIT = 256;
+const NUMBER_MAX = 127;
+/** The space of products of bytes, which the types of hnswlib-node do not know. */
+const BYTES = "bytes" as SpaceName;
+
+/** Projections as they are in a graph. */
+class Points {
+  readonly #numbers: Float64Array;
+  /** That of the last vector. */
+  readonly bytes: Int8Array;
+
+  constructor(dimension: number) {
+    this.#numbers = new Float64Array(dimension);
+    this.bytes = new Int8Array(dimension);
+  }
+
+  of(vector: Float32Array | Int16Array): Int8Array {
+    project(vector, this.#numbers);
+    for (let i = 0; i < this.bytes.length; i++) {
+      // What is no number becomes 0.
+      this.bytes[i] = Math.max(-NUMBER_MAX, Math.min(NUMBER_MAX, Math.round(UNIT * this.#numbers[i]!)));
+    }
+    return this.bytes;
+  }
+}
+
 /** Whether a point of a graph is what this vector became. */
-export function isPointOf(point: Float32Array, vector: Float32Array): boolean {
-  const projection = Array.from(point, () => 0);
-  project(vector, projection);
-  return projection.every((number, i) => Math.fround(number) === point[i]);
+export function isPointOf(point: Int8Array, vector: Float32Array): boolean {
+  const expected = new Points(point.length).of(vector);
+  return point.every((number, i) => number === expected[i]);
 }
 
 /** Loads hnswlib, which otherwise happens when there is a graph. @throws {Error} when it cannot be loaded */
 export function loadHnswlib(): void {
-  new hnswlib.HierarchicalNSW("ip", 1).initIndex(1);
+  new hnswlib.HierarchicalNSW(BYTES, 1).initIndex(1);
 }
 
 export class HnswIndex {
   readonly #graph: hnswlib.HierarchicalNSW;
-  /** hnswlib takes plain arrays only; filling the same one again is 25 times faster than making one. */
-  readonly #projection: number[];
+  readonly #points: Points;
 
   private constructor(graph: hnswlib.HierarchicalNSW, dimension: number) {
     this.#graph = graph;
-    this.#projection = Array.from({ length: dimension }, () => 0);
+    this.#points = new Points(dimension);
   }
 
   /** @param dimension - numbers of a projection */
   static empty(dimension: number): HnswIndex {
-    const graph = new hnswlib.HierarchicalNSW("ip", dimension);
+    const graph = new hnswlib.HierarchicalNSW(BYTES, dimension);
     const efConstruction = EF_CONSTRUCTION[dimension === SPARSE_DIMENSION ? "sparse" : "dense"];
     graph.initIndex({ maxElements: CAPACITY_FIRST, m: LINKS, efConstruction, randomSeed: 100 });
     return new HnswIndex(graph, dimension);
@@ -96,14 +123,14 @@ export class HnswIndex {
    */
   static async load(file: string, { dimension, points }: { dimension: number; points: number }): Promise<HnswIndex> {
     if (pointBytesIn(file) !== pointBytes(dimension)) throw new Error("its points are of another length");
-    const graph = new hnswlib.HierarchicalNSW("ip", dimension);
+    const graph = new hnswlib.HierarchicalNSW(BYTES, dimension);
     await graph.readIndex(file);
     if (graph.getCurrentCount() !== points) throw new Error(`it has ${graph.getCurrentCount()} points, not ${points}`);
     return new HnswIndex(graph, dimension);
   }
 
   get dimension(): number {
-    return this.#projection.length;
+    return this.#points.bytes.length;
   }
 
   /** Points, those of removed vectors included. */
@@ -120,8 +147,7 @@ export class HnswIndex {
   add(slot: number, vector: Float32Array): void {
     const { points } = this;
     if (points === this.#graph.getMaxElements()) this.#graph.resizeIndex(Math.ceil(Math.max(CAPACITY_FIRST, points * GROWTH)));
-    project(vector, this.#projection);
-    this.#graph.addPoint(this.#projection, slot);
+    this.#graph.addPoint(given(this.#points.of(vector)), slot);
   }
 
   /** The slot, which must be there, is no longer found. Its point takes room until the index is rebuilt. */
@@ -134,8 +160,7 @@ export class HnswIndex {
     const wanted = Math.min(count, this.points);
     if (wanted === 0) return [];
     this.#graph.setEf(wanted);
-    project(query, this.#projection);
-    return this.#graph.searchKnn(this.#projection, wanted).neighbors;
+    return this.#graph.searchKnn(given(this.#points.of(query)), wanted).neighbors;
   }
 
   /** @throws {Error} when the disk did not take all of it */
@@ -152,8 +177,13 @@ export class HnswIndex {
   }
 }
 
+/** As the types of hnswlib-node want it. */
+function given(bytes: Int8Array): number[] {
+  return bytes as unknown as number[];
+}
+
 /** The points in a file that was found whole, one after the other, to be seen and not to be searched. */
-export function* pointsIn(file: string, dimension: number): Generator<{ slot: number; projection: Float32Array }, void, undefined> {
+export function* pointsIn(file: string, dimension: number): Generator<{ slot: number; projection: Int8Array }, void, undefined> {
   const descriptor = openSync(file, "r");
   try {
     const header = new DataView(new ArrayBuffer(HEADER_BYTES));
@@ -164,8 +194,7 @@ export function* pointsIn(file: string, dimension: number): Generator<{ slot: nu
     const point = new DataView(new ArrayBuffer(size));
     for (let i = 0; i < count; i++) {
       readSync(descriptor, point, 0, size, HEADER_BYTES + i * size);
-      // A copy, because where it stands need not be a multiple of four.
-      const projection = new Float32Array(point.buffer.slice(vectorAt, vectorAt + dimension * Float32Array.BYTES_PER_ELEMENT));
+      const projection = new Int8Array(point.buffer.slice(vectorAt, vectorAt + dimension));
       yield { slot: Number(point.getBigUint64(labelAt, true)), projection };
     }
   } finally {

@@ -37,7 +37,7 @@ function signs(): Int8Array {
  *
  * @param into - what the numbers are written to: `SPARSE_DIMENSION` of them, or `DENSE_DIMENSION`
  */
-export function project(vector: Int16Array | Float32Array, into: number[]): void {
+export function project(vector: Int16Array | Float32Array, into: Float64Array): void {
   into.fill(0);
   const mask = into.length - 1;
   for (let place = into.length === SPARSE_DIMENSION ? WORD_PLACES : 0; place < LENGTH_PLACE; place++) {

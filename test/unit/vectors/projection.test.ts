@@ -12,10 +12,10 @@ test("the products of projections are the cosines of the vectors, but for about 
       // Of the built-in provider's vectors the meaning alone counts.
       if (dimension === SPARSE_DIMENSION) for (const vector of [a, b]) vector.fill(0, 0, WORD_PLACES);
       const [left, right] = [a, b].map((vector) => {
-        const projection = Array.from({ length: dimension }, () => 0);
+        const projection = new Float64Array(dimension);
         project(vector, projection);
         return projection;
-      }) as [number[], number[]];
+      }) as [Float64Array, Float64Array];
       return (left.reduce((sum, number, i) => sum + number * right[i]!, 0) - dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b))) ** 2;
     });
     const error = Math.sqrt(squares.reduce((sum, square) => sum + square, 0) / squares.length);
@@ -28,7 +28,7 @@ test("projections are of one length, however much of its own a vector has, or of
     const vector = unitVector(chance(2));
     const short = vector.map((number) => number / 8);
     const [whole, part, none] = [vector, short, new Float32Array(vector.length)].map((numbers) => {
-      const projection = Array.from({ length: dimension }, () => 1);
+      const projection = new Float64Array(dimension).fill(1);
       project(numbers, projection);
       return Math.hypot(...projection);
     });
