@@ -1049,8 +1049,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "slots of a snapshot that are not of the store count as indexed",
     file: "src/vectors/slots.ts",
-    find: "      for (; slot < this.#length && this.ids.compare(slot, id) < 0; slot++) remove(slot);",
-    replace: "      while (slot < this.#length && this.ids.compare(slot, id) < 0) slot++;",
+    find: "        for (; slot < this.#length && this.ids.compare(slot, ids, at) < 0; slot++) remove(slot);",
+    replace: "        while (slot < this.#length && this.ids.compare(slot, ids, at) < 0) slot++;",
     tests: [SNAPSHOT],
   },
   {
@@ -1140,7 +1140,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a search for words that all memories have looks at all of them",
     file: "src/vectors/term-search.ts",
-    find: "while (this.looks > POSTINGS_MAX && this.#postings > POSTINGS_BEYOND_MAX) this.#dropLast();",
+    find: "while (this.looks > POSTINGS_MAX && this.#essentialPostings > POSTINGS_BEYOND_MAX) this.#dropLast();",
     replace: "",
     tests: [TERM_INDEX],
   },
@@ -1216,8 +1216,8 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     breaks: "a damaged snapshot is loaded",
-    file: "src/vectors/snapshot.ts",
-    find: "return a.bytes === b.bytes && a.sha256 === b.sha256;",
+    file: "src/vectors/snapshot-file.ts",
+    find: "return a.bytes === b.bytes && a.xxh3 === b.xxh3;",
     replace: "return a.bytes === b.bytes;",
     tests: [SNAPSHOT],
   },
