@@ -9,7 +9,7 @@
 import { WHOLE_WORTH } from "../embeddings/embedder.ts";
 import type { BareId } from "../lib/ids.ts";
 import { kthLargest } from "../lib/kth-largest.ts";
-import type { Candidate, CandidateReader } from "./candidates.ts";
+import { type Candidate, type CandidateReader, RowCandidate } from "./candidates.ts";
 import type { ScoredQuery } from "./query.ts";
 import type { SharedVectors } from "./shared-vectors.ts";
 import { PLACE_WORDS } from "./vector-rows.ts";
@@ -125,10 +125,7 @@ export class ResidentSet {
     const slots = this.#slots.subarray(0, this.#count);
     const places = this.#places.subarray(0, this.#count * PLACE_WORDS);
     const cosines = shared.rows.cosinesAt(query.vector, places);
-    const candidateAt = (i: number): Candidate => {
-      const slot = slots[i]!;
-      return { memory: shared.ids.memory(slot), id: shared.ids.id(slot), cosine: cosines[i]!, terms: shared.rows.terms(slot) };
-    };
+    const candidateAt = (i: number): Candidate => new RowCandidate(shared, slots[i]!, cosines[i]!);
     if (slots.length <= query.enough) return best([...pending, ...Array.from(slots, (_, i) => candidateAt(i))], query);
     const scores = this.#scores(query, slots, places, cosines, shared);
     const bar = kthLargest(scores, query.enough);
@@ -139,25 +136,22 @@ export class ResidentSet {
 
   /**
    * The scores of those that can be among the best; -Infinity of the others. Most memories have none of the query's words: then their
-   * terms do not matter, and the nearest of them are the best. Of those that have some it is known what they cover at most: where that is
-   * not enough, it is not looked at closely.
+   * terms do not matter. Of those that have some it is known what they cover at most: where that is not enough, it is not looked at
+   * closely.
    */
   #scores(query: ScoredQuery, slots: Uint32Array, places: Uint32Array, cosines: Float64Array, { rows }: SharedVectors): Float64Array {
     const { score, scoreAt, enough } = query;
-    const scores = new Float64Array(cosines.length).fill(UNSCORED);
-    const bounds = scores.slice();
-    const wordless = cosines.slice();
+    const scores = new Float64Array(cosines.length);
+    const bounds = new Float64Array(cosines.length);
     mark(query);
     for (let i = 0; i < slots.length; i++) {
       const sum = rows.sumOfMarks(places, i, MARKS, query.words.fingerprint);
-      if (sum === 0) continue;
+      scores[i] = sum === 0 ? score(cosines[i]!, NO_WORDS) : UNSCORED;
       // The same text has more than what it covers.
-      bounds[i] = sum === Number.POSITIVE_INFINITY ? sum : scoreAt(Math.min(sum, WHOLE_MARK + 1) / WHOLE_MARK, cosines[i]!);
-      wordless[i] = UNSCORED;
+      const covers = sum === Number.POSITIVE_INFINITY ? sum : scoreAt(Math.min(sum, WHOLE_MARK + 1) / WHOLE_MARK, cosines[i]!);
+      bounds[i] = sum === 0 ? UNSCORED : covers;
     }
     unmark(query);
-    const bar = Math.max(kthLargest(wordless, enough), -Number.MAX_VALUE);
-    for (let i = 0; i < slots.length; i++) if (wordless[i]! >= bar) scores[i] = score(cosines[i]!, NO_WORDS);
     // Those first that can have most: what they do have most of the others cannot.
     const first = Math.max(kthLargest(bounds, enough), -Number.MAX_VALUE);
     for (let i = 0; i < slots.length; i++) if (bounds[i]! >= first) scores[i] = score(cosines[i]!, rows.terms(slots[i]!));

@@ -244,12 +244,17 @@ export class VectorRows {
   cosinesAt(query: Int16Array, places: Uint32Array): Float64Array {
     const count = places.length / PLACE_WORDS;
     const cosines = new Float64Array(count);
-    if (this.#chunks.length === 1) {
-      this.#chunks[0]!.compare(query, places, cosines);
+    const chunkOf = (i: number) => places[i * PLACE_WORDS + 1]! >>> 16;
+    const runs = runsOf(count, chunkOf);
+    if (runs <= this.#chunks.length) {
+      // As rows of one home are, in the order in which they came.
+      for (let from = 0, to = 1; from < count; from = to) {
+        while (to < count && chunkOf(to) === chunkOf(from)) to++;
+        this.#chunks[chunkOf(from)]!.compare(query, places.subarray(from * PLACE_WORDS, to * PLACE_WORDS), cosines.subarray(from, to));
+      }
       return cosines;
     }
     // Those of a chunk one after the other: a counting sort.
-    const chunkOf = (i: number) => places[i * PLACE_WORDS + 1]! >>> 16;
     const ends = new Uint32Array(this.#chunks.length);
     for (let i = 0; i < count; i++) ends[chunkOf(i)]!++;
     for (let chunk = 1; chunk < ends.length; chunk++) ends[chunk]! += ends[chunk - 1]!;
@@ -268,6 +273,17 @@ export class VectorRows {
     for (let i = 0; i < order.length; i++) cosines[order[i]!] = found[i]!;
     return cosines;
   }
+}
+
+/** How many runs of rows there are that lie in one chunk. */
+function runsOf(count: number, chunkOf: (i: number) => number): number {
+  let runs = 0;
+  for (let i = 0, before = -1; i < count; i++) {
+    const chunk = chunkOf(i);
+    if (chunk !== before) runs++;
+    before = chunk;
+  }
+  return runs;
 }
 
 function sharedBuffer({ buffer }: Uint32Array): SharedArrayBuffer {

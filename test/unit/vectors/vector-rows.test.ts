@@ -29,8 +29,11 @@ test.each([compareOn, scriptCompare])(
     for (const { text } of QUESTIONS.slice(0, 3)) {
       const query = localEmbedder.embedQuery(text).vector;
       const cosines = VECTORS.map((vector) => dot(query, vector));
-      const expected = Float64Array.from(slots, (slot) => (isGone(slot) ? 0 : cosines[slot % VECTORS.length]!));
-      for (const one of [rows, seen]) expect(one.cosines(quantize(query), slots)).toEqual(expected);
+      // Those of each chunk one after the other, and not.
+      for (const asked of [slots, slots.toSorted()]) {
+        const expected = Float64Array.from(asked, (slot) => (isGone(slot) ? 0 : cosines[slot % VECTORS.length]!));
+        for (const one of [rows, seen]) expect(one.cosines(quantize(query), asked)).toEqual(expected);
+      }
     }
     for (const slot of slots.subarray(0, 100)) {
       const terms = isGone(slot) ? new Uint32Array(0) : storedTerms(stored[slot % stored.length]!);
