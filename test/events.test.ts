@@ -146,6 +146,24 @@ test("the stream of a key ends when that is revoked, before what comes after, an
   expect(actions(await own.traces(2)).toSorted((a, b) => (a < b ? -1 : 1))).toEqual(["api_key.revoked", "session.created"]);
 });
 
+test("what is committed while what came before is being sent is sent, too", async () => {
+  await using cairn = await startCairn();
+  const stream = await watch(cairn, "?action=session.created");
+  const made: string[] = [];
+  const clients = Array.from({ length: 8 }, async (_, client) => {
+    for (let i = 0; i < 10; i++) {
+      const { id } = await cairn.createSession({ user_id: `${client}` });
+      made.push(id);
+      // After a change of keys each stream finds out whether it may go on.
+      if (i % 2 === 0) await cairn.ok(cairn.post("/v1/api_keys", {}));
+    }
+  });
+  await Promise.all(clients);
+  const sent = await stream.traces(made.length);
+  expect(new Set(sent.map((trace) => trace.session_id))).toEqual(new Set(made));
+  expect(sent.length).toBe(made.length);
+});
+
 test("the stream of a key that has ended, or was revoked by another process, ends with the next comment", async () => {
   await using cairn = await startCairn();
   const stream = await watch(cairn, "", { key: await cairn.newKey({ expiresAt: cairn.clock.now() + 5_000 }) });

@@ -168,7 +168,7 @@ export class TraceFeed {
   /** One batch after the other: what is committed meanwhile is the next one. */
   async #send(): Promise<void> {
     while (this.#committed.length > 0) {
-      const keys = this.#committed;
+      const keys = this.#committed.slice();
       const changesKeys = keys.some((key) => actionOf(key)?.startsWith("api_key.") === true);
       const streams = Array.from(this.#streams);
       try {
