@@ -24,6 +24,8 @@ export class Outages {
   /** … and how often that was when the last barrier began. */
   #changesPassed = 0;
   #barrierUnderWay: Promise<void> | undefined;
+  /** Since when there is no connection. */
+  #lostAt: number | undefined;
 
   /** @param commitRow - commits something, whatever it is */
   constructor(clock: Clock, health: DatabaseHealth, commitRow: () => Promise<unknown>) {
@@ -58,23 +60,33 @@ export class Outages {
     const changes = this.#changes;
     await this.again(this.#commitRow);
     this.#changesPassed = changes;
+    this.#lostAt = undefined;
   }
 
-  /** Does what changes nothing, or what a caller knows not to have been done, again while there is no connection. */
-  async again<Result>(work: () => Promise<Result>): Promise<Result> {
+  /**
+   * Does what changes nothing, or what a caller knows not to have been done, again while there is no connection.
+   *
+   * @param waits - from when on it waits for as long as a database takes to fail over: from the beginning of the outage, or from now on
+   */
+  async again<Result>(work: () => Promise<Result>, waits: "from the outage on" | "from now on" = "from the outage on"): Promise<Result> {
     const startedAt = this.#clock.elapsed();
-    for (;;) {
+    for (let tries = 1; ; tries++) {
       try {
         const result = await work();
         // A standby answers, too, whatever only reads.
-        if (this.#changesPassed === this.#changes) this.#health.note(undefined);
+        if (this.#changesPassed === this.#changes) {
+          this.#health.note(undefined);
+          this.#lostAt = undefined;
+        }
         return result;
       } catch (error) {
         if (!(error instanceof DatabaseError)) throw error;
         this.#health.note(error);
         if (error.isOutOfRoom) throw unavailable("The database has no room.", error);
         if (error.kind !== "lost" && error.kind !== "unsent") throw error;
-        if (this.#clock.elapsed() - startedAt >= OUTAGE_MS_MAX)
+        this.#lostAt ??= this.#clock.elapsed();
+        // The first try may only have found that the connections lead nowhere.
+        if (tries > 1 && this.#clock.elapsed() - (waits === "from now on" ? startedAt : this.#lostAt) >= OUTAGE_MS_MAX)
           throw unavailable(error.isReadOnly ? "The database takes no changes." : "The database does not answer.", error);
         await this.#clock.sleep(OUTAGE_PAUSE_MS);
       }

@@ -90,7 +90,7 @@ export class PostgresStore implements RecordStore {
     this.#names = new TransactionNames(
       database,
       () => clock.now(),
-      (work) => this.#outages.again(work),
+      (work) => this.#outages.again(work, "from now on"),
     );
     this.#fetches = new FetchQueue(database);
     this.#sizes = new Sizes(database, clock);

@@ -561,15 +561,23 @@ if (hasPostgres()) {
 
     test("without its database every read and change is refused as one that was not made, and works again with it", async () => {
       using proxy = new PostgresProxy(url);
-      await using store = await open(new FakeClock(), proxy.url);
+      const clock = new FakeClock();
+      await using store = await open(clock, proxy.url);
       await store.commit(NO_HOME, count);
       proxy.stop();
+      const waited: number[] = [];
       // What is sent before anybody has noticed may have arrived.
-      for (const refused of [() => keysOf(store), () => store.commit(NO_HOME, count)])
+      for (const refused of [() => keysOf(store), () => store.commit(NO_HOME, count)]) {
+        const askedAt = clock.elapsed();
         expect(await refused().catch((error: unknown) => error)).toMatchObject({
           code: "service_unavailable",
           message: "The database does not answer. Nothing was changed.",
         });
+        waited.push(clock.elapsed() - askedAt);
+      }
+      // It may be back soon; after that time whoever comes is told soon.
+      expect(waited[0]).toBeGreaterThanOrEqual(20_000);
+      expect(waited[1]).toBe(100);
       proxy.start();
       expect(await store.commit(NO_HOME, count)).toBe(1);
     });
@@ -586,7 +594,8 @@ if (hasPostgres()) {
     });
 
     test("what is led to a server that takes no changes is refused as not made, and finds the one that does although nothing ends its connections", async () => {
-      await using store = await open(new FakeClock());
+      const clock = new FakeClock();
+      await using store = await open(clock);
       await store.commit(NO_HOME, count);
       await using sql = new SQL(url, { max: 1 });
       await sql`set default_transaction_read_only = off`;
@@ -605,6 +614,7 @@ if (hasPostgres()) {
         expect(store.health.problem()).toBe("The database takes no changes.");
       }
       await sql.unsafe(`alter database ${name} reset default_transaction_read_only`);
+      clock.advance({ seconds: 1 });
       expect(await store.commit(NO_HOME, count)).toBe(1);
       await store.probe();
       expect(store.health.problem()).toBeUndefined();
