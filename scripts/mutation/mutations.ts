@@ -1077,8 +1077,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "memories of a session that are near and have no word of the query are not found there",
     file: "src/vectors/resident-set.ts",
-    find: "if (wordless[i]! >= bar) scores[i] = score(cosines[i]!, NO_WORDS);",
-    replace: ";",
+    find: "scores[i] = sum === 0 ? score(cosines[i]!, NO_WORDS) : UNSCORED;",
+    replace: "scores[i] = UNSCORED;",
     tests: [RESIDENT_SETS],
   },
   {
