@@ -34,23 +34,25 @@ it("where the system's pages have 16 KiB the store's have 4 KiB all the same: it
   expect(await again.ok(again.get(`/v1/sessions/${session.id}`))).toEqual(session);
 });
 
-test("the add-on of the vector graph is unpacked when there are vectors enough for a graph, and not before", async () => {
+test("the add-on of the search index is unpacked with the first search of more memories than are compared one by one, and not before", async () => {
   using directory = scratchDirectory();
   const native = () => readdirSync(directory.at(".native")).map((name) => name.replace(/-[0-9a-f]{16}\.node$/, ""));
-  for (const { graphFrom, unpacked } of [
-    { graphFrom: "1000", unpacked: ["lmdb"] },
-    { graphFrom: "0", unpacked: [expect.stringMatching(/^hnsw-/), "lmdb"] },
-  ]) {
-    await using server = await startProcess({ dataDirectory: directory.path, environment: { CAIRN_GRAPH_FROM: graphFrom } });
-    const session = await server.createSession();
-    for (let i = 0; i < 110; i++) await server.addMemory(session.id, `Parcel ${i} waits at counter ${i * 7}.`);
+  await using server = await startProcess({ dataDirectory: directory.path, environment: {} });
+  const session = await server.createSession();
+  const addMemories = async (count: number) => {
+    for (let i = 0; i < count; i++) await server.addMemory(session.id, `Parcel ${i} waits at counter ${i * 7}.`);
     await until("the index to have every vector", async () =>
       (await server.get("/metrics")).text.includes('cairn_vectors{state="pending"} 0'),
     );
+  };
+  const search = async () =>
     expect((await server.ok(server.post("/v1/memory/search", { query: "parcel", threshold: 0 }))).data.length).toBeGreaterThan(0);
-    expect(await server.stop()).toBe(0);
-    expect(native().toSorted()).toEqual(unpacked);
-  }
+  await addMemories(90);
+  await search();
+  await addMemories(20);
+  expect(native()).toEqual(["lmdb"]);
+  await search();
+  expect(native().toSorted()).toEqual([expect.stringMatching(/^hnsw-/), "lmdb"]);
 });
 
 test("a server removes the add-ons that other versions have unpacked, once the data directory is its own, and nothing else", async () => {
