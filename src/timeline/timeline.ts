@@ -20,7 +20,7 @@ import { AFTER_ALL, turnKey } from "../storage/keys.ts";
 import { generationOf } from "../storage/memory-records.ts";
 import type { Owner } from "../storage/owner.ts";
 import { behind, pageOfPieces, type Found, type Page } from "../storage/page.ts";
-import { memories, retrievals, sessions, turns, type AnyTable } from "../storage/tables.ts";
+import { memories, provider, PROVIDER_KEY, retrievals, sessions, turns, type AnyTable } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
 import { turnJson } from "../turns/turns.ts";
 import { TIMELINE_KINDS } from "./kinds.ts";
@@ -71,9 +71,10 @@ export async function getTimeline(
       const places = await inSession((reader, session) => nextPlaces(reader, session, kinds, from));
       for (let i = 0; i < places.length; i += store.recordsAtOnce) {
         const some = places.slice(i, i + store.recordsAtOnce);
-        const records = await inSession((reader, session) =>
-          eachFetched(some, (place) => unlessUnreadable(() => RECORD_OF[place.kind](reader, session, place, owner)) ?? GONE),
-        );
+        const records = await inSession((reader, session) => {
+          if (kinds.includes("memory")) reader.ahead(provider, [PROVIDER_KEY]);
+          return eachFetched(some, (place) => unlessUnreadable(() => RECORD_OF[place.kind](reader, session, place, owner)) ?? GONE);
+        });
         yield some.flatMap((place, at) => entriesOf(place, records[at]!));
         after = some.at(-1)!.id;
       }

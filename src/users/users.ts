@@ -13,7 +13,7 @@ import { eachFetched, type Reader } from "../storage/access.ts";
 import { isErased } from "../storage/erasure.ts";
 import { AFTER_ALL, hashKey, HASH_KEY_LENGTH } from "../storage/keys.ts";
 import { pageOf } from "../storage/page.ts";
-import { memories, sessions, traces, type Index, type MemoryRow, type SessionRow } from "../storage/tables.ts";
+import { erasures, memories, sessions, traces, type Index, type MemoryRow, type SessionRow } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
 import type { Deps } from "../traces/record.ts";
 
@@ -55,18 +55,24 @@ export function listAgents(deps: Deps, page: NamePage): JsonText | Promise<JsonT
 /** In the order of the hashes of their names, which is none, but stays. */
 function listNamed({ store }: Deps, naming: Naming, { limit, startingAfter }: NamePage): JsonText | Promise<JsonText> {
   return store.read((reader) => {
+    if (naming === USERS) reader.aheadOf([erasures], { from: "", to: AFTER_ALL, limit: 1 });
     const items: { id: string; json: JsonText }[] = [];
     let after = startingAfter === undefined ? "" : hashKey(startingAfter) + AFTER_ALL;
     while (items.length <= limit) {
-      const hashes = nextHashes(reader, naming, after, store.recordsAtOnce).slice(0, limit + 1 - items.length);
+      const { hashes: all, isEnd } = nextHashes(reader, naming, after, store.recordsAtOnce);
+      const hashes = all.slice(0, limit + 1 - items.length);
       if (hashes.length === 0) break;
       after = hashes.at(-1)! + AFTER_ALL;
+      const isLast = isEnd && hashes.length === all.length;
+      if (!isLast && items.length + hashes.length <= limit)
+        reader.aheadOf([naming.sessions, naming.memories], { from: after, to: AFTER_ALL, limit: store.recordsAtOnce });
       eachFetched(hashes, (hash) => {
         const found = unlessUnreadable(() => foundBy(reader, naming, hash));
         if (found === undefined) return;
         const { name, newestAt } = found;
         items.push({ id: name, json: toJson({ object: naming.object, id: name, last_session_at: isoOrNull(newestAt) }) });
       });
+      if (isLast) break;
     }
     return pageOf(items, limit);
   });
@@ -76,15 +82,16 @@ function listNamed({ store }: Deps, naming: Naming, { limit, startingAfter }: Na
  * The hashes of the next names that any session or memory has, in order: at least one, if there is one.
  *
  * @param atOnce - how many entries of each index are read
+ * @returns these, and whether they are the last
  */
-function nextHashes(reader: Reader, naming: Naming, after: string, atOnce: number): string[] {
+function nextHashes(reader: Reader, naming: Naming, after: string, atOnce: number): { hashes: string[]; isEnd: boolean } {
   const ofEach = eachFetched([naming.sessions, naming.memories], (index) =>
     reader.keys(index, { from: after, to: AFTER_ALL, limit: atOnce }).map((entry) => entry.slice(0, HASH_KEY_LENGTH)),
   );
   // Behind the last of an index that has more, the other one can have names that come later.
   const ends = ofEach.flatMap((hashes) => (hashes.length === atOnce ? hashes.slice(-1) : []));
   const hashes = Array.from(new Set(ofEach.flat())).sort();
-  return hashes.filter((hash) => ends.every((end) => hash <= end));
+  return { hashes: hashes.filter((hash) => ends.every((end) => hash <= end)), isEnd: ends.length === 0 };
 }
 
 interface FoundName {

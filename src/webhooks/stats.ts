@@ -23,6 +23,8 @@ import { findWebhook, type WebhookId } from "./webhooks.ts";
 const HOURS = DAY_MS / HOUR_MS;
 /** Entries that follow each other are read ten times as fast as those that are looked up. */
 const ENTRIES_PER_LOOK = 10;
+/** Entries of as many webhooks are read together at most. */
+const WEBHOOKS_AT_ONCE = 8;
 
 /** @throws {ApiError} `resource_not_found` */
 export function webhookStats({ store }: Deps, id: string): JsonText | Promise<JsonText> {
@@ -31,22 +33,25 @@ export function webhookStats({ store }: Deps, id: string): JsonText | Promise<Js
 
 /** Those of all webhooks, newest webhook first. A page ends early where there is much to count. */
 export async function listWebhookStats({ store, listLooksMax }: Deps, { limit, startingAfter }: Page<WebhookId>): Promise<JsonText> {
+  const atOnce = Math.min(store.recordsAtOnce, WEBHOOKS_AT_ONCE);
   async function* found(): AsyncGenerator<Found[], void, undefined> {
     let to = startingAfter === undefined ? AFTER_ALL : bare(startingAfter);
     for (;;) {
       const before = to;
       const next = await store.read((reader) => {
-        const [webhook] = reader.keys(webhooks, { from: "", to: before, limit: 1, descending: true });
-        return webhook === undefined ? undefined : { webhook, ...countedDay(reader, webhook) };
+        const some = reader.keys(webhooks, { from: "", to: before, limit: atOnce, descending: true });
+        return eachFetched(some, (webhook) => ({ webhook, ...countedDay(reader, webhook) }));
       });
-      if (next === undefined) return;
-      to = next.webhook;
-      const id = withPrefix("whk", to);
-      const looks = DELIVERY_STATUSES.length + next.entries / ENTRIES_PER_LOOK;
-      yield [
-        { id, json: next.json },
-        { passed: id, looks },
-      ];
+      for (const { webhook, json, entries } of next) {
+        to = webhook;
+        const id = withPrefix("whk", webhook);
+        const looks = DELIVERY_STATUSES.length + entries / ENTRIES_PER_LOOK;
+        yield [
+          { id, json },
+          { passed: id, looks },
+        ];
+      }
+      if (next.length < atOnce) return;
     }
   }
   return pageOfPieces(found(), limit, listLooksMax);
