@@ -1,6 +1,6 @@
 /**
  * A cache of the newest turns of sessions, as their contexts show them: 30 µs of the 130 that a context takes without it. An
- * agent asks for them before each turn, and all but the last are those of the time before: so the text is cached, and only the
+ * agent asks for them before each turn, and all but the last are those of the time before: so they are cached, and only the
  * turns that were added since are read.
  *
  * A turn never changes once it is committed, so an entry is right for as long as the session has as many turns as it had then,
@@ -8,7 +8,7 @@
  *
  * @module
  */
-import { Cache, type CacheUses, textBytes } from "../lib/cache.ts";
+import { Cache, type CacheUses } from "../lib/cache.ts";
 import type { BareId } from "../lib/ids.ts";
 import type { JsonText } from "../lib/json.ts";
 import { CACHE_BYTES_MAX, LIMITS } from "../lib/limits.ts";
@@ -25,9 +25,8 @@ interface Latest {
   count: number;
   /** Key of the newest. */
   newest: string;
-  /** Newest first, with commas between them; how long each is. */
-  text: string;
-  lengths: readonly number[];
+  /** What is shown of each, newest first. */
+  items: readonly string[];
 }
 
 const cacheOf = memoizeWeak<RecordStore, Cache<Latest>>(() => new Cache(CACHE_BYTES_MAX.recentTurns));
@@ -37,9 +36,9 @@ export function latestTurnsUses({ store }: { readonly store: RecordStore }): Cac
   return cacheOf(store).uses;
 }
 
-/** An entry of a session without turns, and the length of each turn. */
+/** An entry of a session without turns, and what a turn takes besides what is shown of it. */
 const LATEST_BYTES = 200;
-const TURN_BYTES = 8;
+const TURN_BYTES = 200;
 
 /**
  * The newest turns of a session, newest first, as a JSON array; fewer than `limit` when they are large.
@@ -56,29 +55,33 @@ export function latestTurns(
   if (limit === 0 || count === 0) return "[]" as JsonText;
   const cache = cacheOf(store);
   const known = cache.get(session);
-  const before = known?.limit === limit ? known : { limit, count: 0, newest: session, text: "", lengths: [] };
-  if (before.count === count) return `[${before.text}]` as JsonText;
+  const before = known?.limit === limit ? known : { limit, count: 0, newest: session, items: [] };
+  if (before.count === count) return arrayOf(before.items);
   const items: string[] = [];
   let newest: string | undefined;
   let bytes = 0;
   for (const { key, row } of rowsOf(reader, turns, { from: behind(before.newest), to: session + AFTER_ALL, descending: true }, limit)) {
     newest ??= key;
-    items.push(`{${row.shown}}`);
+    items.push(row.shown);
     bytes += Buffer.byteLength(row.shown);
-    if (bytes > LIMITS.pageBytesMax) return `[${items.join(",")}]` as JsonText;
+    if (bytes > LIMITS.pageBytesMax) return arrayOf(items);
   }
-  const added = items.length;
-  const kept = before.lengths.slice(0, limit - added);
-  if (kept.length > 0)
-    items.push(
-      before.text.slice(
-        0,
-        kept.reduce((sum, length) => sum + length + 1, -1),
-      ),
-    );
-  const text = items.join(",");
-  const lengths = [...items.slice(0, added).map(({ length }) => length), ...kept];
-  const latest = { limit, count, newest: newest ?? before.newest, text, lengths };
-  cache.set(session, latest, LATEST_BYTES + TURN_BYTES * lengths.length + textBytes(text));
-  return `[${text}]` as JsonText;
+  items.push(...before.items.slice(0, limit - items.length));
+  cache.set(session, { limit, count, newest: newest ?? before.newest, items }, bytesOf(items));
+  return arrayOf(items);
+}
+
+/** Put together with the rest of the answer, and not before: all of it is copied once so. */
+function arrayOf(items: readonly string[]): JsonText {
+  let text = "[";
+  for (const item of items) text += `${text === "[" ? "" : ","}{${item}}`;
+  return `${text}]` as JsonText;
+}
+
+/** What they take in memory: a character is a byte, or two where one of the text is beyond Latin-1. */
+function bytesOf(items: readonly string[]): number {
+  return items.reduce(
+    (sum, item) => sum + TURN_BYTES + (Buffer.byteLength(item) === item.length ? item.length : 2 * item.length),
+    LATEST_BYTES,
+  );
 }
