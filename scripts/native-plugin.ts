@@ -99,6 +99,9 @@ function hnswLoader(addons: readonly Addon[]): string {
       get PostingScorer() {
         return addon().PostingScorer;
       },
+      get RowComparer() {
+        return addon().RowComparer;
+      },
     };`;
 }
 

@@ -1056,8 +1056,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "cosines of another chunk's rows are taken",
     file: "src/vectors/vector-rows.ts",
-    find: "order[to] = i;",
-    replace: "order[i] = i;",
+    find: "numbers.byteLength | (chunk << 16),",
+    replace: "numbers.byteLength,",
     tests: [VECTOR_ROWS],
   },
   {

@@ -26,6 +26,8 @@ import { BARE_ID_LENGTH, HOME_WIDTH, type BareId } from "../lib/ids.ts";
 const UNIT = 32_767;
 /** What 1 is in a scale. */
 const SCALE_UNIT = 2 ** 22;
+/** What 1 is in a sum of products of a query's numbers with a vector's, times its scale. */
+export const COSINE_UNIT = UNIT * SCALE_UNIT;
 /** With less a sum of products could exceed 2^31. */
 const SCALE_MIN = SCALE_UNIT / 2 ** 15;
 const NUMBER_MAX = 127;
@@ -155,7 +157,7 @@ export function dotStored(query: Int16Array, bytes: Uint8Array): number {
 
 /** The cosine by a sum of products of a query's numbers with those of a stored vector of this scale. */
 export function cosineOf(sum: number, scale: number): number {
-  return (sum * scale) / (UNIT * SCALE_UNIT);
+  return (sum * scale) / COSINE_UNIT;
 }
 
 /** A stored vector, of which `encodeVector` makes the same numbers again. */

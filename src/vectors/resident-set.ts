@@ -12,7 +12,6 @@ import { kthLargest } from "../lib/kth-largest.ts";
 import { type Candidate, type CandidateReader, RowCandidate } from "./candidates.ts";
 import type { ScoredQuery } from "./query.ts";
 import type { SharedVectors } from "./shared-vectors.ts";
-import { PLACE_WORDS } from "./vector-rows.ts";
 
 const SLOTS_FIRST = 16;
 /** Terms that share their last bits share a place in a table of those that a query asks for. */
@@ -27,8 +26,6 @@ const PENDING_BYTES = 100;
 export class ResidentSet {
   /** In no order. */
   #slots = new Uint32Array(SLOTS_FIRST);
-  /** Where the row of each is: looked up in the table of all, that takes as long as half of the comparison. */
-  #places = new Uint32Array(SLOTS_FIRST * PLACE_WORDS);
   #count = 0;
   /** Vectors that have no row yet. */
   readonly #pending = new Set<BareId>();
@@ -50,7 +47,7 @@ export class ResidentSet {
   }
 
   get bytes(): number {
-    return this.#slots.byteLength + this.#places.byteLength + this.#pending.size * PENDING_BYTES;
+    return this.#slots.byteLength + this.#pending.size * PENDING_BYTES;
   }
 
   has(id: BareId, shared: SharedVectors | undefined): boolean {
@@ -83,12 +80,7 @@ export class ResidentSet {
       const slots = new Uint32Array(2 * this.#count);
       slots.set(this.#slots);
       this.#slots = slots;
-      const places = new Uint32Array(slots.length * PLACE_WORDS);
-      places.set(this.#places);
-      this.#places = places;
     }
-    const at = this.#count * PLACE_WORDS;
-    rows.placesOf(Uint32Array.of(slot), this.#places.subarray(at, at + PLACE_WORDS));
     this.#slots[this.#count++] = slot;
     this.#terms += rows.termCount(slot);
   }
@@ -101,7 +93,6 @@ export class ResidentSet {
     if (slot === undefined || at === -1) return;
     const last = --this.#count;
     this.#slots[at] = this.#slots[last]!;
-    this.#places.copyWithin(at * PLACE_WORDS, last * PLACE_WORDS, (last + 1) * PLACE_WORDS);
     this.#terms -= shared.rows.termCount(slot);
   }
 
@@ -123,11 +114,10 @@ export class ResidentSet {
     }
     if (shared === undefined) return best(pending, query);
     const slots = this.#slots.subarray(0, this.#count);
-    const places = this.#places.subarray(0, this.#count * PLACE_WORDS);
-    const cosines = shared.rows.cosinesAt(query.vector, places);
+    const cosines = shared.rows.cosines(query.vector, slots);
     const candidateAt = (i: number): Candidate => new RowCandidate(shared, slots[i]!, cosines[i]!);
     if (slots.length <= query.enough) return best([...pending, ...Array.from(slots, (_, i) => candidateAt(i))], query);
-    const scores = this.#scores(query, slots, places, cosines, shared);
+    const scores = this.#scores(query, slots, cosines, shared);
     const bar = kthLargest(scores, query.enough);
     const found = pending;
     for (let i = 0; i < scores.length; i++) if (scores[i]! >= bar) found.push(candidateAt(i));
@@ -139,19 +129,20 @@ export class ResidentSet {
    * terms do not matter. Of those that have some it is known what they cover at most: where that is not enough, it is not looked at
    * closely.
    */
-  #scores(query: ScoredQuery, slots: Uint32Array, places: Uint32Array, cosines: Float64Array, { rows }: SharedVectors): Float64Array {
+  #scores(query: ScoredQuery, slots: Uint32Array, cosines: Float64Array, { rows }: SharedVectors): Float64Array {
     const { score, scoreAt, enough } = query;
     const scores = new Float64Array(cosines.length);
     const bounds = new Float64Array(cosines.length);
     mark(query);
+    const sums = rows.sumsOfMarks(MARKS, slots, query.words.fingerprint);
+    unmark(query);
     for (let i = 0; i < slots.length; i++) {
-      const sum = rows.sumOfMarks(places, i, MARKS, query.words.fingerprint);
+      const sum = sums[i]!;
       scores[i] = sum === 0 ? score(cosines[i]!, NO_WORDS) : UNSCORED;
       // The same text has more than what it covers.
       const covers = sum === Number.POSITIVE_INFINITY ? sum : scoreAt(Math.min(sum, WHOLE_MARK + 1) / WHOLE_MARK, cosines[i]!);
       bounds[i] = sum === 0 ? UNSCORED : covers;
     }
-    unmark(query);
     // Those first that can have most: what they do have most of the others cannot.
     const first = Math.max(kthLargest(bounds, enough), -Number.MAX_VALUE);
     for (let i = 0; i < slots.length; i++) if (bounds[i]! >= first) scores[i] = score(cosines[i]!, rows.terms(slots[i]!));

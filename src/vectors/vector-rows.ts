@@ -3,10 +3,9 @@
  * takes: once, for the worker that writes them and for the request thread, which only reads.
  *
  * A row is what the store has of a vector before whose it is (`encoding.ts`): half a kilobyte for a memory of the built-in provider,
- * 1.6 KB for one of any other. Rows lie in chunks, each a WebAssembly memory of its own in which `resident-kernel.ts` compares them;
- * what is not written yet of one takes no memory. A row is never taken out: the index is rebuilt when many are of deleted vectors.
- * Rows of one home lie together, in blocks: those of a user are compared in a third of the time that it takes when each has to come
- * from another page of memory.
+ * 1.6 KB for one of any other. Rows lie in chunks, where `row-comparer.ts` compares them; what is not written yet of one takes no memory.
+ * A row is never taken out: the index is rebuilt when many are of deleted vectors. Rows of one home lie together, in blocks: those of a
+ * user are compared in a third of the time that it takes when each has to come from another page of memory.
  *
  * ```
  * place  uint32 where the row begins  |  uint16 bytes of numbers, uint16 chunk
@@ -17,76 +16,69 @@
  *
  * @module
  */
-import { DIMENSION } from "../embeddings/embedder.ts";
-import { cosineOf, HEAD, storedHome, storedNumbers, storedTerms } from "./encoding.ts";
-import { compareOn, type Compare } from "./resident-kernel.ts";
+import { storedHome, storedNumbers, storedTerms } from "./encoding.ts";
+import { newRowComparer } from "./row-comparer.ts";
 
 const PIECE_BITS = 14;
 const PIECE_SLOTS = 2 ** PIECE_BITS;
 const SLOT_MASK = PIECE_SLOTS - 1;
-export const PLACE_WORDS = 4;
+const PLACE_WORDS = 4;
 const PAIR_BITS = 12;
 const PAIR_MASK = 2 ** PAIR_BITS - 1;
-const PAGE_BYTES = 65_536;
-const CHUNK_PAGES = 1_024;
-const ENTRY_WORDS = 4;
-const ENTRY_BYTES = ENTRY_WORDS * 4;
-/** Each chunk begins, for each thread, with the query, entries of the kernel's, and what it returns for one batch. */
-const BATCH = 1_024;
-const ENTRIES_AT = DIMENSION * 2;
-const SUMS_AT = ENTRIES_AT + BATCH * ENTRY_BYTES;
-const THREAD_BYTES = SUMS_AT + BATCH * 4;
-/**
- * Of a line of memory one word is read of each row before any are compared. So the processor waits for many lines at once: of rows that lie
- * apart, as a search of everything finds them, comparing takes half to two thirds of the time.
- */
-const LINE_BYTES = 64;
-/** A damaged pair can name any of 65,536 places: wherever that leads is inside of the memory. */
-const ROWS_AT = 3 * PAGE_BYTES;
-const NOTHING_BYTES = 8;
+const CHUNK_BYTES = 64 * 1024 * 1024;
 /** Blocks grow with what the home has, so that little of the last one is empty; and are as long as reading ahead is of use. */
 const BLOCK_MIN_BYTES = 2_048;
 const BLOCK_MAX_BYTES = 16_384;
 const BLOCK_SHARE = 0.25;
 
+const NO_TERMS = new Uint32Array(0);
+
 /** What threads have in common of rows. */
 export interface SharedRows {
   readonly places: readonly SharedArrayBuffer[];
-  readonly chunks: readonly WebAssembly.Memory[];
+  readonly chunks: readonly SharedArrayBuffer[];
   /** One uint32: how many rows there are in them by now. */
   readonly length: SharedArrayBuffer;
 }
 
 export interface RowsOptions {
-  /** How to compare; for tests to choose. */
-  kernel?: (memory: WebAssembly.Memory) => Compare;
-  chunkPages?: number;
+  chunkBytes?: number;
 }
 
 export class VectorRows {
-  readonly #kernel: (memory: WebAssembly.Memory) => Compare;
-  readonly #chunkPages: number;
+  readonly #chunkBytes: number;
   /** 0 for the thread that writes, 1 for the one that reads. */
   readonly #thread: 0 | 1;
   readonly #chunks: Chunk[] = [];
   readonly #places: Uint32Array[] = [];
+  readonly #comparer = newRowComparer();
   /** By home: where its next row goes, if it is not too long. */
   readonly #blocks = new Map<number, Block>();
   #told: Uint32Array;
   #shared: SharedRows | undefined;
   #length = 0;
   #whole = 0;
-  /** Kept from search to search, as it is long. */
-  #sought = new Uint32Array(0);
 
   /** @param shared - what another thread writes */
-  constructor({ kernel = compareOn, chunkPages = CHUNK_PAGES }: RowsOptions = {}, shared?: SharedRows) {
-    this.#kernel = kernel;
-    this.#chunkPages = chunkPages;
+  constructor({ chunkBytes = CHUNK_BYTES }: RowsOptions = {}, shared?: SharedRows) {
+    this.#chunkBytes = chunkBytes;
     this.#thread = shared === undefined ? 0 : 1;
     this.#told = new Uint32Array(shared?.length ?? new SharedArrayBuffer(4));
-    for (const memory of shared?.chunks ?? []) this.#chunks.push(new Chunk(memory, kernel, 1));
-    for (const buffer of shared?.places ?? []) this.#places.push(new Uint32Array(buffer));
+    for (const buffer of shared?.chunks ?? []) this.#addChunk(buffer);
+    for (const buffer of shared?.places ?? []) this.#addPiece(buffer);
+  }
+
+  #addChunk(buffer: SharedArrayBuffer): Chunk {
+    const chunk = new Chunk(buffer);
+    this.#chunks.push(chunk);
+    this.#comparer.addChunk(chunk.bytes);
+    return chunk;
+  }
+
+  #addPiece(buffer: SharedArrayBuffer): void {
+    const places = new Uint32Array(buffer);
+    this.#places.push(places);
+    this.#comparer.addPiece(places);
   }
 
   /** One more than the last slot that has a row. */
@@ -108,7 +100,7 @@ export class VectorRows {
   get shared(): SharedRows {
     return (this.#shared ??= {
       places: this.#places.map(sharedBuffer),
-      chunks: this.#chunks.map(({ memory }) => memory),
+      chunks: this.#chunks.map(({ buffer }) => buffer),
       length: sharedBuffer(this.#told),
     });
   }
@@ -123,13 +115,10 @@ export class VectorRows {
   add(stored: Uint8Array | undefined): void {
     const slot = this.#length;
     if ((slot & SLOT_MASK) === 0) {
-      this.#places.push(new Uint32Array(new SharedArrayBuffer(PIECE_SLOTS * PLACE_WORDS * 4)));
+      this.#addPiece(new SharedArrayBuffer(PIECE_SLOTS * PLACE_WORDS * 4));
       this.#tellAgain();
     }
-    if (stored === undefined) {
-      const [chunk, at] = this.#take(NOTHING_BYTES);
-      this.#put(slot, at, NOTHING_BYTES | (chunk << 16), 0, 0);
-    } else {
+    if (stored !== undefined) {
       const { numbers, place, pairs, scale } = storedNumbers(stored);
       const terms = storedTerms(stored);
       const bytes = numbers.byteLength + pairs.byteLength + terms.byteLength;
@@ -170,8 +159,7 @@ export class VectorRows {
   #take(bytes: number): [chunk: number, at: number] {
     let last = this.#chunks.at(-1);
     if (last === undefined || last.end + bytes > last.bytes.byteLength) {
-      const memory = new WebAssembly.Memory({ initial: this.#chunkPages, maximum: this.#chunkPages, shared: true });
-      this.#chunks.push((last = new Chunk(memory, this.#kernel, 0)));
+      last = this.#addChunk(new SharedArrayBuffer(this.#chunkBytes));
       this.#tellAgain();
     }
     const at = last.end;
@@ -190,6 +178,7 @@ export class VectorRows {
 
   /** The terms of a slot's memory, where they are: they never change. */
   terms(slot: number): Uint32Array {
+    if (!this.has(slot)) return NO_TERMS;
     const places = this.#places[slot >>> PIECE_BITS]!;
     const at = (slot & SLOT_MASK) * PLACE_WORDS;
     const [start, numbers, counts] = [places[at]!, places[at + 1]!, places[at + 2]!];
@@ -201,89 +190,19 @@ export class VectorRows {
     return this.#places[slot >>> PIECE_BITS]![(slot & SLOT_MASK) * PLACE_WORDS + 2]! >>> PAIR_BITS;
   }
 
-  /** Where the rows of some slots are: of each what is written above, one after the other. */
-  placesOf(slots: Uint32Array, places = new Uint32Array(slots.length * PLACE_WORDS)): Uint32Array {
-    for (let i = 0, to = 0; i < slots.length; i++, to += PLACE_WORDS) {
-      const slot = slots[i]!;
-      const piece = this.#places[slot >>> PIECE_BITS]!;
-      const at = (slot & SLOT_MASK) * PLACE_WORDS;
-      places[to] = piece[at]!;
-      places[to + 1] = piece[at + 1]!;
-      places[to + 2] = piece[at + 2]!;
-      places[to + 3] = piece[at + 3]!;
-    }
-    return places;
-  }
-
-  /**
-   * What the terms of the `i`th of these rows come to, each counted as it is marked by its last bits; more than all marks where the last
-   * is the one asked for, and 1 where it has none.
-   */
-  sumOfMarks(places: Uint32Array, i: number, marks: Uint16Array, last: number): number {
-    const at = i * PLACE_WORDS;
-    const [start, numbers, counts] = [places[at]!, places[at + 1]!, places[at + 2]!];
-    const { words } = this.#chunks[numbers >>> 16]!;
-    const mask = marks.length - 1;
-    const from = (start + (numbers & 0xffff)) / 4 + (counts & PAIR_MASK);
-    const end = from + (counts >>> PAIR_BITS);
-    if (from === end) return 1;
-    if (words[end - 1] === last) return Number.POSITIVE_INFINITY;
-    let sum = 0;
-    for (let word = from; word < end; word++) sum += marks[words[word]! & mask]!;
-    return sum;
-  }
-
   /** The cosines of a query with the vectors of some slots; 0 with one that is gone. */
   cosines(query: Int16Array, slots: Uint32Array): Float64Array {
-    const length = slots.length * PLACE_WORDS;
-    if (this.#sought.length < length) this.#sought = new Uint32Array(2 * length);
-    return this.cosinesAt(query, this.placesOf(slots, this.#sought.subarray(0, length)));
-  }
-
-  /** The same for rows whose places are known, which is quicker than to look them up. */
-  cosinesAt(query: Int16Array, places: Uint32Array): Float64Array {
-    const count = places.length / PLACE_WORDS;
-    const cosines = new Float64Array(count);
-    const chunkOf = (i: number) => places[i * PLACE_WORDS + 1]! >>> 16;
-    const runs = runsOf(count, chunkOf);
-    if (runs <= this.#chunks.length) {
-      // As rows of one home are, in the order in which they came.
-      for (let from = 0, to = 1; from < count; from = to) {
-        while (to < count && chunkOf(to) === chunkOf(from)) to++;
-        this.#chunks[chunkOf(from)]!.compare(query, places.subarray(from * PLACE_WORDS, to * PLACE_WORDS), cosines.subarray(from, to));
-      }
-      return cosines;
-    }
-    // Those of a chunk one after the other: a counting sort.
-    const ends = new Uint32Array(this.#chunks.length);
-    for (let i = 0; i < count; i++) ends[chunkOf(i)]!++;
-    for (let chunk = 1; chunk < ends.length; chunk++) ends[chunk]! += ends[chunk - 1]!;
-    const order = new Uint32Array(count);
-    const sorted = new Uint32Array(places.length);
-    for (let i = count - 1; i >= 0; i--) {
-      const to = --ends[chunkOf(i)]!;
-      order[to] = i;
-      for (let word = 0; word < PLACE_WORDS; word++) sorted[to * PLACE_WORDS + word] = places[i * PLACE_WORDS + word]!;
-    }
-    const found = new Float64Array(count);
-    for (const [chunk, rows] of this.#chunks.entries()) {
-      const [from, to] = [ends[chunk]!, ends[chunk + 1] ?? count];
-      if (from < to) rows.compare(query, sorted.subarray(from * PLACE_WORDS, to * PLACE_WORDS), found.subarray(from, to));
-    }
-    for (let i = 0; i < order.length; i++) cosines[order[i]!] = found[i]!;
+    const cosines = new Float64Array(slots.length);
+    this.#comparer.compare(query, slots, cosines);
     return cosines;
   }
-}
 
-/** How many runs of rows there are that lie in one chunk. */
-function runsOf(count: number, chunkOf: (i: number) => number): number {
-  let runs = 0;
-  for (let i = 0, before = -1; i < count; i++) {
-    const chunk = chunkOf(i);
-    if (chunk !== before) runs++;
-    before = chunk;
+  /** What the terms of some slots come to, as `RowComparer.cover` has it. */
+  sumsOfMarks(marks: Uint16Array, slots: Uint32Array, last: number): Float64Array {
+    const sums = new Float64Array(slots.length);
+    this.#comparer.cover(marks, slots, sums, last);
+    return sums;
   }
-  return runs;
 }
 
 function sharedBuffer({ buffer }: Uint32Array): SharedArrayBuffer {
@@ -300,47 +219,13 @@ interface Block {
 
 /** A chunk as one thread sees it. */
 class Chunk {
-  readonly memory: WebAssembly.Memory;
   readonly bytes: Uint8Array;
   readonly words: Uint32Array;
-  readonly #compare: Compare;
-  readonly #query: Int16Array;
-  readonly #sums: Int32Array;
-  readonly #begin: number;
   /** Where the next row goes, for the thread that writes. */
-  end = ROWS_AT;
+  end = 0;
 
-  constructor(memory: WebAssembly.Memory, kernel: (memory: WebAssembly.Memory) => Compare, thread: 0 | 1) {
-    this.memory = memory;
-    this.bytes = new Uint8Array(memory.buffer);
-    this.words = new Uint32Array(memory.buffer);
-    this.#compare = kernel(memory);
-    this.#begin = thread * THREAD_BYTES;
-    this.#query = new Int16Array(memory.buffer, this.#begin, DIMENSION);
-    this.#sums = new Int32Array(memory.buffer, this.#begin + SUMS_AT, BATCH);
-  }
-
-  compare(query: Int16Array, places: Uint32Array, cosines: Float64Array): void {
-    const { words } = this;
-    const begin = this.#begin;
-    this.#query.set(query);
-    for (let from = 0; from < cosines.length; from += BATCH) {
-      const count = Math.min(BATCH, cosines.length - from);
-      let seen = 0;
-      for (let i = 0, at = from * PLACE_WORDS, to = (begin + ENTRIES_AT) / 4; i < count; i++, at += PLACE_WORDS, to += ENTRY_WORDS) {
-        const start = places[at]!;
-        const pairsAt = start + (places[at + 1]! & 0xffff);
-        words[to] = start;
-        words[to + 1] = pairsAt;
-        words[to + 2] = begin + (places[at + 3]! >>> 16) * HEAD * 2;
-        const end = pairsAt + (places[at + 2]! & PAIR_MASK) * 4;
-        words[to + 3] = end;
-        for (let line = start; line < end; line += LINE_BYTES) seen ^= words[line >>> 2]!;
-      }
-      // It is written over at once; what is not used would not be read.
-      this.#sums[0] = seen;
-      this.#compare(begin + ENTRIES_AT, begin + ENTRIES_AT + count * ENTRY_BYTES, begin, begin + SUMS_AT);
-      for (let i = 0; i < count; i++) cosines[from + i] = cosineOf(this.#sums[i]!, places[(from + i) * PLACE_WORDS + 3]! & 0xffff);
-    }
+  constructor(readonly buffer: SharedArrayBuffer) {
+    this.bytes = new Uint8Array(buffer);
+    this.words = new Uint32Array(buffer);
   }
 }

@@ -1,7 +1,6 @@
 import { expect, test } from "bun:test";
 import { localEmbedder } from "../../../src/embeddings/local/local.ts";
 import { quantize, storedTerms } from "../../../src/vectors/encoding.ts";
-import { compareOn, scriptCompare } from "../../../src/vectors/resident-kernel.ts";
 import { VectorRows } from "../../../src/vectors/vector-rows.ts";
 import { MEMORIES } from "../../retrieval/memories.ts";
 import { QUESTIONS } from "../../retrieval/questions.ts";
@@ -14,37 +13,34 @@ const VECTORS = [
 ];
 /** More than two chunks of this size have. */
 const ROWS = 40_000;
-const CHUNK_PAGES = 150;
+const CHUNK_BYTES = 9 * 2 ** 20;
 
-test.each([compareOn, scriptCompare])(
-  "cosines are those of the whole vectors to the last bit, in whatever chunks they lie: %p",
-  (kernel) => {
-    const rows = new VectorRows({ kernel, chunkPages: CHUNK_PAGES });
-    const stored = VECTORS.map((vector, i) => storedBytes({ vector, terms: Uint32Array.of(...Array.from({ length: i % 5 }, () => i)) }));
-    const isGone = (slot: number) => slot % 1_000 === 7;
-    for (let slot = 0; slot < ROWS; slot++) rows.add(isGone(slot) ? undefined : stored[slot % stored.length]);
-    const seen = new VectorRows({ kernel }, rows.shared);
-    expect([rows.length, seen.length, rows.shared.chunks.length]).toEqual([ROWS, ROWS, 3]);
-    const slots = Uint32Array.from({ length: 3_000 }, (_, i) => (i < 40 ? 1_000 * i + 7 : Math.floor(random() * ROWS)));
-    for (const { text } of QUESTIONS.slice(0, 3)) {
-      const query = localEmbedder.embedQuery(text).vector;
-      const cosines = VECTORS.map((vector) => dot(query, vector));
-      // Those of each chunk one after the other, and not.
-      for (const asked of [slots, slots.toSorted()]) {
-        const expected = Float64Array.from(asked, (slot) => (isGone(slot) ? 0 : cosines[slot % VECTORS.length]!));
-        for (const one of [rows, seen]) expect(one.cosines(quantize(query), asked)).toEqual(expected);
-      }
+test("cosines are those of the whole vectors to the last bit, in whatever chunks they lie", () => {
+  const rows = new VectorRows({ chunkBytes: CHUNK_BYTES });
+  const stored = VECTORS.map((vector, i) => storedBytes({ vector, terms: Uint32Array.of(...Array.from({ length: i % 5 }, () => i)) }));
+  const isGone = (slot: number) => slot % 1_000 === 7;
+  for (let slot = 0; slot < ROWS; slot++) rows.add(isGone(slot) ? undefined : stored[slot % stored.length]);
+  const seen = new VectorRows({}, rows.shared);
+  expect([rows.length, seen.length, rows.shared.chunks.length]).toEqual([ROWS, ROWS, 3]);
+  const slots = Uint32Array.from({ length: 3_000 }, (_, i) => (i < 40 ? 1_000 * i + 7 : Math.floor(random() * ROWS)));
+  for (const { text } of QUESTIONS.slice(0, 3)) {
+    const query = localEmbedder.embedQuery(text).vector;
+    const cosines = VECTORS.map((vector) => dot(query, vector));
+    // Those of each chunk one after the other, and not.
+    for (const asked of [slots, slots.toSorted()]) {
+      const expected = Float64Array.from(asked, (slot) => (isGone(slot) ? 0 : cosines[slot % VECTORS.length]!));
+      for (const one of [rows, seen]) expect(one.cosines(quantize(query), asked)).toEqual(expected);
     }
-    for (const slot of slots.subarray(0, 100)) {
-      const terms = isGone(slot) ? new Uint32Array(0) : storedTerms(stored[slot % stored.length]!);
-      for (const one of [rows, seen])
-        expect([one.terms(slot).slice(), one.termCount(slot), one.has(slot)]).toEqual([terms.slice(), terms.length, !isGone(slot)]);
-    }
-  },
-);
+  }
+  for (const slot of slots.subarray(0, 100)) {
+    const terms = isGone(slot) ? new Uint32Array(0) : storedTerms(stored[slot % stored.length]!);
+    for (const one of [rows, seen])
+      expect([one.terms(slot).slice(), one.termCount(slot), one.has(slot)]).toEqual([terms.slice(), terms.length, !isGone(slot)]);
+  }
+});
 
 test("another thread sees the rows of what it was told of, and no more until it is told again", () => {
-  const rows = new VectorRows({ chunkPages: 5 });
+  const rows = new VectorRows({ chunkBytes: 2 ** 17 });
   const stored = storedBytes({ vector: VECTORS[0]! });
   rows.add(stored);
   const first = new VectorRows({}, rows.shared);

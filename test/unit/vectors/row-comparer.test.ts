@@ -1,0 +1,126 @@
+import { expect, test } from "bun:test";
+import { DIMENSION } from "../../../src/embeddings/embedder.ts";
+import { cosineOf, HEAD } from "../../../src/vectors/encoding.ts";
+import { newRowComparer } from "../../../src/vectors/row-comparer.ts";
+import { chance } from "./stored-vectors.ts";
+
+const random = chance(3);
+const below = (count: number) => Math.floor(random() * count);
+const PIECE_SLOTS = 16_384;
+const CHUNK_BYTES = 100_000;
+
+interface Row {
+  numbers: Int8Array;
+  /** Of a sparse one, whose numbers are the last of the vector's. */
+  pairs: { place: number; number: number }[];
+  terms: number[];
+  scale: number;
+  place: number;
+}
+
+/** Damaged ones name places that no vector has, and are longer than any. */
+function anyRow(damaged: boolean): Row {
+  const isSparse = random() < 0.5;
+  const [most, places] = damaged ? [4_000, 65_536] : [isSparse ? DIMENSION - HEAD : DIMENSION, DIMENSION];
+  return {
+    numbers: Int8Array.from({ length: 4 * below(most / 4 + 1) }, () => below(255) - 127),
+    pairs: Array.from({ length: below(isSparse ? 60 : 1) }, () => ({ place: below(places), number: below(65_536) - 32_768 })),
+    terms: Array.from({ length: below(20) }, () => below(2 ** 32)),
+    scale: 1 + below(65_535),
+    place: isSparse ? HEAD : 0,
+  };
+}
+
+/** Writes rows down as `vector-rows.ts` says. */
+function written(rows: readonly Row[]): { pieces: Uint32Array[]; chunks: Uint8Array[] } {
+  const pieces = Array.from({ length: Math.ceil(rows.length / PIECE_SLOTS) }, () => new Uint32Array(4 * PIECE_SLOTS));
+  const chunks: Uint8Array[] = [];
+  let end = CHUNK_BYTES;
+  for (const [slot, { numbers, pairs, terms, scale, place }] of rows.entries()) {
+    const bytes = numbers.length + 4 * (pairs.length + terms.length);
+    if (end + bytes > CHUNK_BYTES) {
+      chunks.push(new Uint8Array(new SharedArrayBuffer(CHUNK_BYTES)));
+      end = 0;
+    }
+    const chunk = chunks.at(-1)!;
+    chunk.set(new Uint8Array(numbers.buffer), end);
+    const words = new Uint32Array(chunk.buffer, end + numbers.length, pairs.length + terms.length);
+    words.set([...pairs.map((pair) => (pair.number << 16) | pair.place), ...terms]);
+    const counts = pairs.length | (terms.length << 12);
+    const at = [end, numbers.length | ((chunks.length - 1) << 16), counts, scale | (place > 0 ? 1 << 16 : 0)];
+    pieces[Math.floor(slot / PIECE_SLOTS)]!.set(at, (slot % PIECE_SLOTS) * 4);
+    end += bytes;
+  }
+  return { pieces, chunks };
+}
+
+function comparerOf(rows: readonly Row[]) {
+  const comparer = newRowComparer();
+  const { pieces, chunks } = written(rows);
+  for (const piece of pieces) comparer.addPiece(piece);
+  for (const chunk of chunks) comparer.addChunk(chunk);
+  return { comparer, pieces, chunks };
+}
+
+function cosine(query: Int16Array, { numbers, pairs, place, scale }: Row): number {
+  let sum = 0;
+  for (let i = 0; i < numbers.length; i++) sum = (sum + numbers[i]! * (query[place + i] ?? 0)) | 0;
+  for (const pair of pairs) sum = (sum + pair.number * (query[pair.place] ?? 0)) | 0;
+  return cosineOf(sum, scale) + 0;
+}
+
+function covered(marks: Uint16Array, { terms }: Row, last: number): number {
+  if (terms.length === 0) return 1;
+  if (terms.at(-1) === last) return Infinity;
+  return terms.reduce((sum, term) => sum + marks[term & (marks.length - 1)]!, 0);
+}
+
+test.each([false, true])("rows of all lengths are compared and covered as a plain loop does it, damaged ones %p", (damaged) => {
+  const rows = Array.from({ length: 20_000 }, (_, i) =>
+    i % 50 === 0 ? anyRow(damaged) : { ...anyRow(damaged), numbers: new Int8Array(8) },
+  );
+  const { comparer, pieces } = comparerOf(rows);
+  expect(pieces).toHaveLength(2);
+  const marks = Uint16Array.from({ length: 64 }, () => below(65_536));
+  for (const count of [0, 1, 7, 8, 23, 24, 25, 100, 3_000]) {
+    const query = Int16Array.from({ length: DIMENSION }, () => below(65_536) - 32_768);
+    const slots = Uint32Array.from({ length: count }, (_, i) => (i % 2 === 0 ? 50 * below(400) : below(rows.length)));
+    const found = new Float64Array(count);
+    comparer.compare(query, slots, found);
+    expect(found).toEqual(Float64Array.from(slots, (slot) => cosine(query, rows[slot]!)));
+    const last = count === 0 ? 0 : (rows[slots[0]!]!.terms.at(-1) ?? 0);
+    comparer.cover(marks, slots, found, last);
+    expect(found).toEqual(Float64Array.from(slots, (slot) => covered(marks, rows[slot]!, last)));
+  }
+});
+
+test("what there is no row for is refused", () => {
+  const { comparer, pieces, chunks } = comparerOf(Array.from({ length: 100 }, () => anyRow(false)));
+  const query = new Int16Array(DIMENSION);
+  const compare = (...slots: number[]) => comparer.compare(query, Uint32Array.from(slots), new Float64Array(slots.length));
+  // A slot that is there and has no row is as one that is gone.
+  compare(0, 99, 100, PIECE_SLOTS - 1);
+  expect(() => compare(0, PIECE_SLOTS)).toThrow(RangeError);
+  expect(() => compare(2 ** 32 - 1)).toThrow(RangeError);
+  expect(() => comparer.compare(query, Uint32Array.of(1, 2), new Float64Array(1))).toThrow(RangeError);
+  for (const length of [0, DIMENSION - 1]) {
+    expect(() => comparer.compare(new Int16Array(length), Uint32Array.of(1), new Float64Array(1))).toThrow(RangeError);
+  }
+  for (const length of [0, 3]) {
+    expect(() => comparer.cover(new Uint16Array(length), Uint32Array.of(1), new Float64Array(1), 0)).toThrow(RangeError);
+  }
+  const places = pieces[0]!;
+  for (const [word, value] of [
+    [0, CHUNK_BYTES],
+    [0, 2 ** 32 - 4],
+    [1, chunks.length << 16],
+    [2, 2 ** 32 - 1],
+  ] as const) {
+    const before = places[word]!;
+    places[word] = value;
+    expect(() => compare(1, 0)).toThrow(RangeError);
+    places[word] = before;
+  }
+  compare(1, 0);
+  expect(() => newRowComparer().compare(query, Uint32Array.of(0), new Float64Array(1))).toThrow(RangeError);
+});
