@@ -95,6 +95,7 @@ private:
   struct Hit {
     double score;
     uint32_t slot;
+    uint8_t length;
     /** Of equal ones the newest is better. */
     bool operator<(const Hit& other) const { return score != other.score ? score > other.score : slot > other.slot; }
   };
@@ -124,6 +125,7 @@ private:
   const Span* spans_ = nullptr;
   const uint8_t* lengths_ = nullptr;
   const double* shares_ = nullptr;
+  const double* coverages_ = nullptr;
   /** What was offered, without most of what is not among the best any more. */
   std::vector<Hit> hits_;
   size_t limit_ = 0;
@@ -141,11 +143,12 @@ private:
   }
 
   /**
-   * (heads: Uint32Array, count, spans: Uint32Array, lengths: Uint8Array, shares: Float64Array, limit, slack, rank, gap)
+   * (heads: Uint32Array, count, spans: Uint32Array, lengths: Uint8Array, shares, coverages: Float64Array, limit, slack, rank,
+   * gap)
    *
    * A head is the newest slot of a list, its newest block, and its score. Spans may be written until they are used. By slot the code of its
-   * memory's length; by code what a memory keeps of its score. The best are the `limit` best, but for those that are `gap` below the
-   * one of that rank.
+   * memory's length; by code what a memory keeps of its score, and by which that becomes what it covers of the query. The best are
+   * the `limit` best, but for those that are `gap` below the one of that rank.
    */
   void begin(const Napi::CallbackInfo& info) {
     const uint32_t* heads = info[0].As<Napi::Uint32Array>().Data();
@@ -159,11 +162,12 @@ private:
     spans_ = reinterpret_cast<const Span*>(info[2].As<Napi::Uint32Array>().Data());
     lengths_ = info[3].As<Napi::Uint8Array>().Data();
     shares_ = info[4].As<Napi::Float64Array>().Data();
-    limit_ = info[5].As<Napi::Number>().Uint32Value();
-    capacity_ = limit_ + info[6].As<Napi::Number>().Uint32Value();
+    coverages_ = info[5].As<Napi::Float64Array>().Data();
+    limit_ = info[6].As<Napi::Number>().Uint32Value();
+    capacity_ = limit_ + info[7].As<Napi::Number>().Uint32Value();
     last_ = Rank{static_cast<uint32_t>(limit_), 0, 0};
-    leading_ = Rank{info[7].As<Napi::Number>().Uint32Value(), 0, 0};
-    gap_ = info[8].As<Napi::Number>().DoubleValue();
+    leading_ = Rank{info[8].As<Napi::Number>().Uint32Value(), 0, 0};
+    gap_ = info[9].As<Napi::Number>().DoubleValue();
     hits_.clear();
     std::fill(buckets_.begin(), buckets_.end(), 0);
     state_[TOUCHED] = state_[LOOKS] = state_[BAR] = 0;
@@ -237,16 +241,16 @@ private:
       if (scores_[i] >= state_[BAR]) take(slots_[i], scores_[i]);
   }
 
-  /** (slots: Uint32Array, scores: Float64Array): where the best go, in no order. @returns how many there are */
+  /** (slots: Uint32Array, coverages: Float64Array): where the best go, and what each covers, in no order. @returns how many there are */
   Napi::Value found(const Napi::CallbackInfo& info) {
     uint32_t* const slots = info[0].As<Napi::Uint32Array>().Data();
-    double* const scores = info[1].As<Napi::Float64Array>().Data();
+    double* const coverages = info[1].As<Napi::Float64Array>().Data();
     settle();
     uint32_t count = 0;
     for (const Hit& hit : hits_) {
       if (hit.score < state_[BAR]) continue;
       slots[count] = hit.slot;
-      scores[count++] = hit.score;
+      coverages[count++] = hit.score * coverages_[hit.length];
     }
     return Napi::Number::New(info.Env(), count);
   }
@@ -270,7 +274,7 @@ private:
 
   void take(const uint32_t slot, const double score) {
     if (hits_.size() == capacity_) settle();
-    hits_.push_back(Hit{score, slot});
+    hits_.push_back(Hit{score, slot, lengths_[slot]});
     const uint32_t bucket = std::min(BUCKETS - 1, static_cast<uint32_t>(score) / BUCKET_SIZE);
     buckets_[bucket]++;
     if (last_.rises(bucket, buckets_)) raise(static_cast<double>(last_.bucket) * BUCKET_SIZE);

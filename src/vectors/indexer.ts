@@ -27,6 +27,7 @@ import { type Breadth, breadthOf, flatMax, workerPlan } from "./search-plan.ts";
 import { type LoadedSnapshot, loadSnapshot, removeSnapshot, saveSnapshot } from "./snapshot.ts";
 import { blended, type Query } from "./query.ts";
 import type { Shared } from "./shared-vectors.ts";
+import { SlotTable } from "./slot-table.ts";
 import type { SlotFilter } from "./term-search.ts";
 
 export interface IndexerOptions {
@@ -95,8 +96,8 @@ export class Indexer {
   #sweepFrom = 0;
   #rebuilding: SearchIndex | undefined;
   readonly #passingSlots: PassingSlots;
-  /** By slot: what a memory covers of the query that is being answered; all zero between two. */
-  #coverages = new Float32Array(0);
+  /** Scratch of a search. */
+  readonly #hits = new SlotTable();
 
   constructor(store: Store, directory: string, options: Partial<IndexerOptions> = {}) {
     this.#store = store;
@@ -358,36 +359,42 @@ export class Indexer {
     const rank = Math.ceil(query.limit * COVERAGE_RANK);
     const hits = terms.search(query.words, breadth.words, { filter, leading: { rank, gap: COVERAGE_GAP } });
     const same = terms.same(query.words.fingerprint, query.limit, filter);
-    if (this.#coverages.length < slots.length) this.#coverages = new Float32Array(Math.ceil(slots.length * 1.25));
-    const coverages = this.#coverages;
-    const all = new Uint32Array(hits.slots.length + same.length + near.length);
-    let count = 0;
     const least = kthLargest(hits.coverages, rank) - COVERAGE_GAP;
-    for (let i = 0; i < hits.slots.length; i++) {
-      const slot = hits.slots[i]!;
-      const coverage = hits.coverages[i]!;
-      coverages[slot] = coverage;
-      if (coverage >= least) all[count++] = slot;
-    }
+    this.#hits.fill(hits.slots);
     // Whatever else has the query's words, the same text comes first.
+    const sameAlone = new Set<number>();
     for (const slot of same) {
-      if (coverages[slot]! < least || coverages[slot] === 0) all[count++] = slot;
-      coverages[slot] = SAME;
+      const hit = this.#hits.find(slot);
+      if (hit === -1) sameAlone.add(slot);
+      else hits.coverages[hit] = SAME;
+    }
+    const all = new Uint32Array(hits.slots.length + sameAlone.size + near.length);
+    const coverages = new Float64Array(all.length);
+    let count = 0;
+    for (let i = 0; i < hits.slots.length; i++) {
+      if (hits.coverages[i]! < least) continue;
+      coverages[count] = hits.coverages[i]!;
+      all[count++] = hits.slots[i]!;
+    }
+    for (const slot of sameAlone) {
+      coverages[count] = SAME;
+      all[count++] = slot;
     }
     const nearFrom = count;
     for (let i = 0; i < near.length; i++) {
       const slot = near[i]!;
-      if (coverages[slot]! < least || coverages[slot] === 0) all[count++] = slot;
+      const hit = this.#hits.find(slot);
+      if (hit === -1 ? sameAlone.has(slot) : hits.coverages[hit]! >= least) continue;
+      coverages[count] = hit === -1 ? 0 : hits.coverages[hit]!;
+      all[count++] = slot;
     }
     const found = all.subarray(0, count);
     const cosines = this.#index.cosines(this.#store.latest, query.vector, found);
     const scores = new Float64Array(count);
     for (let i = 0; i < count; i++) {
       const slot = found[i]!;
-      scores[i] = slots.has(slot) ? blended(query.blend, coverages[slot]!, cosines[i]!) : GONE;
+      scores[i] = slots.has(slot) ? blended(query.blend, coverages[i]!, cosines[i]!) : GONE;
     }
-    for (let i = 0; i < hits.slots.length; i++) coverages[hits.slots[i]!] = 0;
-    for (const slot of same) coverages[slot] = 0;
     const chosen = firstOf(scores, found, Math.ceil(query.limit * (1 - NEAR_SHARE)));
     // What has few of the words has places of its own, by its vector alone.
     for (const i of chosen) scores[i] = GONE;

@@ -5,11 +5,15 @@
  * @module
  */
 import hnswlib from "hnswlib-node";
-import { KEPT } from "./length-codes.ts";
+import { COVERED, KEPT } from "./length-codes.ts";
 import type { ListHead, PostingLists } from "./posting-lists.ts";
 
 /** Slots that are scored together. */
 export const WINDOW = 32_768;
+/** The score of a memory that covers the whole query, before what is taken off for its length. Scores are whole numbers. */
+export const WHOLE_SCORE = 2 ** 24;
+/** By code of a length: what a memory covers of a query, by its score. */
+const COVERAGES = KEPT.map((kept, code) => (kept === 0 ? 0 : COVERED[code]! / kept / WHOLE_SCORE));
 
 const HEAD_WORDS = 3;
 const SPAN_WORDS = 3;
@@ -24,6 +28,7 @@ interface NativeScorer {
     spans: Uint32Array,
     lengths: Uint8Array,
     shares: Float64Array,
+    coverages: Float64Array,
     limit: number,
     slack: number,
     rank: number,
@@ -32,7 +37,7 @@ interface NativeScorer {
   follow(from: number, first: number, end: number, most: number, touchedOnly: boolean): number;
   collect(from: number, first: number, end: number, offers: boolean): number;
   offer(count: number): void;
-  found(slots: Uint32Array, scores: Float64Array): number;
+  found(slots: Uint32Array, coverages: Float64Array): number;
 }
 
 /** A class that is not hnswlib's: it is compiled with it. */
@@ -80,7 +85,7 @@ export class Scorer {
   #limit = 0;
   /** Kept from search to search: arrays of this length are not made in the garbage collector's own memory. */
   #foundSlots = new Uint32Array(0);
-  #foundScores = new Float64Array(0);
+  #foundCoverages = new Float64Array(0);
 
   /** Slots that are in any of the lists followed in this window. */
   get touched(): number {
@@ -132,7 +137,7 @@ export class Scorer {
     this.#spansOfWindow = segments.length;
     for (let i = 0; i < segments.length; i++) this.#put(i, segments[i]!);
     this.#limit = limit;
-    this.#native.begin(this.#heads, count, this.#spans, lengths, KEPT, limit, slack, rank, gap);
+    this.#native.begin(this.#heads, count, this.#spans, lengths, KEPT, COVERAGES, limit, slack, rank, gap);
   }
 
   #put(place: number, { word, from, to }: Span): void {
@@ -186,13 +191,13 @@ export class Scorer {
     this.#native.offer(count);
   }
 
-  /** The best, in no order: until the next search. */
-  found(): { slots: Uint32Array; scores: Float64Array } {
+  /** The best, in no order, and what each covers of the query: until the next search. */
+  found(): { slots: Uint32Array; coverages: Float64Array } {
     if (this.#foundSlots.length < this.#limit) {
       this.#foundSlots = new Uint32Array(2 * this.#limit);
-      this.#foundScores = new Float64Array(2 * this.#limit);
+      this.#foundCoverages = new Float64Array(2 * this.#limit);
     }
-    const count = this.#native.found(this.#foundSlots, this.#foundScores);
-    return { slots: this.#foundSlots.subarray(0, count), scores: this.#foundScores.subarray(0, count) };
+    const count = this.#native.found(this.#foundSlots, this.#foundCoverages);
+    return { slots: this.#foundSlots.subarray(0, count), coverages: this.#foundCoverages.subarray(0, count) };
   }
 }

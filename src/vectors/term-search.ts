@@ -17,9 +17,9 @@
  * @module
  */
 import { type QueryTerms, WHOLE_WORTH } from "../embeddings/embedder.ts";
-import { COVERED, KEPT, REMOVED } from "./length-codes.ts";
+import { COVERED, REMOVED } from "./length-codes.ts";
 import type { ListHead, PostingLists } from "./posting-lists.ts";
-import { type Scorer, type Wanted, WINDOW } from "./posting-scorer.ts";
+import { type Scorer, type Wanted, WHOLE_SCORE, WINDOW } from "./posting-scorer.ts";
 
 /** What an index wants to know of a query: plain arrays, which can be posted to another thread. */
 export type QueryWords = Pick<QueryTerms, "weights" | "keys" | "answers">;
@@ -58,9 +58,6 @@ export interface Leading {
 
 /** Words of a query that are looked up, the heaviest: each has a bit in a mask. */
 const WORDS_MAX = 32;
-
-/** The score of a memory that covers the whole query, before what is taken off for its length. Scores are whole numbers. */
-const WHOLE_SCORE = 2 ** 24;
 
 /**
  * Postings that a search looks at, 2 to 4 ns each; after them it follows only lists that are this short together. Of a million texts one in
@@ -169,9 +166,7 @@ export class TermSearch {
       this.#followEssential(from);
       this.#offerTouched(from, this.#followOthers(from, slotCount));
     }
-    const { slots, scores } = this.#scorer.found();
-    const coverages = scores;
-    for (let i = 0; i < slots.length; i++) coverages[i] = this.#coverage(slots[i]!, scores[i]! / KEPT[this.#lengths[slots[i]!]!]!);
+    const { slots, coverages } = this.#scorer.found();
     const rare = this.#rare();
     for (const slot of rare.size === 0 ? [] : slots) rare.delete(slot);
     if (rare.size === 0) return { slots, coverages };
