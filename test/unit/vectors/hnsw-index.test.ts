@@ -41,3 +41,17 @@ test("numbers of any size, and what is no number, leave a graph that finds every
   expect(points.map(({ slot, projection }) => isPointOf(projection, vectors[slot]!))).toEqual(vectors.map(() => true));
   expect(points.filter(({ slot, projection }) => isPointOf(projection, vectors[(slot + 1) % vectors.length]!)).length).toBeLessThan(5);
 });
+
+test("a vector leads to itself where all that were there before it have been removed", () => {
+  const lost = [1, 2, 3, 4, 5, 6, 7, 8].map((seed) => {
+    const random = chance(seed);
+    const graph = HnswIndex.empty(DENSE_DIMENSION);
+    const vectors = Array.from({ length: 400 }, () => unitVector(random));
+    for (const [slot, vector] of vectors.entries()) {
+      graph.add(slot, vector);
+      if (slot === 299) for (let removed = 0; removed <= slot; removed++) graph.remove(removed);
+    }
+    return vectors.filter((vector, slot) => slot >= 300 && graph.nearest(quantize(vector), 50)[0] !== slot).length;
+  });
+  expect(lost).toEqual(lost.map(() => 0));
+});
