@@ -48,7 +48,7 @@ const root = dirname(import.meta.dir);
 const modules = join(root, "node_modules");
 
 // Both packages use the stable C interface of Node 18.12 and later; NAPI_VERSION keeps them to what Bun has of it.
-const COMMON_FLAGS = ["-O3", "-fPIC", "-DNAPI_VERSION=8", "-DNAPI_DISABLE_CPP_EXCEPTIONS"];
+const COMMON_FLAGS = ["-O3", "-fPIC", "-DNAPI_VERSION=8"];
 
 /**
  * hnswlib has no NEON code of its own: only when sums may be reordered does the compiler turn its loops into vector
@@ -102,7 +102,9 @@ function recipes(compiler: Compiler): Recipe[] {
 }
 
 /** Changes to hnswlib's source, as those to lmdb's. */
-const HNSW_PATCHES = ["load", "memory", "search", "bytes", "deleted"].map((name) => join(root, "scripts/hnswlib", `${name}.patch`));
+const HNSW_PATCHES = ["load", "memory", "search", "bytes", "deleted", "damage"].map((name) =>
+  join(root, "scripts/hnswlib", `${name}.patch`),
+);
 /** What else of a search wants the same processor. */
 const HNSW_HEADERS = ["huge-pages", "postings", "rows"].map((name) => join(root, "scripts/hnswlib", `${name}.h`));
 
@@ -110,6 +112,8 @@ function hnswRecipe(compiler: Compiler, name: string, level: Level | undefined):
   const flags = [
     "-std=c++17",
     ...COMMON_FLAGS,
+    // What C++ throws, such as for want of memory, is thrown in JavaScript: otherwise it ends the process.
+    "-DNODE_ADDON_API_CPP_EXCEPTIONS_ALL",
     ...compiler.flags,
     ...compiler.levelFlags(level),
     ...(name === "hnsw-neon" ? NEON_FLAGS : []),
@@ -142,6 +146,7 @@ function lmdbRecipe(compiler: Compiler): Recipe {
   const { environment } = compiler;
   const compileFlags = [
     ...COMMON_FLAGS,
+    "-DNAPI_DISABLE_CPP_EXCEPTIONS",
     ...compiler.flags,
     ...compiler.levelFlags(undefined),
     ...LMDB_DEFINES,

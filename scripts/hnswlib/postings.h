@@ -4,6 +4,9 @@
  *
  * Blocks are as in `src/vectors/posting-lists.ts`. Chunks, what a search is begun with and where its results go are the caller's, who keeps
  * them where they are: chunks for as long as this is used, the others until the next search. Which lists are followed is decided there.
+ *
+ * Lists come from a file and may be damaged: each block is checked when it is entered, so that nothing is read or written elsewhere. Where
+ * one is not sound the list ends, and `state` says so.
  */
 #pragma once
 
@@ -19,7 +22,7 @@ public:
    * (window: slots that are scored together, slots: Uint32Array, scores: Float64Array, state: Float64Array)
    *
    * `slots` and `scores` have room for a window. `state` is how many slots of this one are touched, how many postings the last call looked
-   * at, and the bar: what comes with a lower score is not among the best.
+   * at, the bar, which is to say that what comes with a lower score is not among the best, and whether a damaged list was met.
    */
   PostingScorer(const Napi::CallbackInfo& info)
     : Napi::ObjectWrap<PostingScorer>(info),
@@ -45,7 +48,9 @@ public:
 
 private:
   static constexpr uint32_t CHUNK_SHIFT = 18;
-  static constexpr uint32_t ADDRESS_MASK = (1u << CHUNK_SHIFT) - 16;
+  static constexpr uint32_t CHUNK_BYTES = 1u << CHUNK_SHIFT;
+  static constexpr uint32_t ADDRESS_MASK = CHUNK_BYTES - 16;
+  static constexpr uint32_t CLASS_MASK = 15;
   static constexpr int COUNT_HALF = 4;
   static constexpr int DISTANCES_HALF = 5;
   /** The distances where there is no block. */
@@ -54,6 +59,7 @@ private:
   static constexpr int TOUCHED = 0;
   static constexpr int LOOKS = 1;
   static constexpr int BAR = 2;
+  static constexpr int IS_DAMAGED = 3;
 
   /** Scores are up to 2^24, or a little more by rounding. Those that are nearly equal are counted together. */
   static constexpr uint32_t BUCKETS = 4096;
@@ -135,7 +141,7 @@ private:
   Rank leading_;
   double gap_ = 0;
 
-  /** (number, chunk: Uint8Array) */
+  /** (number, chunk: Uint8Array of `CHUNK_BYTES`) */
   void setChunk(const Napi::CallbackInfo& info) {
     const size_t number = info[0].As<Napi::Number>().Uint32Value();
     if (number >= chunks_.size()) chunks_.resize(number + 1, nullptr);
@@ -152,15 +158,17 @@ private:
    */
   void begin(const Napi::CallbackInfo& info) {
     const uint32_t* heads = info[0].As<Napi::Uint32Array>().Data();
+    const Napi::Uint8Array lengths = info[3].As<Napi::Uint8Array>();
     lists_.resize(info[1].As<Napi::Number>().Uint32Value());
     for (List& list : lists_) {
       list.next = static_cast<int32_t>(heads[0]);
       list.score = heads[2];
       enter(list, heads[1]);
+      if (heads[0] >= lengths.ElementLength()) end(list);
       heads += 3;
     }
     spans_ = reinterpret_cast<const Span*>(info[2].As<Napi::Uint32Array>().Data());
-    lengths_ = info[3].As<Napi::Uint8Array>().Data();
+    lengths_ = lengths.Data();
     shares_ = info[4].As<Napi::Float64Array>().Data();
     coverages_ = info[5].As<Napi::Float64Array>().Data();
     limit_ = info[6].As<Napi::Number>().Uint32Value();
@@ -337,7 +345,7 @@ private:
           cell.words = words | bit;
         }
         if (at < first) {
-          enterBefore(list);
+          enterBefore(list, from + slot);
           break;
         }
         slot -= *at--;
@@ -355,7 +363,7 @@ private:
   /** Whether a slot is in the list. Passes what is newer. */
   bool has(List& list, const int32_t slot) {
     while (list.next > slot) {
-      if (list.at < list.first || list.slotBefore >= slot) enterBefore(list);
+      if (list.at < list.first || list.slotBefore >= slot) enterBefore(list, list.next);
       else list.next -= *list.at--;
     }
     return list.next == slot;
@@ -363,24 +371,34 @@ private:
 
   /** Stands at the newest slot of a block. */
   void enter(List& list, const uint32_t block) {
+    list.before = 0;
+    list.slotBefore = -1;
+    list.first = NONE + 1;
+    list.at = NONE;
+    if (block == 0) return;
     const size_t chunk = block >> CHUNK_SHIFT;
-    if (block == 0 || chunk >= chunks_.size()) {
-      list.before = 0;
-      list.slotBefore = -1;
-      list.first = NONE + 1;
-      list.at = NONE;
-      return;
-    }
-    const uint8_t* const bytes = chunks_[chunk] + (block & ADDRESS_MASK);
+    const uint32_t address = block & ADDRESS_MASK;
+    const uint32_t size = 16u << (block & CLASS_MASK);
+    if (chunk >= chunks_.size() || address + size > CHUNK_BYTES) return end(list);
+    const uint8_t* const bytes = chunks_[chunk] + address;
     const uint32_t* const words = reinterpret_cast<const uint32_t*>(bytes);
     const uint16_t* const halves = reinterpret_cast<const uint16_t*>(bytes);
+    if (DISTANCES_HALF + halves[COUNT_HALF] > size / 2) return end(list);
     list.before = words[0];
     list.slotBefore = static_cast<int32_t>(words[1]);
     list.first = halves + DISTANCES_HALF;
     list.at = list.first + halves[COUNT_HALF] - 1;
   }
 
-  void enterBefore(List& list) {
+  /** Leaves a damaged list. */
+  void end(List& list) {
+    list.next = -1;
+    state_[IS_DAMAGED] = 1;
+  }
+
+  /** Goes from a slot to the block before, whose slots are older. */
+  void enterBefore(List& list, const int32_t slot) {
+    if (list.slotBefore >= slot) return end(list);
     list.next = list.slotBefore;
     enter(list, list.before);
   }

@@ -13,7 +13,7 @@
  * - no filter callback, and never a label given twice;
  * - no two calls at once that change a graph, for nothing is locked (`scripts/hnswlib/memory.patch`);
  * - while `save` runs, no other call but `nearest`, and the object kept alive;
- * - `load` only from a file that was checked byte for byte before, into a fresh object, which is kept alive and not called meanwhile;
+ * - `load` into a fresh object, which is kept alive and not called meanwhile;
  * - the thread that has called it must not end while it runs.
  *
  * @module
@@ -119,7 +119,7 @@ export class HnswIndex {
    * Reads a graph in a thread of its own: a million points take most of a second.
    *
    * @param points - how many there are
-   * @throws {Error} when the file is of a length that cannot be, or of another number of points
+   * @throws {Error} when the file is not sound (`scripts/hnswlib/damage.patch`), or has another number of points
    */
   static async load(file: string, { dimension, points }: { dimension: number; points: number }): Promise<HnswIndex> {
     if (pointBytesIn(file) !== pointBytes(dimension)) throw new Error("its points are of another length");

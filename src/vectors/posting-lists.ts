@@ -46,6 +46,15 @@ const CHUNK_SHIFT = 18;
 const CHUNK_BYTES = 2 ** CHUNK_SHIFT;
 const CHUNK_MASK = CHUNK_BYTES - 1;
 
+/** The lists were read from a file that is not sound, which its checksum did not show. */
+export class DamagedListsError extends Error {
+  override name = "DamagedListsError";
+
+  constructor() {
+    super("the posting lists are damaged");
+  }
+}
+
 /** Where a search begins to read a list. */
 export interface ListHead {
   readonly count: number;
@@ -99,7 +108,10 @@ export class PostingLists {
     return lists;
   }
 
-  /** @param source - the parts. Damaged ones are not noticed here */
+  /**
+   * @param source - the parts. Damaged lists are noticed when they are followed
+   * @throws {RangeError} when there cannot be such parts
+   */
   static read(source: PartSource, { key, tables, chunks }: PostingLengths): PostingLists {
     const lists = new PostingLists(
       key,
@@ -109,6 +121,11 @@ export class PostingLists {
       source.readInto(lists.#addChunk().subarray(0, bytes));
       lists.#end = (lists.#chunks.length - 1) * CHUNK_BYTES + bytes;
     }
+    // Looking for a term ends at an entry that is not in use.
+    const isSearchable = (table: Uint32Array, part: number) =>
+      table.length % ENTRY_WORDS === 0 && lists.#used[part]! * ENTRY_WORDS < table.length;
+    if (lists.#tables.length !== PARTS || !lists.#tables.every(isSearchable)) throw new RangeError("terms cannot be looked for");
+    if (lists.#chunks.length === 0 || lists.#end > lists.#chunks.length * CHUNK_BYTES) throw new RangeError("blocks cannot be there");
     return lists;
   }
 
@@ -171,11 +188,13 @@ export class PostingLists {
     }
   }
 
-  /** The slots of a list, the newest first. */
+  /** The slots of a list, the newest first. @throws {DamagedListsError} */
   *slots({ newest, block }: ListHead): Generator<number> {
     let slot = newest;
     for (let next = block; next !== 0;) {
-      const words = this.#chunkWords[next >>> CHUNK_SHIFT]!;
+      const words = this.#chunkWords[next >>> CHUNK_SHIFT];
+      // A chain that does not lead to older slots might lead round and round.
+      if (words === undefined || words[wordAt(next) + 1]! >= slot) throw new DamagedListsError();
       const halves = this.#halves(next);
       const from = 2 * wordAt(next) + DISTANCES_HALF;
       for (let at = this.#distancesTo(next) - 1; at >= from; at--) {

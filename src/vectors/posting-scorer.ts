@@ -71,7 +71,7 @@ export class Scorer {
   readonly #slots = new Uint32Array(WINDOW);
   readonly #scores = new Float64Array(WINDOW);
   /** In buffers, so that they stay where they are. */
-  readonly #state = new Float64Array(new ArrayBuffer(24));
+  readonly #state = new Float64Array(new ArrayBuffer(32));
   #heads = new Uint32Array(0);
   #spans = new Uint32Array(0);
   readonly #native = new addon.PostingScorer(WINDOW, this.#slots, this.#scores, this.#state);
@@ -100,6 +100,11 @@ export class Scorer {
   /** What has a lower score is not among the best. */
   get bar(): number {
     return this.#state[2]!;
+  }
+
+  /** Whether a search came to a damaged list, of which it left out the rest. */
+  get isDamaged(): boolean {
+    return this.#state[3] !== 0;
   }
 
   /**

@@ -7,7 +7,8 @@
  * vectors/1a2b….hnsw       the graph
  * ```
  * Files are written under a new name and flushed; then the manifest is replaced by renaming, which is the moment the new snapshot
- * counts. hnswlib crashes on a damaged file, so nothing is loaded whose length and checksum are not right (`snapshot-file.ts`).
+ * counts. Nothing is used whose length and checksum are not right (`snapshot-file.ts`). Where these do not show that it cannot be, as after
+ * a fault of memory, it is not loaded, or the index is rebuilt when a search comes to it (`DamagedListsError`).
  *
  * @module
  */
@@ -165,7 +166,8 @@ function readTables(directory: string, { name, slots, tables }: Manifest): { slo
   try {
     using file = new PartReader(join(directory, tablesFile(name)));
     const read = { slots: Slots.read(file, slots), terms: TermIndex.read(file) };
-    return isSame(file.checksum, tables) && file.left === 0 ? read : { reason: DAMAGED };
+    const isWhole = isSame(file.checksum, tables) && file.left === 0 && read.terms.slots <= slots;
+    return isWhole ? read : { reason: DAMAGED };
   } catch (error) {
     // The parts are not as long as they say.
     return { reason: error instanceof RangeError ? DAMAGED : UNREADABLE };
@@ -178,7 +180,14 @@ function isManifest(value: unknown): value is Manifest {
   const { format, name, generation, slots, graphEnd, points, dimension, tables, graph } = value as Partial<Manifest>;
   if (Number.isInteger(format) && format !== FORMAT) return true;
   const isCounted = [generation, slots, graphEnd, points, dimension].every((count) => Number.isInteger(count) && count! >= 0);
-  return isCounted && typeof name === "string" && /^[0-9a-f-]+$/.test(name) && typeof tables === "object" && typeof graph === "object";
+  return (
+    isCounted &&
+    graphEnd! <= slots! &&
+    typeof name === "string" &&
+    /^[0-9a-f-]+$/.test(name) &&
+    typeof tables === "object" &&
+    typeof graph === "object"
+  );
 }
 
 function assertSpace(directory: string, bytes: number): void {

@@ -9,7 +9,7 @@
 import { SIGN, type TermId } from "../embeddings/embedder.ts";
 import { mix } from "../embeddings/local/semantics.ts";
 import { codeOf, REMOVED } from "./length-codes.ts";
-import { PostingLists } from "./posting-lists.ts";
+import { DamagedListsError, PostingLists } from "./posting-lists.ts";
 import { Scorer } from "./posting-scorer.ts";
 import type { PartSource } from "./snapshot-file.ts";
 import { type QueryWords, type SearchOptions, type SlotFilter, TermSearch, type WordHits } from "./term-search.ts";
@@ -93,11 +93,14 @@ export class TermIndex {
   /**
    * The `limit` slots whose memories cover most of a query, of equal ones the newest; and whatever else has one of its words that is
    * rare among what passes. Slots that have none of its words are not found.
+   *
+   * @throws {DamagedListsError} when the index was read from a file that is not sound
    */
   search(query: QueryWords, limit: number, options: SearchOptions = {}): WordHits {
     this.#scorer ??= new Scorer();
     const search = new TermSearch({ lengths: this.#lengths, postings: this.#lists, scorer: this.#scorer }, query, limit, options);
     const found = search.run(this.#slots);
+    if (this.#scorer.isDamaged) throw new DamagedListsError();
     this.looks = search.looks;
     return found;
   }
@@ -135,7 +138,7 @@ export class TermIndex {
     return [header, lengths, ...parts].map(({ buffer, byteOffset, byteLength }) => new Uint8Array(buffer, byteOffset, byteLength));
   }
 
-  /** @param source - the parts. Damaged ones are not noticed here */
+  /** @param source - the parts. Damaged lists are noticed when they are followed @throws {RangeError} when there cannot be such parts */
   static read(source: PartSource): TermIndex {
     const words = (count: number) => new Uint32Array(source.take(4 * count).buffer);
     const [key, tables, chunks] = words(HEADER_WORDS) as unknown as [number, number, number];

@@ -14,6 +14,7 @@ import { COLLECTIONS } from "../storage/collections.ts";
 import { Store } from "../storage/store.ts";
 import { pack, type Candidate } from "./candidates.ts";
 import { Indexer } from "./indexer.ts";
+import { DamagedListsError } from "./posting-lists.ts";
 import type { FromWorker, ToWorker } from "./protocol.ts";
 import type { Shared } from "./shared-vectors.ts";
 
@@ -123,7 +124,9 @@ function isDone({ call, steps }: Search): boolean {
     }
     return done === true;
   } catch (error) {
-    post({ kind: "error", call, reason: describeError(error) });
+    // Rebuilt without the snapshot, which the damage came from, the index is whole again.
+    if (error instanceof DamagedListsError) void fail(error);
+    else post({ kind: "error", call, reason: describeError(error) });
     return true;
   } finally {
     searchedMs += systemClock.elapsed() - began;

@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import hnswlib from "hnswlib-node";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -54,4 +55,12 @@ test("a vector leads to itself where all that were there before it have been rem
     return vectors.filter((vector, slot) => slot >= 300 && graph.nearest(quantize(vector), 50)[0] !== slot).length;
   });
   expect(lost).toEqual(lost.map(() => 0));
+});
+
+test("memory that cannot be had is an error, and what had none can be given back", () => {
+  const graph = new hnswlib.HierarchicalNSW("ip", 2 ** 31);
+  graph.initIndex(1);
+  expect(() => graph.initIndex(2 ** 22)).toThrow("Not enough memory");
+  expect(graph.getMaxElements()).toBe(0);
+  expect(() => new hnswlib.HierarchicalNSW("ip", "many" as never)).toThrow();
 });

@@ -15,6 +15,9 @@ import { join } from "node:path";
 import { NO_HOME } from "../../../src/lib/ids.ts";
 import { provider, PROVIDER_KEY } from "../../../src/storage/tables.ts";
 import { Indexer } from "../../../src/vectors/indexer.ts";
+import { pointBytes } from "../../../src/vectors/hnsw-index.ts";
+import { DENSE_DIMENSION } from "../../../src/vectors/projection.ts";
+import { resealGraph, resealTables, type Tables } from "./resealed.ts";
 import { type StoredVectors, chance, dot, finished, queryFor, storedVectors, unitVector } from "./stored-vectors.ts";
 
 // What is compared is much, and the machine may be busy with other tests.
@@ -84,7 +87,7 @@ const termsAt = (vectors: StoredVectors) => readManifest(vectors).slots * 24 + M
 const DAMAGED = "the snapshot is damaged";
 const UNREADABLE = "the manifest of the snapshot cannot be read";
 
-const DAMAGES: { name: string; damage: (vectors: StoredVectors) => void; reason: string }[] = [
+const DAMAGES: { name: string; damage: (vectors: StoredVectors) => unknown; reason: string }[] = [
   { name: "the directory is gone", damage: (v) => rmSync(directoryOf(v), { recursive: true }), reason: "there is no snapshot" },
   {
     name: "the directory is a file",
@@ -99,6 +102,11 @@ const DAMAGES: { name: string; damage: (vectors: StoredVectors) => void; reason:
   { name: "the manifest names files elsewhere", damage: (v) => rewriteManifest(v, { name: "../store/data" }), reason: UNREADABLE },
   { name: "the manifest says nothing of slots", damage: (v) => rewriteManifest(v, { slots: undefined }), reason: UNREADABLE },
   { name: "the manifest says that there are more slots", damage: (v) => rewriteManifest(v, { slots: COUNT * 1_000 }), reason: DAMAGED },
+  {
+    name: "the manifest says that the graph has more slots",
+    damage: (v) => rewriteManifest(v, { graphEnd: COUNT + 1 }),
+    reason: UNREADABLE,
+  },
   {
     name: "the manifest is of another format",
     damage: (v) => rewriteManifest(v, { format: 1 }),
@@ -134,12 +142,77 @@ const DAMAGES: { name: string; damage: (vectors: StoredVectors) => void; reason:
   { name: "the last byte is changed", damage: (v) => change(graphOf(v), (length) => length - 1), reason: DAMAGED },
 ];
 
+/** The length of hnswlib's header, and that of a point of an index of `unitVector`s. */
+const HEADER_BYTES = 96;
+const POINT_BYTES = pointBytes(DENSE_DIMENSION);
+const UNSOUND_GRAPH = "the snapshot does not load: Error: Hnswlib Error: Index seems to be corrupted or unsupported";
+
+/** With checksums that do not show it. */
+const UNSOUND: typeof DAMAGES = [
+  ...[
+    { name: "a link leads to no point", change: (graph: Buffer) => void graph.writeUInt32LE(1e6, HEADER_BYTES + 4) },
+    { name: "a point has more links than there is room for", change: (graph: Buffer) => void graph.writeUInt16LE(500, HEADER_BYTES) },
+    { name: "a search would begin at no point", change: (graph: Buffer) => void graph.writeUInt32LE(1e6, 52) },
+    { name: "a search would begin on a level that is not there", change: (graph: Buffer) => void graph.writeUInt32LE(9, 48) },
+    { name: "there are more points than the graph has room for", change: (graph: Buffer) => void graph.writeBigUInt64LE(10n, 8) },
+    { name: "there is room for more points than there is memory", change: (graph: Buffer) => void graph.writeBigUInt64LE(2n ** 33n, 8) },
+    { name: "a point is too long for its vector", change: (graph: Buffer) => void graph.writeBigUInt64LE(2n ** 40n, 40) },
+    { name: "two points have one label", change: (graph: Buffer) => void graph.writeBigUInt64LE(1n, HEADER_BYTES + POINT_BYTES - 8) },
+    {
+      name: "a label is no slot",
+      change: (graph: Buffer) => void graph.writeBigUInt64LE(2n ** 40n, HEADER_BYTES + COUNT * POINT_BYTES - 8),
+    },
+    {
+      name: "a link of an upper level leads to a point that is not on it",
+      change: (graph: Buffer) => {
+        const upper = upperLinksIn(graph);
+        const low = upper.findIndex(({ length }) => length === 0);
+        graph.writeUInt32LE(low, upper.find(({ length }) => length > 0)!.at + 4);
+      },
+    },
+    {
+      name: "links of upper levels are of no level",
+      change: (graph: Buffer) => Buffer.concat([graph.subarray(0, -4), Buffer.of(3, 0, 0, 0), graph.subarray(-3)]),
+    },
+  ].map(({ name, change }) => ({ name, damage: (v: StoredVectors) => resealGraph(directoryOf(v), change), reason: UNSOUND_GRAPH })),
+  ...[
+    { name: "a table of terms has no end for who looks for one that is not there", change: ({ parts }: Tables) => void parts[0]!.fill(1) },
+    { name: "a table of terms is missing", change: (tables: Tables) => removePart(tables, 0, 4) },
+    { name: "there are no blocks of postings", change: (tables: Tables) => removePart(tables, 64, 8) },
+    {
+      name: "terms lead to more vectors than there are",
+      change: ({ lengths, parts }: Tables) => {
+        parts.push(Buffer.concat([parts.pop()!, Buffer.of(1)]));
+        lengths.writeUInt32LE(parts.at(-1)!.length, lengths.length - 4);
+      },
+    },
+  ].map(({ name, change }) => ({ name, damage: (v: StoredVectors) => resealTables(directoryOf(v), change), reason: DAMAGED })),
+];
+
+/** @param countAt - where in the header it says how many parts of its kind there are */
+function removePart(tables: Tables, index: number, countAt: number): void {
+  tables.parts.splice(index, 1);
+  tables.lengths = Buffer.concat([tables.lengths.subarray(0, 4 * index), tables.lengths.subarray(4 * index + 4)]);
+  tables.header.writeUInt32LE(tables.header.readUInt32LE(countAt) - 1, countAt);
+}
+
+/** Where in a graph the links of upper levels of each point are, and their length in bytes. */
+function upperLinksIn(graph: Buffer): { at: number; length: number }[] {
+  let at = HEADER_BYTES + COUNT * POINT_BYTES;
+  return Array.from({ length: COUNT }, () => {
+    const length = graph.readUInt32LE(at);
+    const links = { at: at + 4, length };
+    at += 4 + length;
+    return links;
+  });
+}
+
 describe("a start goes on from the store alone when", () => {
-  for (const { name, damage, reason } of DAMAGES) {
+  for (const { name, damage, reason } of [...DAMAGES, ...UNSOUND]) {
     test(name, async () => {
       const { vectors, random } = await saved(1);
       await using _ = vectors;
-      damage(vectors);
+      await damage(vectors);
       expect(await restartFrom(vectors, random)).toEqual({ reason, pending: COUNT });
     });
   }

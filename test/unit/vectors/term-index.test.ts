@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { FINGERPRINT, SIGN, UNKNOWN_WORD, WHOLE_WORTH } from "../../../src/embeddings/embedder.ts";
 import { localEmbedder } from "../../../src/embeddings/local/local.ts";
+import { DamagedListsError } from "../../../src/vectors/posting-lists.ts";
 import { digestOf, TermIndex } from "../../../src/vectors/term-index.ts";
 import { sourceOf } from "./part-source.ts";
 import type { QueryWords } from "../../../src/vectors/term-search.ts";
@@ -299,6 +300,39 @@ test("nothing is found in an empty index, nor by a query without words, nor a me
 function readAgain(index: TermIndex): TermIndex {
   return TermIndex.read(sourceOf(index.parts()));
 }
+
+describe("of a file that says what cannot be", () => {
+  /** Where the list of one term has its entry, and its newest block. */
+  interface Places {
+    entry: Uint32Array;
+    block: Uint32Array;
+  }
+  const NEWEST = 1;
+  const BLOCK = 2;
+  const DAMAGES: { name: string; damage: (places: Places) => void }[] = [
+    { name: "a slot that is not there", damage: ({ entry }) => (entry[NEWEST] = 1e6) },
+    { name: "a block in no chunk", damage: ({ entry }) => (entry[BLOCK] = 2 ** 30) },
+    { name: "a block longer than its chunk", damage: ({ entry }) => (entry[BLOCK] = 2 ** 18 - 16 + 8) },
+    { name: "more distances than a block has room for", damage: ({ block }) => (block[2] = 0xffff) },
+    { name: "blocks in a circle", damage: ({ entry, block }) => (block[0] = entry[BLOCK]!) },
+    { name: "an older block with newer slots", damage: ({ block }) => (block[1] = 3_999) },
+  ];
+  for (const { name, damage } of DAMAGES) {
+    test(`${name} is noticed, and nothing is read from elsewhere`, () => {
+      const index = indexOf(new Map(Array.from({ length: 4_000 }, (_, slot) => [slot, [7, 100 + (slot % 50)]])));
+      const parts = index.parts().map((part) => new Uint8Array(Buffer.concat([part])));
+      const numbers = parts.map(({ buffer }) => new Uint32Array(buffer.slice(0, buffer.byteLength & ~3)));
+      const table = numbers
+        .slice(2, 66)
+        .find((entries) => entries.some((term, at) => at % 4 === 0 && term === 7 && entries[at + 3] === 4_000))!;
+      const entry = table.subarray(table.findIndex((term, at) => at % 4 === 0 && term === 7 && table[at + 3] === 4_000));
+      const chunk = numbers.at(-2)!;
+      damage({ entry, block: chunk.subarray((entry[BLOCK]! & ~15) >> 2) });
+      const damaged = TermIndex.read(sourceOf([...numbers.slice(0, -1).map(({ buffer }) => new Uint8Array(buffer)), parts.at(-1)!]));
+      expect(() => damaged.search(queryOf(words(7)), 20)).toThrow(DamagedListsError);
+    });
+  }
+});
 
 test("what is read again can be added to", () => {
   const stored = new Map(Array.from({ length: 5_000 }, (_, slot) => [slot, [slot % 7, slot % 100, UNKNOWN_WORD + slot]]));

@@ -1,6 +1,7 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { localEmbedder } from "../../../src/embeddings/local/local.ts";
 import { createLog } from "../../../src/lib/log.ts";
 import type { Filter } from "../../../src/storage/walk.ts";
 import { pack } from "../../../src/vectors/candidates.ts";
@@ -9,12 +10,14 @@ import type { FromWorker, ToWorker } from "../../../src/vectors/protocol.ts";
 import { type IndexOptions, VectorIndex } from "../../../src/vectors/vector-index.ts";
 import type { Query } from "../../../src/vectors/query.ts";
 import { NO_BYTES } from "../../../src/vectors/index-bytes.ts";
+import { resealTables } from "./resealed.ts";
 import {
   byNearness,
   chance,
   ofType,
   ofUser,
   queryFor,
+  queryOf,
   storedVectors,
   unitVector,
   withAnyTag,
@@ -393,6 +396,31 @@ test("a worker that is gone is replaced, the store is whole for both threads, an
   ]);
 });
 
+test("an index of posting lists that turn out to be damaged is built anew", async () => {
+  await using vectors = await storedVectors();
+  await vectors.addEmbeddings(Array.from({ length: 300 }, (_, i) => localEmbedder.embedMemory(`A lighthouse with ${i} steps`)));
+  const first = withWorkers(vectors);
+  await first.index.open();
+  while (first.index.status.pending > 0) await turn();
+  const find = async (index: VectorIndex) =>
+    (await index.nearest(queryOf("a lighthouse", 20), NO_FILTER)).map(({ memory }) => memory).sort();
+  const found = await find(first.index);
+  await first.index.close();
+  // Each block leads to itself.
+  resealTables(join(vectors.directory, "vectors"), ({ parts }) => parts.at(-2)!.fill(Buffer.of(16, 0, 0, 0, 0, 0, 0, 0)));
+  const { index, workers, logged } = withWorkers(vectors);
+  await index.open();
+  expect(await refused(find(index))).toMatchObject(UNAVAILABLE);
+  expect(await find(index)).toEqual(found);
+  await index.close();
+  expect(workers.length).toBe(2);
+  expect(logged).toMatchObject([
+    { message: "vector index ready" },
+    { message: "vector index failed", reason: "DamagedListsError: the posting lists are damaged" },
+    { message: "vector index ready", rebuilding: "the index failed with it" },
+  ]);
+});
+
 test("closing writes a snapshot, with which the next start has nothing to build", async () => {
   await using vectors = await storedVectors();
   const random = chance(21);
@@ -441,7 +469,8 @@ test("a process that has nothing else to do ends, although it has not closed the
   const script = `
     import { Store } from ${JSON.stringify(join(source, "storage/store.ts"))};
     import { systemClock } from ${JSON.stringify(join(source, "lib/clock.ts"))};
-    import { createLog } from ${JSON.stringify(join(source, "lib/log.ts"))};
+    import { localEmbedder } from "../../../src/embeddings/local/local.ts";
+import { createLog } from ${JSON.stringify(join(source, "lib/log.ts"))};
     import { type IndexOptions, VectorIndex } from ${JSON.stringify(join(source, "vectors/vector-index.ts"))};
     const log = createLog({ level: "silent", pretty: false, now: () => 0, write: () => undefined });
     const index = new VectorIndex(await Store.open(${JSON.stringify(vectors.directory)}, systemClock), log);
