@@ -140,8 +140,12 @@ private:
     return piece < pieces_.size() ? pieces_[piece] + (slot & SLOT_MASK) * PLACE_WORDS : nullptr;
   }
 
-  /** @returns whether it is where rows are */
+  /** @returns whether it is where rows are, or of a vector that is gone, whose row is empty */
   bool read(const uint32_t* const place, Row& row) const {
+    if (place[3] == 0) {
+      row = Row{};
+      return true;
+    }
     const size_t chunk = place[1] >> 16;
     if (chunk >= chunks_.size()) return false;
     row.numberCount = place[1] & 0xffff;

@@ -94,6 +94,15 @@ test.each([false, true])("rows of all lengths are compared and covered as a plai
   }
 });
 
+test("a vector that is gone has a cosine of 0, also where no row was ever written", () => {
+  const comparer = newRowComparer();
+  comparer.addPiece(new Uint32Array(4 * PIECE_SLOTS));
+  const [cosines, sums] = [Float64Array.of(7), Float64Array.of(7)];
+  comparer.compare(new Int16Array(DIMENSION).fill(1), Uint32Array.of(0), cosines);
+  comparer.cover(new Uint16Array(64), Uint32Array.of(0), sums, 0);
+  expect([...cosines, ...sums]).toEqual([0, 1]);
+});
+
 test("what there is no row for is refused", () => {
   const { comparer, pieces, chunks } = comparerOf(Array.from({ length: 100 }, () => anyRow(false)));
   const query = new Int16Array(DIMENSION);
