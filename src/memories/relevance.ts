@@ -74,8 +74,12 @@ let answerers = new Uint32Array(64);
  * @returns 0 to 1, to six decimals; 0 where either text has no letter, digit or sign. O(terms).
  */
 export function relevance(query: EmbeddedQuery, cosine: number, terms: Uint32Array, calibration = LOCAL_CALIBRATION): number {
-  const both = closeness(query, cosine, terms, calibration);
-  return both === SAME_TEXT ? 1 : rounded(calibrated(both, calibration.relevant), 1e6);
+  return scoreOf(closeness(query, cosine, terms, calibration), calibration);
+}
+
+/** The same by what `closeness` gives. */
+export function scoreOf(both: number, { relevant } = LOCAL_CALIBRATION): number {
+  return both === SAME_TEXT ? 1 : rounded(calibrated(both, relevant), 1e6);
 }
 
 /** What a memory of the query's very words has for `closeness`: more than any other. */

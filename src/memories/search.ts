@@ -25,7 +25,7 @@ import type { Candidate } from "../vectors/candidates.ts";
 import { quantize } from "../vectors/encoding.ts";
 import type { ScoredQuery } from "../vectors/query.ts";
 import { memoryMembers, memoryPostings, visibleMemories, type MemoryFilter, type MemoryDeps } from "./memories.ts";
-import { closeness, closenessAt, explainer, LOCAL_CALIBRATION, relevance } from "./relevance.ts";
+import { closeness, closenessAt, explainer, LOCAL_CALIBRATION, relevance, scoreOf } from "./relevance.ts";
 
 /** How many memories are looked at closely, at least. */
 const CANDIDATES_MIN = 48;
@@ -91,8 +91,13 @@ export async function rank(
 /** Scoring a candidate looks at each of its terms and at most at each entry of the query's table: this many take about 1 ms. */
 export const TERMS_PER_TURN = 100_000;
 
-export function looksAt({ lexical }: EmbeddedQuery, candidates: readonly Candidate[]): number {
-  return candidates.reduce((sum, { terms }) => sum + terms.length + lexical.keys.length, 0);
+export function looksAt(query: EmbeddedQuery, candidates: readonly Candidate[]): number {
+  return candidates.reduce((sum, candidate) => sum + looksAtOne(query, candidate), 0);
+}
+
+/** Terms are not asked for where the score is known: nobody else may. */
+function looksAtOne({ lexical }: EmbeddedQuery, candidate: Candidate): number {
+  return candidate.closeness === undefined ? candidate.terms.length + lexical.keys.length : 0;
 }
 
 /** Scores each candidate. Long texts take long, so other requests are answered in between. */
@@ -100,14 +105,15 @@ export async function scoresOf(query: EmbeddedQuery, { calibration }: Active, ca
   const scores = new Float64Array(candidates.length);
   let compared = 0;
   for (let i = 0; i < scores.length; i++) {
-    const { cosine, terms } = candidates[i]!;
-    const needed = terms.length + query.lexical.keys.length;
+    const candidate = candidates[i]!;
+    const needed = looksAtOne(query, candidate);
     if (compared > 0 && compared + needed > TERMS_PER_TURN) {
       compared = 0;
       await nextTurn();
     }
     compared += needed;
-    scores[i] = relevance(query, cosine, terms, calibration);
+    const { closeness: known, cosine } = candidate;
+    scores[i] = known === undefined ? relevance(query, cosine, candidate.terms, calibration) : scoreOf(known, calibration);
   }
   return scores;
 }

@@ -17,6 +17,8 @@ import type { VectorRows } from "./vector-rows.ts";
 /** When its memory has another vector by now, the candidate is out of date. The cosine is exact. */
 export interface Candidate extends Neighbour {
   readonly terms: Uint32Array;
+  /** What the query's `score` gives for it, where that was asked. */
+  readonly closeness?: number | undefined;
 }
 
 /** Where ids and rows are by slot: the same memory on both threads. */
@@ -29,13 +31,15 @@ export interface SlotTables {
 export class RowCandidate implements Candidate {
   readonly slot: number;
   readonly cosine: number;
+  readonly closeness: number | undefined;
   readonly #tables: SlotTables;
   #terms: Uint32Array | undefined;
 
-  constructor(tables: SlotTables, slot: number, cosine: number) {
+  constructor(tables: SlotTables, slot: number, cosine: number, closeness?: number) {
     this.#tables = tables;
     this.slot = slot;
     this.cosine = cosine;
+    this.closeness = closeness;
   }
 
   get memory(): BareId {

@@ -115,12 +115,14 @@ export class ResidentSet {
     if (shared === undefined) return best(pending, query);
     const slots = this.#slots.subarray(0, this.#count);
     const cosines = shared.rows.cosines(query.vector, slots);
-    const candidateAt = (i: number): Candidate => new RowCandidate(shared, slots[i]!, cosines[i]!);
-    if (slots.length <= query.enough) return best([...pending, ...Array.from(slots, (_, i) => candidateAt(i))], query);
+    if (slots.length <= query.enough) {
+      const all = Array.from(slots, (slot, i) => new RowCandidate(shared, slot, cosines[i]!));
+      return best([...pending, ...all], query);
+    }
     const scores = this.#scores(query, slots, cosines, shared);
     const bar = kthLargest(scores, query.enough);
     const found = pending;
-    for (let i = 0; i < scores.length; i++) if (scores[i]! >= bar) found.push(candidateAt(i));
+    for (let i = 0; i < scores.length; i++) if (scores[i]! >= bar) found.push(new RowCandidate(shared, slots[i]!, cosines[i]!, scores[i]));
     return best(found, query);
   }
 
@@ -179,7 +181,7 @@ function unmark({ words: { keys } }: ScoredQuery): void {
 /** As many as are enough, of equal ones the newer. */
 function best(candidates: Candidate[], { enough, score }: ScoredQuery): Candidate[] {
   if (candidates.length <= enough) return candidates;
-  const scored = candidates.map((candidate) => ({ candidate, score: score(candidate.cosine, candidate.terms) }));
+  const scored = candidates.map((candidate) => ({ candidate, score: candidate.closeness ?? score(candidate.cosine, candidate.terms) }));
   scored.sort((a, b) => b.score - a.score || b.candidate.cosine - a.candidate.cosine || (a.candidate.memory < b.candidate.memory ? 1 : -1));
   return scored.slice(0, enough).map(({ candidate }) => candidate);
 }

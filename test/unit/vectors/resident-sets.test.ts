@@ -76,7 +76,7 @@ test("of equal vectors the newest are among the nearest, and a removed one is no
   expect(found.sort((a, b) => a - b)).toEqual([20, 21, 22, 23, 24, 25, 26, 27, 28, 30]);
 });
 
-test("of more memories than are enough those come that score best, by words as by cosine", () => {
+test("of more memories than are enough those come that score best, by words as by cosine, with what they score", () => {
   const texts = Object.values(MEMORIES);
   const { nearest } = setOf(
     texts.map((text) => ({ ...embedder.embedMemory(text) })).map(({ vector, terms }) => ({ vector, terms: terms.slice() })),
@@ -88,7 +88,9 @@ test("of more memories than are enough those come that score best, by words as b
         .map(({ cosine, terms }) => query.score(cosine, terms))
         .sort((a, b) => b - a)
         .slice(0, 10);
-    expect(nearest({ ...query, enough: 10 })).toHaveLength(10);
+    const ten = nearest({ ...query, enough: 10 });
+    expect(ten).toHaveLength(10);
+    expect(ten.map(({ closeness }) => closeness)).toEqual(ten.map(({ cosine, terms }) => query.score(cosine, terms)));
     expect(best({ enough: 10 })).toEqual(best({ enough: texts.length }));
   }
 });
