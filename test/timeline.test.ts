@@ -118,6 +118,26 @@ test("of versions the kept ones are in the timeline, and one whose predecessor i
   expect(briefly(await timeline(cairn, id, `starting_after=${entries[0].id}&order=asc`))).toEqual(["version 5", "version 6"]);
 });
 
+test("a page starts behind any id among hundreds of versions, of which the oldest are gone", async () => {
+  await using cairn = await startCairn();
+  await cairn.ok(cairn.patch("/v1/settings", { state_versions_kept: 250 }));
+  const { id } = await cairn.createSession();
+  for (let step = 1; step <= 300; step++) {
+    await cairn.setState(id, { step });
+    if (step % 50 === 7) await cairn.addTurn(id);
+  }
+  const all = (await pagesOf(cairn, `/v1/sessions/${id}/timeline?order=asc&limit=100`)).flatMap(({ data }) => data);
+  const versions = all.filter(({ kind }) => kind === "version").map(({ version }) => version.version);
+  expect(versions).toEqual([0, ...Array.from({ length: 250 }, (_, i) => i + 51)]);
+  for (const at of [0, 1, 2, 90, 157, 158, 159, 255, 256]) {
+    const next = async (order: string) =>
+      (await timeline(cairn, id, `order=${order}&limit=3&starting_after=${all[at].id}`)).map(({ id }) => id);
+    const ids = all.map(({ id }) => id);
+    expect(await next("asc")).toEqual(ids.slice(at + 1, at + 4));
+    expect(await next("desc")).toEqual(ids.slice(Math.max(0, at - 3), at).toReversed());
+  }
+});
+
 test("a fork that is gone or has expired, and whatever is of another session, is in no timeline", async () => {
   await using cairn = await startCairn();
   const { id } = await cairn.createSession({ ttl_seconds: 60 });

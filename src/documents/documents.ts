@@ -17,7 +17,7 @@ import { LIMITS } from "../lib/limits.ts";
 import type { Embedding } from "../embeddings/embedder.ts";
 import type { Active, Embeddings } from "../embeddings/embeddings.ts";
 import { liveSession } from "../sessions/live-session.ts";
-import { eachFetched, type Reader, type Tx } from "../storage/access.ts";
+import { eachFetched, eachRead, FIRST, type Reader, type Tx } from "../storage/access.ts";
 import { DOCUMENTS } from "../storage/collections.ts";
 import { DocumentWriter, hiddenIn, namespaceRow, visibleDocument } from "../storage/document-records.ts";
 import {
@@ -35,6 +35,7 @@ import { ownerOfNew, type Owner } from "../storage/owner.ts";
 import { behind, rowsOrGaps } from "../storage/page.ts";
 import type { RecordStore } from "../storage/record-store.ts";
 import {
+  documentRemovals,
   documents,
   indexedDocuments,
   namespaces,
@@ -371,9 +372,9 @@ export async function queryDocuments(
   for (;;) {
     const budget = new Budget(permit.isTaken);
     const results: JsonText[] = [];
-    const gets = new Gets(deps.store, space, queries);
+    const together = readTogether(deps.store, space, queries);
     for (const [i, query] of queries.entries()) {
-      results.push(await answerTo(deps, space, query, gets, budget, `operations.${i}`));
+      results.push(await answerTo(deps, space, query, together, budget, `operations.${i}`));
       if (budget.needsPermit) break;
     }
     if (!budget.needsPermit) return resultsJson(results);
@@ -383,29 +384,55 @@ export async function queryDocuments(
   }
 }
 
-/** The documents that a query gets, each once and in its order; some of them are read together. */
-class Gets {
-  readonly #store: RecordStore;
-  readonly #keys: string[];
-  #read: { readonly key: string; readonly row: DocumentRow | undefined }[] = [];
+/** What the operations of one kind in a query read first, each once and in their order; some of it is read together. */
+class Reads<Item, Result> {
+  readonly #results: AsyncGenerator<Result[], void>;
+  #read: readonly Result[] = [];
+  #at = 0;
 
-  constructor(store: RecordStore, space: string, queries: readonly Query[]) {
-    this.#store = store;
-    this.#keys = queries.flatMap((query) => (query.op === "get" ? [documentKey(namespaceKey(space, query.namespace), query.key)] : []));
+  constructor(store: RecordStore, items: readonly Item[], read: (reader: Reader, item: Item) => Result) {
+    this.#results = eachRead(store, items, (reader) => {
+      reader.aheadOf([documentRemovals], FIRST);
+      return (item) => read(reader, item);
+    });
   }
 
-  async next(): Promise<{ readonly key: string; readonly row: DocumentRow | undefined }> {
-    if (this.#read.length === 0) {
-      const keys = this.#keys.splice(0, this.#store.recordsAtOnce);
-      this.#read = await this.#store.read((reader) => eachFetched(keys, (key) => ({ key, row: visibleDocument(reader, key) })));
+  async next(): Promise<Result> {
+    if (this.#at === this.#read.length) {
+      this.#read = (await this.#results.next()).value ?? [];
+      this.#at = 0;
     }
-    const next = this.#read.shift();
-    invariant(next !== undefined, "no more is read than the query gets");
-    return next;
+    invariant(this.#at < this.#read.length, "no more is read than the query asks for");
+    return this.#read[this.#at++] as Result;
   }
 }
 
-async function answerTo(deps: DocumentDeps, space: string, query: Query, gets: Gets, budget: Budget, param: string): Promise<JsonText> {
+interface Together {
+  readonly gets: Reads<unknown, { readonly key: string; readonly row: DocumentRow | undefined }>;
+  readonly counts: Reads<unknown, number>;
+  readonly lists: Reads<unknown, NextDocuments>;
+}
+
+function readTogether(store: RecordStore, space: string, queries: readonly Query[]): Together {
+  const namespaceOf = ({ namespace }: { namespace: Namespace }) => namespaceKey(space, namespace);
+  const gets = queries.flatMap((query) => (query.op === "get" ? [documentKey(namespaceOf(query), query.key)] : []));
+  const counts = queries.flatMap((query) => (query.op === "count" ? [query] : []));
+  const lists = queries.flatMap((query) => (query.op === "list" ? [query] : []));
+  return {
+    gets: new Reads(store, gets, (reader, key) => ({ key, row: visibleDocument(reader, key) })),
+    lists: new Reads(store, lists, (reader, query) => nextDocuments(reader, firstOf(space, query))),
+    counts: new Reads(store, counts, (reader, query) => countOf(reader, namespaceOf(query), query.deep)),
+  };
+}
+
+async function answerTo(
+  deps: DocumentDeps,
+  space: string,
+  query: Query,
+  { gets, counts, lists }: Together,
+  budget: Budget,
+  param: string,
+): Promise<JsonText> {
   const { store } = deps;
   switch (query.op) {
     case "get": {
@@ -417,13 +444,12 @@ async function answerTo(deps: DocumentDeps, space: string, query: Query, gets: G
       return json;
     }
     case "count": {
-      const namespace = namespaceKey(space, query.namespace);
-      const count = await store.read((reader) => countOf(reader, namespace, query.deep));
+      const count = await counts.next();
       await budget.look(COUNT_CHARACTERS);
       return toJson({ count });
     }
     case "list":
-      return listDocuments(store, space, query, budget);
+      return listDocuments(store, space, query, { first: await lists.next(), budget });
     case "search":
       return searchDocuments(deps, space, query, budget);
     default:
@@ -432,9 +458,10 @@ async function answerTo(deps: DocumentDeps, space: string, query: Query, gets: G
 }
 
 function countOf(reader: Reader, namespace: string, deep: boolean): number {
+  reader.ahead(namespaces, [namespace]);
+  const hidden = hiddenIn(reader, namespace);
   const row = namespaceRow(reader, namespace);
   if (row === undefined) return 0;
-  const hidden = hiddenIn(reader, namespace);
   return deep ? row.all - hidden.size : row.own - Array.from(hidden).filter((key) => namespaceOfDocument(key) === namespace).length;
 }
 
@@ -442,27 +469,54 @@ const ROWS_AT_ONCE = 25;
 /** Rows that are read at once have about as many characters together, if each is as long as the longest one before. */
 const CHARACTERS_AT_ONCE = 512 * 1024;
 
-async function listDocuments(store: RecordStore, space: string, listing: Listing, budget: Budget): Promise<JsonText> {
+/** Where a list continues, how many documents it still takes, and how long the longest was of those read last. */
+interface ListPlace {
+  readonly span: { readonly from: string; readonly to: string };
+  readonly descending: boolean;
+  readonly wanted: number;
+  readonly longest: number;
+}
+
+interface NextDocuments {
+  readonly found: readonly { readonly key: string; readonly length: number; readonly row: DocumentRow | undefined }[];
+  readonly isEnd: boolean;
+}
+
+function firstOf(space: string, listing: Listing): ListPlace {
+  const { filter, offset, limit, order } = listing;
+  const wanted = filter === undefined ? offset + limit + 1 : Infinity;
+  // Nothing is known of their lengths: two are read first.
+  return { span: spanOf(space, listing), descending: order === "desc", wanted, longest: CHARACTERS_AT_ONCE / 2 };
+}
+
+/** As few as will do: each can be a megabyte. */
+function nextDocuments(reader: Reader, { span, descending, wanted, longest }: ListPlace): NextDocuments {
+  const few = Math.min(ROWS_AT_ONCE, Math.max(1, Math.floor(CHARACTERS_AT_ONCE / longest)));
+  const limit = Math.min(wanted, reader.recordsAtOnce > ROWS_AT_ONCE ? reader.recordsAtOnce : few);
+  const rows = rowsOrGaps(reader, documents, { ...span, limit, descending });
+  const found = eachFetched(rows, ({ key, row }) => ({
+    key,
+    length: row?.body.length ?? 0,
+    row: row && unlessUnreadable(() => visibleDocument(reader, key, row)),
+  }));
+  return { found, isEnd: rows.length < limit };
+}
+
+async function listDocuments(
+  store: RecordStore,
+  space: string,
+  listing: Listing,
+  { first, budget }: { first: NextDocuments; budget: Budget },
+): Promise<JsonText> {
   const { limit, offset, filter } = listing;
-  const descending = listing.order === "desc";
   const data: JsonText[] = [];
-  let span = spanOf(space, listing);
+  let at = firstOf(space, listing);
   let passed = 0;
-  // Begins with two: nothing is known of their lengths.
-  let longest = CHARACTERS_AT_ONCE / 2;
-  const page = (hasMore: boolean) => pageJson(data, hasMore ? (descending ? span.to : span.from) : undefined, offset - passed);
-  while (!budget.isSpent) {
-    // As few as will do: each can be a megabyte.
-    const wanted = filter === undefined ? offset + limit + 1 - passed : ROWS_AT_ONCE;
-    const atOnce = Math.min(ROWS_AT_ONCE, wanted, Math.max(1, Math.floor(CHARACTERS_AT_ONCE / longest)));
-    const found = await store.read((reader) =>
-      eachFetched(rowsOrGaps(reader, documents, { ...span, limit: atOnce, descending }), ({ key, row }) => ({
-        key,
-        length: row?.body.length ?? 0,
-        row: row && unlessUnreadable(() => visibleDocument(reader, key, row)),
-      })),
-    );
-    longest = found.reduce((most, { length }) => Math.max(most, length), 1);
+  const page = (hasMore: boolean) => {
+    const cursor = at.descending ? at.span.to : at.span.from;
+    return pageJson(data, hasMore ? cursor : undefined, offset - passed);
+  };
+  for (let { found, isEnd } = first; !budget.isSpent; { found, isEnd } = await store.read((reader) => nextDocuments(reader, at))) {
     for (const { key, length, row } of found) {
       if (row !== undefined && filter?.passes(JSON.parse(row.body) as JsonObject) !== false && passed++ >= offset) {
         if (data.length === limit) return page(true);
@@ -470,11 +524,13 @@ async function listDocuments(store: RecordStore, space: string, listing: Listing
         if (!budget.takes(json)) return page(true);
         data.push(json);
       }
-      span = descending ? { ...span, to: key } : { ...span, from: behind(key) };
+      at = { ...at, span: at.descending ? { ...at.span, to: key } : { ...at.span, from: behind(key) } };
       await budget.look(length, filter);
       if (budget.isSpent) return page(true);
     }
-    if (found.length < atOnce) return page(false);
+    if (isEnd) return page(false);
+    const longest = found.reduce((most, { length }) => Math.max(most, length), 1);
+    at = { ...at, longest, wanted: filter === undefined ? offset + limit + 1 - passed : Infinity };
   }
   return page(true);
 }
@@ -499,7 +555,7 @@ async function listNamespaces(store: RecordStore, space: string, listing: Namesp
   let passed = 0;
   const page = (hasMore: boolean) => pageJson(data, hasMore ? from : undefined, offset - passed);
   while (!budget.isSpent) {
-    const found = from > to ? [] : await store.read((reader) => namespacesIn(reader, from, to));
+    const { found, isEnd } = await store.read((reader) => namespacesIn(reader, from, to));
     for (const { key, isThere } of found) {
       // What lies below one that was cut off is the same one again.
       if (key < from) continue;
@@ -520,18 +576,22 @@ async function listNamespaces(store: RecordStore, space: string, listing: Namesp
       await budget.look(key.length);
       if (budget.isSpent) return page(true);
     }
-    if (found.length < ROWS_AT_ONCE) return page(false);
+    if (isEnd) return page(false);
   }
   return page(true);
 }
 
-/** The next namespaces, and which of them have documents of their own that are there. */
-function namespacesIn(reader: Reader, from: string, to: string): { key: string; isThere: boolean }[] {
+/** The next namespaces, which of them have documents of their own that are there, and whether they are the last. */
+function namespacesIn(reader: Reader, from: string, to: string): { found: { key: string; isThere: boolean }[]; isEnd: boolean } {
+  if (from > to) return { found: [], isEnd: true };
+  const span = { from, to, limit: Math.max(ROWS_AT_ONCE, reader.recordsAtOnce) };
+  reader.aheadOf([documentRemovals], FIRST);
   const hidden = Map.groupBy(hiddenIn(reader, from.slice(0, DOCUMENT_SPACE_LENGTH)), namespaceOfDocument);
-  return eachFetched(rowsOrGaps(reader, namespaces, { from, to, limit: ROWS_AT_ONCE }), ({ key }) => ({
+  const found = eachFetched(rowsOrGaps(reader, namespaces, span), ({ key }) => ({
     key,
     isThere: (unlessUnreadable(() => namespaceRow(reader, key))?.own ?? 0) > (hidden.get(key)?.length ?? 0),
   }));
+  return { found, isEnd: found.length < span.limit };
 }
 
 /** Whether the first parts are those of a pattern, in which `*` is any. */

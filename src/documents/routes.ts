@@ -33,6 +33,7 @@ export function documentEndpoints(deps: DocumentDeps): Endpoint[] {
         "at fewer large ones where a filter is compared with them. A page that " +
         "ends there, or would be too large, has `has_more`, and the next one begins at its `next_cursor`. Changes can come between operations.",
       scope: "read",
+      ahead: ["search"],
       body: DocumentQuery,
       response: QueryResults,
       run: ({ body: { operations, ...named }, caller }) => queryDocuments(deps, caller, named, queriesOf(operations)),

@@ -15,14 +15,14 @@ import { candidatesFrom, inOrder, looksAt, scoredQuery, scoresOf, TERMS_PER_TURN
 import type { Embedded } from "../memories/backfill.ts";
 import { relevance } from "../memories/relevance.ts";
 import { LIMITS } from "../lib/limits.ts";
-import { eachFetched, type Reader } from "../storage/access.ts";
+import { eachFetched, eachRead, FIRST, type Reader } from "../storage/access.ts";
 import { DOCUMENTS } from "../storage/collections.ts";
 import { emptiedUntil, visibleDocument } from "../storage/document-records.ts";
 import { hashKey, namespaceKey } from "../storage/keys.ts";
 import { generationOf } from "../storage/memory-records.ts";
 import { behind } from "../storage/page.ts";
 import type { RecordStore } from "../storage/record-store.ts";
-import { documents, indexedDocuments, type DocumentRow } from "../storage/tables.ts";
+import { documentRemovals, documents, indexedDocuments, type DocumentRow } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
 import { posting, type Filter } from "../storage/walk.ts";
 import { CandidateReader, type Candidate } from "../vectors/candidates.ts";
@@ -87,19 +87,21 @@ export async function searchDocuments(deps: SearchDeps, space: string, search: S
       );
       // Put again since, a document would be missing.
       if (attempt < ATTEMPTS && !page.every(({ id }) => reader.has(indexedDocuments, id))) return undefined;
-      return documentsOf(reader, page, deps.store.recordsAtOnce);
+      return documentsOf(reader, page);
     });
     if (found !== undefined) return pageOf(found, budget, hasMore || matches.length > offset + limit);
   }
 }
 
 /** Those that are there, as JSON, up to the one that makes any page too large. */
-function documentsOf(reader: Reader, page: readonly Match[], atOnce: number): JsonText[] {
+function documentsOf(reader: Reader, page: readonly Match[]): JsonText[] {
+  const atOnce = reader.recordsAtOnce;
+  const documentOf = documentReader(reader);
   const data: JsonText[] = [];
   let bytes = 0;
   for (let i = 0; i < page.length; i += atOnce) {
     const some = page.slice(i, i + atOnce);
-    for (const [at, document] of eachFetched(some, ({ id }) => documentOf(reader, id)).entries()) {
+    for (const [at, document] of eachFetched(some, ({ id }) => documentOf(id)).entries()) {
       if (document === undefined) continue;
       const json = documentJson(document.key, document.row, { score: some[at]!.score });
       data.push(json);
@@ -181,7 +183,7 @@ class Finding {
     const kept = scores.map((score) => (score >= threshold ? score : LEFT_OUT));
     const order = inOrder(candidates, kept, this.#wanted);
     for (;;) {
-      const some = nextOf(order, this.#atOnce(this.#wanted - found.length));
+      const some = nextOf(order, this.#search.filter === undefined ? this.#wanted - found.length : DOCUMENTS_AT_ONCE);
       const ids = some.map((i) => candidates[i]!.memory);
       for await (const at of this.#passing(ids)) {
         found.push({ id: ids[at]!, score: scores[some[at]!]! });
@@ -200,17 +202,16 @@ class Finding {
     for (let last: BareId | undefined, isEnd = false; !isEnd && !this.#budget.isSpent;) {
       const { ids, next } = await store.walk(indexedDocuments, this.#filter, { from, before: last }, DOCUMENTS_AT_ONCE);
       const others = ids.filter((id) => !found.has(id));
-      for (let i = 0; i < others.length && !this.#budget.isSpent; i += store.recordsAtOnce) {
-        const some = others.slice(i, i + store.recordsAtOnce);
-        const passing: BareId[] = [];
-        for await (const at of this.#passing(some)) passing.push(some[at]!);
-        const read = await store.read((reader) => {
-          const candidateReader = new CandidateReader(reader, DOCUMENTS, scored);
-          return eachFetched(passing, (id) => candidateReader.ofMemory(id));
-        });
-        for (const [at, candidate] of read.entries()) {
+      const passing: BareId[] = [];
+      for await (const at of this.#passing(others)) passing.push(others[at]!);
+      const read = eachRead(store, passing, (reader) => {
+        const candidateReader = new CandidateReader(reader, DOCUMENTS, scored);
+        return (id) => ({ id, candidate: candidateReader.ofMemory(id) });
+      });
+      for await (const some of read) {
+        for (const { id, candidate } of some) {
           const score = candidate === undefined ? LEFT_OUT : relevance(query, candidate.cosine, candidate.terms, active.calibration);
-          if (score >= this.#search.threshold) found.set(passing[at]!, score);
+          if (score >= this.#search.threshold) found.set(id, score);
         }
       }
       last = next;
@@ -222,22 +223,19 @@ class Finding {
     return { matches, hasMore: this.#budget.isSpent };
   }
 
-  /** How many documents are read together that may be wanted. */
-  #atOnce(wanted: number): number {
-    const { recordsAtOnce } = this.#deps.store;
-    return this.#search.filter === undefined ? Math.min(recordsAtOnce, wanted) : recordsAtOnce;
-  }
-
   /** Gives the places of documents that are there and whose values pass the filter, as far as the budget goes. */
   async *#passing(ids: readonly BareId[]): AsyncGenerator<number, void, undefined> {
     const { filter } = this.#search;
-    const read = await this.#deps.store.read((reader) => eachFetched(ids, (id) => documentOf(reader, id)));
-    for (const [at, document] of read.entries()) {
-      const length = document?.row.body.length ?? 0;
-      const passes = document !== undefined && filter?.passes(JSON.parse(document.row.body) as JsonObject) !== false;
-      await this.#budget.look(length, filter);
-      if (passes) yield at;
-      if (this.#budget.isSpent) return;
+    let at = 0;
+    for await (const some of eachRead(this.#deps.store, ids, documentReader)) {
+      for (const document of some) {
+        const length = document?.row.body.length ?? 0;
+        const passes = document !== undefined && filter?.passes(JSON.parse(document.row.body) as JsonObject) !== false;
+        await this.#budget.look(length, filter);
+        if (passes) yield at;
+        if (this.#budget.isSpent) return;
+        at++;
+      }
     }
   }
 }
@@ -266,11 +264,13 @@ export function documentTexts({ documentVectors: index }: Pick<SearchDeps, "docu
 /** Less than any score. */
 const LEFT_OUT = -1;
 
-/** The document that a vector is of, if it is there and can be read. */
-function documentOf(reader: Reader, id: BareId): { key: string; row: DocumentRow } | undefined {
-  return unlessUnreadable(() => {
-    const key = reader.get(indexedDocuments, id)?.document;
-    const row = key === undefined ? undefined : visibleDocument(reader, key);
-    return key === undefined || row?.id !== id ? undefined : { key, row };
-  });
+/** Reads the document that a vector is of, if it is there and can be read. */
+function documentReader(reader: Reader): (id: BareId) => { key: string; row: DocumentRow } | undefined {
+  reader.aheadOf([documentRemovals], FIRST);
+  return (id) =>
+    unlessUnreadable(() => {
+      const key = reader.get(indexedDocuments, id)?.document;
+      const row = key === undefined ? undefined : visibleDocument(reader, key);
+      return key === undefined || row?.id !== id ? undefined : { key, row };
+    });
 }

@@ -11,7 +11,7 @@ import { toJson, type JsonText } from "../lib/json.ts";
 import { toIso } from "../lib/time.ts";
 import { preview, visibleMemories } from "../memories/memories.ts";
 import { findLiveSession, liveSession, type LiveSession } from "../sessions/live-session.ts";
-import { eachFetched, type Reader } from "../storage/access.ts";
+import { eachFetched, type Reader, type Span } from "../storage/access.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
 import { EVERYBODY, isOwned, mayBeOwned, type Owner } from "../storage/owner.ts";
@@ -58,10 +58,11 @@ export async function listRetrievals(
     looksOf: looksOfRetrieval,
   } as const;
   return store.list(listing, page, (reader, id) => {
-    const row = reader.get(retrievals, id);
+    const session = sessionNow(reader);
+    const row = retrievalOf(reader, session, id);
     if (row === undefined || !isCreatedWithin(createdAt(id, row), filter)) return undefined;
     if (filter.operation !== undefined && row.operation !== filter.operation) return undefined;
-    return retrievalJson(reader, owner, sessionNow(reader), id, row);
+    return retrievalJson(reader, owner, session, id, row);
   });
 }
 
@@ -93,6 +94,12 @@ function createdAt(id: BareId, { at }: RetrievalRow): number {
   return at ?? bareIdTime(id);
 }
 
+/** The row of a session's retrieval; what shows it is fetched with that. */
+export function retrievalOf(reader: Reader, session: LiveSession, id: BareId): RetrievalRow | undefined {
+  reader.aheadOf([turns], firstAfter(session.key, id));
+  return reader.get(retrievals, id);
+}
+
 /** A retrieval as the wire has it; undefined for one whose time has passed. */
 export function retrievalJson(reader: Reader, owner: Owner, session: LiveSession, id: BareId, row: RetrievalRow): JsonText | undefined {
   if (row.expiresAt <= reader.now) return undefined;
@@ -120,8 +127,12 @@ export function retrievalJson(reader: Reader, owner: Owner, session: LiveSession
   });
 }
 
+function firstAfter(session: BareId, id: BareId): Span {
+  return { from: session + id, to: session + AFTER_ALL, limit: 1 };
+}
+
 /** The turn that came of it: the first one that was added after it. */
 function turnAfter(reader: Reader, session: BareId, id: BareId): Id<"turn"> | null {
-  const [key] = reader.keys(turns, { from: session + id, to: session + AFTER_ALL, limit: 1 });
+  const [key] = reader.keys(turns, firstAfter(session, id));
   return key === undefined ? null : withPrefix("turn", key.slice(session.length));
 }

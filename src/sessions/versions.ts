@@ -267,8 +267,6 @@ export function changedVersion(reader: Reader, session: BareId, version: number)
   return { json: versionJson(version, row, undefined, diff), length: row.body.length + (before?.length ?? 0) };
 }
 
-const VERSIONS_AHEAD = 25;
-
 function* keysOf(session: BareId, from: number, to: number): Generator<string, void, undefined> {
   for (let version = from; version < to; version++) yield versionKey(session, version);
 }
@@ -277,36 +275,46 @@ function* keysOf(session: BareId, from: number, to: number): Generator<string, v
  * The versions of a session in the order of their ids, which is that of their numbers, after or before an id; without their states.
  *
  * @param after - the first one comes behind it; from the beginning, or the end, when none is given
+ * @param atOnce - how many are going to be read
  */
 export function* versionsInOrder(
   reader: Reader,
-  session: LiveSession,
-  { after, descending }: { after: BareId | undefined; descending: boolean },
+  { key, row }: LiveSession,
+  { after, descending, atOnce }: { after: BareId | undefined; descending: boolean; atOnce: number },
 ): Generator<{ id: BareId; version: number }, void, undefined> {
-  const { key, row } = session;
-  const [oldest] = reader.keys(versions, { from: versionKey(key, 1), to: versionKey(key, row.version + 1), limit: 1 });
-  const first = oldest === undefined ? row.version + 1 : fromBase62(oldest.slice(key.length));
+  const end = row.version + 1;
+  const kept = { from: versionKey(key, 1), to: versionKey(key, end), limit: 1 };
+  reader.aheadOf([versions], kept);
   /** One that cannot be read, which is not shown, has the place of the version before. */
   const idOf = (version: number): BareId =>
     version === 0 ? key : (unlessUnreadable(() => reader.get(versionHeads, versionKey(key, version))?.id ?? key) ?? idOf(version - 1));
-  // The first version that is behind the cursor, of those that are kept besides the initial one.
-  let [low, high] = [first, row.version + 1];
-  // Those that come first, or among which the first is looked for when they are few.
-  if (after !== undefined && high - low <= VERSIONS_AHEAD) reader.ahead(versions, keysOf(key, low, high));
-  else if (after === undefined) {
-    const from = descending ? Math.max(first, high - VERSIONS_AHEAD) : low;
-    reader.ahead(versions, keysOf(key, from, Math.min(high, from + VERSIONS_AHEAD)));
-  }
   const cursor = after ?? key;
-  while (low < high) {
-    const middle = Math.floor((low + high) / 2);
-    if (idOf(middle) > cursor || (descending && idOf(middle) === cursor)) high = middle;
-    else low = middle + 1;
+  const isBehind = (version: number) => idOf(version) > cursor || (descending && idOf(version) === cursor);
+  // The first version behind the cursor is one of these, or the next; those before the ones that are kept are not there.
+  let [low, high] = after !== undefined ? [1, end] : descending ? [end, end] : [1, 1];
+  while (high - low > 2 * reader.recordsAtOnce) {
+    const looked = spread(low, high, reader.recordsAtOnce);
+    reader.ahead(
+      versions,
+      looked.map((version) => versionKey(key, version)),
+    );
+    const behind = looked.find(isBehind);
+    low = 1 + (looked.findLast((version) => behind === undefined || version < behind) ?? low - 1);
+    high = behind ?? high;
   }
+  const first = descending ? Math.max(1, low - atOnce) : low;
+  reader.ahead(versions, keysOf(key, first, descending ? high : Math.min(end, high + atOnce)));
+  while (low < high && !isBehind(low)) low++;
+  const [oldest] = reader.keys(versions, kept);
+  const from = oldest === undefined ? end : fromBase62(oldest.slice(key.length));
   const isInitialBehind = after === undefined || (descending ? key < after : key > after);
   if (!descending && isInitialBehind) yield { id: key, version: 0 };
-  if (descending)
-    for (let version = (after === undefined ? row.version + 1 : low) - 1; version >= first; version--) yield { id: idOf(version), version };
-  else for (let version = low; version <= row.version; version++) yield { id: idOf(version), version };
+  if (descending) for (let version = low - 1; version >= from; version--) yield { id: idOf(version), version };
+  else for (let version = Math.max(low, from); version < end; version++) yield { id: idOf(version), version };
   if (descending && isInitialBehind) yield { id: key, version: 0 };
+}
+
+/** `count` numbers between two, at equal distances. */
+function spread(low: number, high: number, count: number): number[] {
+  return Array.from({ length: count }, (_, i) => low + Math.floor(((high - low) * (i + 1)) / (count + 1)));
 }

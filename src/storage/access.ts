@@ -16,6 +16,9 @@ export interface Span {
   descending?: boolean;
 }
 
+/** Ascending. */
+export type PrefixSpan = Omit<Span, "descending"> & { limit: number };
+
 /** The first key of a table, if there is one. */
 export const FIRST: Span = { from: "", to: AFTER_ALL, limit: 1 };
 
@@ -40,10 +43,43 @@ export function eachFetched<Item, Result>(items: readonly Item[], read: (item: I
   return results;
 }
 
+/**
+ * Reads each item, as many of them in one scope as that should read.
+ *
+ * @param reading - what reads an item, in a scope
+ * @yields what was read, in the order of the items
+ */
+export async function* eachRead<Item, Result>(
+  store: { read: <Value>(work: (reader: Reader) => Value) => Value | Promise<Value> },
+  items: readonly Item[],
+  reading: (reader: Reader) => (item: Item) => Result,
+): AsyncGenerator<Result[], void, undefined> {
+  for (let done = 0; done < items.length;) {
+    const results = await store.read((reader) => eachFetched(items.slice(done, done + reader.recordsAtOnce), reading(reader)));
+    yield results;
+    done += results.length;
+  }
+}
+
+/** `lastOfEach` where keys are near: two looks for each. */
+export function lastOfEachKey(reader: Pick<Reader, "keys">, table: AnyTable, width: number, { from, to, limit }: PrefixSpan): string[] {
+  const found: string[] = [];
+  for (let at = from; found.length < limit;) {
+    const [first] = reader.keys(table, { from: at, to, limit: 1 });
+    if (first === undefined) break;
+    const prefix = first.slice(0, width);
+    at = prefix + AFTER_ALL;
+    found.push(...reader.keys(table, { from: prefix, to: at, limit: 1, descending: true }));
+  }
+  return found;
+}
+
 /** One moment of the store. */
 export interface Reader {
   /** The moment, in Unix milliseconds. */
   readonly now: number;
+  /** How many records a scope reads that can be large: all of them are held, and other requests wait or are let through. */
+  readonly recordsAtOnce: number;
   get<Row>(table: Readable<Row>, key: string): Row | undefined;
   /** Says that these rows are read next, so that they are fetched together. */
   ahead(table: AnyTable, keys: Iterable<string>): void;
@@ -51,6 +87,12 @@ export interface Reader {
   aheadOf(tables: readonly AnyTable[], span: Span): void;
   has(table: AnyTable, key: string): boolean;
   keys(table: AnyTable, span: Span): string[];
+  /**
+   * The last key of each of the first `limit` prefixes, ascending.
+   *
+   * @param width - characters of a prefix, at which `from` and `to` lie
+   */
+  lastOfEach(table: AnyTable, width: number, span: PrefixSpan): string[];
   rows<Row>(table: Readable<Row>, span: Span): { key: string; row: Row }[];
   isEmpty(table: AnyTable): boolean;
   /**

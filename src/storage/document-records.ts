@@ -67,10 +67,14 @@ const ENDED_SESSIONS_MAX = 100;
 export function hiddenIn(reader: Reader, namespace: string): Set<string> {
   const { bySession, byExpiry } = documents.index;
   const due = { from: "", to: numberKey(reader.now + 1) };
+  const dueSessions = { ...due, limit: ENDED_SESSIONS_MAX };
+  const removed = { from: "", to: AFTER_ALL, limit: ENDED_SESSIONS_MAX };
+  reader.aheadOf([sessions.index.byExpiry], dueSessions);
+  reader.aheadOf([removals], removed);
   const found = new Set(reader.keys(byExpiry, { ...due, limit: HIDDEN_MAX }).map((entry) => byExpiry.recordOf(entry)));
   const ended = [
-    ...reader.keys(sessions.index.byExpiry, { ...due, limit: ENDED_SESSIONS_MAX }).map((entry) => entry.slice(-BARE_ID_LENGTH)),
-    ...reader.keys(removals, { from: "", to: AFTER_ALL, limit: ENDED_SESSIONS_MAX }),
+    ...reader.keys(sessions.index.byExpiry, dueSessions).map((entry) => entry.slice(-BARE_ID_LENGTH)),
+    ...reader.keys(removals, removed),
   ];
   eachFetched(ended, (session) => {
     const from = session + namespace;

@@ -5,7 +5,7 @@
  */
 import type { Database, Transaction } from "lmdb";
 import type { Clock } from "../lib/clock.ts";
-import { FIRST, type Reader, type Span } from "./access.ts";
+import { FIRST, lastOfEachKey, type PrefixSpan, type Reader, type Span } from "./access.ts";
 import type { WholeRow, WholeStore } from "./record-store.ts";
 import type { RowCache } from "./row-cache.ts";
 import type { AnyTable, Readable, VectorTable } from "./tables.ts";
@@ -45,6 +45,7 @@ export class Databases {
 type Caching = "all" | "committed" | "none";
 
 export class LmdbReader implements Reader {
+  readonly recordsAtOnce = 1;
   readonly #clock: Clock;
   #now: number | undefined;
   protected readonly databases: Databases;
@@ -87,6 +88,10 @@ export class LmdbReader implements Reader {
 
   keys(table: AnyTable, span: Span): string[] {
     return Array.from(this.databases.ofAny(table).getKeys(this.#range(span)));
+  }
+
+  lastOfEach(table: AnyTable, width: number, span: PrefixSpan): string[] {
+    return lastOfEachKey(this, table, width, span);
   }
 
   rows<Row>(table: Readable<Row>, span: Span): { key: string; row: Row }[] {

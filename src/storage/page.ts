@@ -144,8 +144,8 @@ class SteppedPage extends Gathered {
   }
 }
 
-/** How many rows are read at once: all that most pages need, and not much more than a page of large ones may hold. */
-const ROWS_AT_ONCE = 25;
+/** At least this many rows are read at once: all that most pages need, and not much more than a page of large ones may hold. */
+const ROWS_AT_ONCE_MIN = 25;
 
 /** The rows of a span; undefined in the place of one that cannot be read. */
 export function rowsOrGaps<Row>(reader: Reader, table: Readable<Row>, span: Span): { key: string; row: Row | undefined }[] {
@@ -162,7 +162,7 @@ export function* rowsOf<Row>(
 ): Generator<{ key: string; row: Row }> {
   let { from, to } = span;
   for (let left = atMost; left > 0;) {
-    const limit = Math.min(left, ROWS_AT_ONCE);
+    const limit = Math.min(left, Math.max(ROWS_AT_ONCE_MIN, reader.recordsAtOnce));
     const rows = rowsOrGaps(reader, table, { ...span, from, to, limit });
     for (const { key, row } of rows) {
       if (row === undefined) continue;

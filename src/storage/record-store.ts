@@ -14,8 +14,6 @@ import type { AnyTable } from "./tables.ts";
 import type { Bounds, Filter } from "./walk.ts";
 
 export interface RecordStore {
-  /** How many records a scope may read that can be large: all of them are held, and other requests wait or are let through. */
-  readonly recordsAtOnce: number;
   /** Whether it can be read and takes changes, and why not. */
   readonly health: StoreHealth;
   /** Bytes that it takes on disk, and those of them that hold records, as they were counted last. */

@@ -63,7 +63,6 @@ export class Store implements RecordStore {
   /** Whether each work is run twice, and fails unless it writes the same again: for tests. */
   static runsWorksTwice = false;
   readonly directory: string;
-  readonly recordsAtOnce = 1;
   readonly health: DiskHealth;
   readonly #clock: Clock;
   readonly #env: RootDatabase<string, string>;

@@ -8,7 +8,7 @@
  * @module
  */
 import { withPrefix, type BareId, type Home, type Id, type IdPrefix } from "../lib/ids.ts";
-import { FIRST, type Reader, type Span, type Tx, type Writable } from "./access.ts";
+import { FIRST, lastOfEachKey, type PrefixSpan, type Reader, type Span, type Tx, type Writable } from "./access.ts";
 import type { AnyTable, Index, Readable, Table, VectorTable } from "./tables.ts";
 
 export interface Write {
@@ -51,6 +51,10 @@ export class WriteBuffer implements Tx {
     this.#stored = stored;
     this.#moment = moment;
     this.#sink = sink;
+  }
+
+  get recordsAtOnce(): number {
+    return this.#stored.recordsAtOnce;
   }
 
   /** What was written, in order. */
@@ -136,6 +140,10 @@ export class WriteBuffer implements Tx {
     const stored = this.#stored.keys(table, limit === undefined ? span : { ...span, limit: limit + own.size - put.length });
     const keys = [...stored.filter((key) => !own.has(key)), ...put].toSorted();
     return (descending === true ? keys.reverse() : keys).slice(0, limit);
+  }
+
+  lastOfEach(table: AnyTable, width: number, span: PrefixSpan): string[] {
+    return lastOfEachKey(this, table, width, span);
   }
 
   rows<Row>(table: Readable<Row>, span: Span): { key: string; row: Row }[] {

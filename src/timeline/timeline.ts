@@ -12,10 +12,10 @@ import { bare, withPrefix, type BareId, type Id } from "../lib/ids.ts";
 import { jsonWith, toJson, type JsonText } from "../lib/json.ts";
 import { toIso } from "../lib/time.ts";
 import { memoryJson } from "../memories/memories.ts";
-import { looksOfRetrieval, retrievalJson, type RetrievalDeps } from "../retrievals/retrievals.ts";
+import { looksOfRetrieval, retrievalJson, retrievalOf, type RetrievalDeps } from "../retrievals/retrievals.ts";
 import { isLive, liveSession, type LiveSession } from "../sessions/live-session.ts";
 import { changedVersion, versionsInOrder } from "../sessions/versions.ts";
-import { eachFetched, type Reader } from "../storage/access.ts";
+import { eachFetched, eachRead, type Reader } from "../storage/access.ts";
 import { AFTER_ALL, turnKey } from "../storage/keys.ts";
 import { generationOf } from "../storage/memory-records.ts";
 import type { Owner } from "../storage/owner.ts";
@@ -44,10 +44,12 @@ interface Place {
 interface Walk {
   readonly after: BareId | undefined;
   readonly descending: boolean;
+  /** How many are found at once. */
+  readonly atOnce: number;
 }
 
-/** Places are found in scopes of this many, and read a few at a time, so that other requests are answered in between. */
-const PLACES_AT_ONCE = 25;
+/** At least this many places are found in a scope, unless the page takes fewer, and read a few at a time, so that others are answered too. */
+const PLACES_AT_ONCE_MIN = 25;
 /** Reading and comparing this many characters takes as long as a look at an index. */
 const CHARACTERS_PER_LOOK = 200;
 
@@ -58,8 +60,6 @@ export async function getTimeline(
   id: string,
   { kinds = TIMELINE_KINDS, order, limit, startingAfter }: TimelinePage,
 ): Promise<JsonText> {
-  const inSession = <Result>(work: (reader: Reader, session: LiveSession) => Result) =>
-    store.read((reader) => work(reader, liveSession(reader, owner, id)));
   const descending = order === "desc";
   if (kinds.includes("retrieval")) await log.caughtUp();
   async function* found(): AsyncGenerator<Found[], void, undefined> {
@@ -67,18 +67,20 @@ export async function getTimeline(
     await nextTurn();
     let after = startingAfter === undefined ? undefined : bare(startingAfter);
     for (;;) {
-      const from: Walk = { after, descending };
-      const places = await inSession((reader, session) => nextPlaces(reader, session, kinds, from));
-      for (let i = 0; i < places.length; i += store.recordsAtOnce) {
-        const some = places.slice(i, i + store.recordsAtOnce);
-        const records = await inSession((reader, session) => {
-          if (kinds.includes("memory")) reader.ahead(provider, [PROVIDER_KEY]);
-          return eachFetched(some, (place) => unlessUnreadable(() => RECORD_OF[place.kind](reader, session, place, owner)) ?? GONE);
-        });
-        yield some.flatMap((place, at) => entriesOf(place, records[at]!));
-        after = some.at(-1)!.id;
-      }
-      if (places.length < PLACES_AT_ONCE) return;
+      const from = { after, descending };
+      const { places, isEnd } = await store.read((reader) => {
+        const atOnce = Math.min(limit + 1, Math.max(PLACES_AT_ONCE_MIN, reader.recordsAtOnce));
+        const found = nextPlaces(reader, liveSession(reader, owner, id), kinds, { ...from, atOnce });
+        return { places: found, isEnd: found.length < atOnce };
+      });
+      const read = eachRead(store, places, (reader) => {
+        const session = liveSession(reader, owner, id);
+        if (kinds.includes("memory")) reader.ahead(provider, [PROVIDER_KEY]);
+        return (place) => entriesOf(place, unlessUnreadable(() => RECORD_OF[place.kind](reader, session, place, owner)) ?? GONE);
+      });
+      for await (const entries of read) yield entries.flat();
+      after = places.at(-1)?.id;
+      if (isEnd) return;
     }
   }
   return pageOfPieces(found(), limit, listLooksMax);
@@ -95,7 +97,7 @@ function nextPlaces(reader: Reader, session: LiveSession, kinds: readonly Kind[]
   const streams = kinds.map((kind) => placesOf(reader, session, kind, walk));
   const heads = eachFetched(streams, (stream) => stream.next().value as Place | undefined);
   const places: Place[] = [];
-  while (places.length < PLACES_AT_ONCE) {
+  while (places.length < walk.atOnce) {
     let next: number | undefined;
     for (const [index, head] of heads.entries()) {
       const best = next === undefined ? undefined : heads[next];
@@ -110,7 +112,12 @@ function nextPlaces(reader: Reader, session: LiveSession, kinds: readonly Kind[]
 
 function* placesOf(reader: Reader, session: LiveSession, kind: Kind, walk: Walk): Generator<Place, void, undefined> {
   if (kind === "version") for (const place of versionsInOrder(reader, session, walk)) yield { kind, ...place };
-  else for (const id of idsIn(reader, TABLE_OF[kind], session.key, walk)) yield { kind, id };
+  else {
+    const ids = idsIn(reader, TABLE_OF[kind], session.key, walk);
+    // They say which memories are read.
+    if (kind === "retrieval") reader.ahead(retrievals, ids);
+    for (const id of ids) yield { kind, id };
+  }
 }
 
 /** Where the ids of a kind are found under that of the session. */
@@ -121,12 +128,12 @@ const TABLE_OF: Record<Exclude<Kind, "version">, AnyTable> = {
   fork: sessions.index.byForkedFrom,
 };
 
-function idsIn(reader: Reader, table: AnyTable, session: BareId, { after, descending }: Walk): BareId[] {
+function idsIn(reader: Reader, table: AnyTable, session: BareId, { after, descending, atOnce }: Walk): BareId[] {
   const cursor = session + (after ?? "");
   const span = {
     from: descending || after === undefined ? session : behind(cursor),
     to: descending && after !== undefined ? cursor : session + AFTER_ALL,
-    limit: PLACES_AT_ONCE,
+    limit: atOnce,
     descending,
   };
   return reader.keys(table, span).map((key) => key.slice(session.length));
@@ -153,7 +160,7 @@ const RECORD_OF: Record<Kind, (reader: Reader, session: LiveSession, place: Plac
     return row === undefined ? GONE : read(memoryJson(withPrefix("mem", id), row, generationOf(reader)));
   },
   retrieval(reader, session, { id }, owner) {
-    const row = reader.get(retrievals, id);
+    const row = retrievalOf(reader, session, id);
     const json = row && retrievalJson(reader, owner, session, id, row);
     // Memories were read for it, too.
     return json === undefined ? GONE : { json, length: looksOfRetrieval(json) * CHARACTERS_PER_LOOK };

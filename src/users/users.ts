@@ -9,7 +9,7 @@ import { withPrefix, type BareId } from "../lib/ids.ts";
 import { toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { isoOrNull } from "../lib/time.ts";
-import { eachFetched, type Reader } from "../storage/access.ts";
+import { eachFetched, FIRST, type Reader } from "../storage/access.ts";
 import { isErased } from "../storage/erasure.ts";
 import { AFTER_ALL, hashKey, HASH_KEY_LENGTH } from "../storage/keys.ts";
 import { pageOf } from "../storage/page.ts";
@@ -55,43 +55,49 @@ export function listAgents(deps: Deps, page: NamePage): JsonText | Promise<JsonT
 /** In the order of the hashes of their names, which is none, but stays. */
 function listNamed({ store }: Deps, naming: Naming, { limit, startingAfter }: NamePage): JsonText | Promise<JsonText> {
   return store.read((reader) => {
-    if (naming === USERS) reader.aheadOf([erasures], { from: "", to: AFTER_ALL, limit: 1 });
+    if (naming === USERS) reader.aheadOf([erasures], FIRST);
     const items: { id: string; json: JsonText }[] = [];
     let after = startingAfter === undefined ? "" : hashKey(startingAfter) + AFTER_ALL;
-    while (items.length <= limit) {
-      const { hashes: all, isEnd } = nextHashes(reader, naming, after, store.recordsAtOnce);
-      const hashes = all.slice(0, limit + 1 - items.length);
-      if (hashes.length === 0) break;
-      after = hashes.at(-1)! + AFTER_ALL;
-      const isLast = isEnd && hashes.length === all.length;
-      if (!isLast && items.length + hashes.length <= limit)
-        reader.aheadOf([naming.sessions, naming.memories], { from: after, to: AFTER_ALL, limit: store.recordsAtOnce });
-      eachFetched(hashes, (hash) => {
-        const found = unlessUnreadable(() => foundBy(reader, naming, hash));
+    for (let wanted = limit + 1; wanted > 0; wanted = limit + 1 - items.length) {
+      const newest = nextNewest(reader, naming, after, wanted);
+      eachFetched(newest, (entries) => {
+        const found = unlessUnreadable(() => foundBy(reader, naming, entries));
         if (found === undefined) return;
         const { name, newestAt } = found;
         items.push({ id: name, json: toJson({ object: naming.object, id: name, last_session_at: isoOrNull(newestAt) }) });
       });
-      if (isLast) break;
+      if (newest.length < wanted) break;
+      after = newest.at(-1)!.hash + AFTER_ALL;
     }
     return pageOf(items, limit);
   });
 }
 
-/**
- * The hashes of the next names that any session or memory has, in order: at least one, if there is one.
- *
- * @param atOnce - how many entries of each index are read
- * @returns these, and whether they are the last
- */
-function nextHashes(reader: Reader, naming: Naming, after: string, atOnce: number): { hashes: string[]; isEnd: boolean } {
-  const ofEach = eachFetched([naming.sessions, naming.memories], (index) =>
-    reader.keys(index, { from: after, to: AFTER_ALL, limit: atOnce }).map((entry) => entry.slice(0, HASH_KEY_LENGTH)),
+/** The entries of the newest session and of the newest memory that name somebody, who has at least one of them. */
+interface NewestEntries {
+  session?: string | undefined;
+  memory?: string | undefined;
+}
+
+/** Those of the next `limit` names, in the order of their hashes. */
+function nextNewest(reader: Reader, naming: Naming, after: string, limit: number): (NewestEntries & { readonly hash: string })[] {
+  const [ofSessions = [], ofMemories = []] = eachFetched([naming.sessions, naming.memories], (index) =>
+    reader.lastOfEach(index, HASH_KEY_LENGTH, { from: after, to: AFTER_ALL, limit }),
   );
-  // Behind the last of an index that has more, the other one can have names that come later.
-  const ends = ofEach.flatMap((hashes) => (hashes.length === atOnce ? hashes.slice(-1) : []));
-  const hashes = Array.from(new Set(ofEach.flat())).sort();
-  return { hashes: hashes.filter((hash) => ends.every((end) => hash <= end)), isEnd: ends.length === 0 };
+  const found = new Map<string, NewestEntries>();
+  for (const session of ofSessions) found.set(session.slice(0, HASH_KEY_LENGTH), { session });
+  for (const memory of ofMemories) {
+    const hash = memory.slice(0, HASH_KEY_LENGTH);
+    found.set(hash, { ...found.get(hash), memory });
+  }
+  const all = Array.from(found, ([hash, entries]) => ({ hash, ...entries }));
+  return all.sort((a, b) => (a.hash < b.hash ? -1 : 1)).slice(0, limit);
+}
+
+function newestOf(reader: Reader, naming: Naming, hash: string): NewestEntries {
+  const span = { from: hash, to: hash + AFTER_ALL, limit: 1, descending: true };
+  const [session, memory] = eachFetched([naming.sessions, naming.memories], (index) => reader.keys(index, span)[0]);
+  return { session, memory };
 }
 
 interface FoundName {
@@ -101,11 +107,8 @@ interface FoundName {
   newestAt: number | null;
 }
 
-/** Who has a hash, unless all that is found first of theirs is being erased. */
-function foundBy(reader: Reader, naming: Naming, hash: string): FoundName | undefined {
-  const last = (index: Index<SessionRow> | Index<MemoryRow>) =>
-    reader.keys(index, { from: hash, to: hash + AFTER_ALL, limit: 1, descending: true })[0];
-  const [session, memory] = eachFetched([naming.sessions, naming.memories], last);
+/** Who is named, unless all that is found first of theirs is being erased. */
+function foundBy(reader: Reader, naming: Naming, { session, memory }: NewestEntries): FoundName | undefined {
   const newest = session && naming.sessions.recordOf(session);
   const id = newest ?? (memory && naming.memories.recordOf(memory));
   if (id === undefined) return undefined;
@@ -122,7 +125,7 @@ export function getUser({ store }: Deps, userId: string): JsonText | Promise<Jso
     const records = [sessions.index.byUser, memories.index.byUser, traces.index.byUser];
     const span = { from: hash, to: hash + AFTER_ALL, limit: LIMITS.userRecordsCountedMax + 1 };
     reader.aheadOf(records, span);
-    const found = foundBy(reader, USERS, hash);
+    const found = foundBy(reader, USERS, newestOf(reader, USERS, hash));
     if (found === undefined) throw noUser(userId);
     const counted = records.map((index) => reader.keys(index, span).length);
     const [ofSessions, ofMemories, ofTraces] = counted.map((count) => Math.min(count, LIMITS.userRecordsCountedMax));

@@ -23,8 +23,6 @@ import { findWebhook, type WebhookId } from "./webhooks.ts";
 const HOURS = DAY_MS / HOUR_MS;
 /** Entries that follow each other are read ten times as fast as those that are looked up. */
 const ENTRIES_PER_LOOK = 10;
-/** Entries of as many webhooks are read together at most. */
-const WEBHOOKS_AT_ONCE = 8;
 
 /** @throws {ApiError} `resource_not_found` */
 export function webhookStats({ store }: Deps, id: string): JsonText | Promise<JsonText> {
@@ -33,14 +31,14 @@ export function webhookStats({ store }: Deps, id: string): JsonText | Promise<Js
 
 /** Those of all webhooks, newest webhook first. A page ends early where there is much to count. */
 export async function listWebhookStats({ store, listLooksMax }: Deps, { limit, startingAfter }: Page<WebhookId>): Promise<JsonText> {
-  const atOnce = Math.min(store.recordsAtOnce, WEBHOOKS_AT_ONCE);
   async function* found(): AsyncGenerator<Found[], void, undefined> {
     let to = startingAfter === undefined ? AFTER_ALL : bare(startingAfter);
     for (;;) {
       const before = to;
-      const next = await store.read((reader) => {
+      const { next, isEnd } = await store.read((reader) => {
+        const atOnce = Math.min(limit + 1, reader.recordsAtOnce);
         const some = reader.keys(webhooks, { from: "", to: before, limit: atOnce, descending: true });
-        return eachFetched(some, (webhook) => ({ webhook, ...countedDay(reader, webhook) }));
+        return { next: eachFetched(some, (webhook) => ({ webhook, ...countedDay(reader, webhook) })), isEnd: some.length < atOnce };
       });
       for (const { webhook, json, entries } of next) {
         to = webhook;
@@ -51,7 +49,7 @@ export async function listWebhookStats({ store, listLooksMax }: Deps, { limit, s
           { passed: id, looks },
         ];
       }
-      if (next.length < atOnce) return;
+      if (isEnd) return;
     }
   }
   return pageOfPieces(found(), limit, listLooksMax);

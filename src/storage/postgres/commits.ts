@@ -269,7 +269,7 @@ export class Commits {
     const elapsed = this.#clock.elapsed();
     for (let now = this.timeOfChanges(); ;) {
       const moments = commits.map(({ home }) => repeatable({ now, elapsed, home }, () => this.ids));
-      const reader = new FetchedReader(fetched, now, (rev) => this.#revisions.has(rev));
+      const reader = new FetchedReader(fetched, now, { isOwnRevision: (rev) => this.#revisions.has(rev) });
       const idsFrom = Math.max(now, this.ids.newestMs);
       for (;;) {
         fetched.begin();

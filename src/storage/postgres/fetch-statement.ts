@@ -5,6 +5,7 @@
  *
  * @module
  */
+import { AFTER_ALL } from "../keys.ts";
 import type { AnswerRow, Statement } from "./database.ts";
 import type { Asks, Found, SpanAsk, StoredRow } from "./fetched.ts";
 import { placeOf } from "./schema.ts";
@@ -21,22 +22,23 @@ export class Parameters {
   }
 }
 
-/** Spans of one table that one part of a statement reads: those of one direction, with texts or without. */
+/** Spans of one table that one part of a statement reads: those of one direction, with texts or without, of all keys or the last ones. */
 interface SpanGroup {
   readonly table: string;
+  readonly width: number | undefined;
   readonly order: "asc" | "desc";
   readonly withRows: boolean;
   readonly asks: readonly (readonly [name: string, ask: SpanAsk])[];
 }
 
 export function groupSpans(spans: ReadonlyMap<string, SpanAsk>): SpanGroup[] {
-  const groups = Map.groupBy(spans, ([, { table, span, withRows }]) =>
-    [table, span.descending === true ? "desc" : "asc", withRows ? "rows" : "keys"].join(" "),
+  const groups = Map.groupBy(spans, ([, { table, span, withRows, width }]) =>
+    [table, span.descending === true ? "desc" : "asc", withRows ? "rows" : "keys", width].join(" "),
   );
   const sorted = Array.from(groups).sort(([a], [b]) => (a < b ? -1 : 1));
   return sorted.map(([, asks]) => {
-    const [, { table, span, withRows }] = asks[0]!;
-    return { table, order: span.descending === true ? "desc" : "asc", withRows, asks };
+    const [, { table, span, withRows, width }] = asks[0]!;
+    return { table, width, order: span.descending === true ? "desc" : "asc", withRows, asks };
   });
 }
 
@@ -51,7 +53,7 @@ export function unnested(relation: string, columns: readonly { readonly name: st
 }
 
 /** `from` clause and lateral read of the spans of a group; `found` has key, row and rev, and `ask` the number of the span. */
-export function spansSource({ table, order, withRows, asks }: SpanGroup, parameters: Parameters): { asked: string; found: string } {
+export function spansSource({ table, width, order, withRows, asks }: SpanGroup, parameters: Parameters): { asked: string; found: string } {
   const { relation, column, row, rev } = placeOf(table);
   const of = (value: (ask: SpanAsk) => string) => parameters.add(asks.map(([, ask]) => value(ask)));
   const numbers = (value: (ask: SpanAsk, i: number) => number | null) => parameters.add(asks.map(([, ask], i) => value(ask, i)));
@@ -62,22 +64,39 @@ export function spansSource({ table, order, withRows, asks }: SpanGroup, paramet
     { name: "most", array: `${numbers(({ span }) => span.limit ?? null)}::int8[]` },
   ];
   const asked = unnested("q", columns);
+  if (width !== undefined) return { asked, found: lastOfEach(relation, column, width) };
   const found =
     `select ${column} as key, ${withRows ? row : "null::text"} as row, ${rev} as rev from ${relation}` +
     ` where ${column} >= q.low collate "C" and ${column} < q.high collate "C" order by ${column} ${order} limit q.most`;
   return { asked, found };
 }
 
+/** Goes from the first key of each prefix to the first behind that prefix, and reads the last of each. */
+function lastOfEach(relation: string, column: string, width: number): string {
+  const one = (from: string, to: string, order: "asc" | "desc") =>
+    `(select ${column} from ${relation} where ${column} >= ${from} and ${column} < ${to} order by ${column} ${order} limit 1)`;
+  const behind = `left(first, ${width}) || '${AFTER_ALL}' collate "C"`;
+  const high = `q.high collate "C"`;
+  return (
+    `with recursive prefixes(first) as (select ${one(`q.low collate "C"`, high, "asc")}` +
+    ` union all select ${one(behind, high, "asc")} from prefixes where first is not null)` +
+    ` select ${one("first", behind, "desc")} as key, null::text as row, 0::int8 as rev from prefixes where first is not null limit q.most`
+  );
+}
+
 /** What is asked for as statements, and what their answers say. */
 export class Fetch {
   readonly #asks: Asks;
+  readonly #lengthMax: number | undefined;
   readonly #tables: readonly string[];
   readonly #groups: readonly SpanGroup[];
   /** Each makes a part of the whole with parameters of its own or of all. */
   readonly #parts: readonly ((parameters: Parameters) => string)[];
 
-  constructor(asks: Asks) {
+  /** @param lengthMax - how many bytes of keys and texts a statement gives; one that would give more gives none */
+  constructor(asks: Asks, lengthMax?: number) {
     this.#asks = asks;
+    this.#lengthMax = lengthMax;
     this.#tables = Array.from(asks.keys.keys()).sort();
     this.#groups = groupSpans(asks.spans);
     this.#parts = [
@@ -98,7 +117,7 @@ export class Fetch {
   get together(): Statement {
     const parameters = new Parameters();
     const texts = this.#parts.map((part, i) => `select ${i} as part, ${part(parameters)}`);
-    return { text: texts.join("\nunion all\n"), values: parameters.values };
+    return this.#limited(texts.join("\nunion all\n"), parameters);
   }
 
   /** A statement for each table, of which there are few texts. */
@@ -106,8 +125,24 @@ export class Fetch {
     return this.#parts.map((part, i) => {
       const parameters = new Parameters();
       const number = parameters.add(i);
-      return { text: `select ${number}::int4 as part, ${part(parameters)}`, values: parameters.values };
+      return this.#limited(`select ${number}::int4 as part, ${part(parameters)}`, parameters);
     });
+  }
+
+  /** Lengths are known without the texts, which are stored apart and compressed. */
+  #limited(text: string, parameters: Parameters): Statement {
+    if (this.#lengthMax === undefined) return { text, values: parameters.values };
+    const fits = `length <= ${parameters.add(this.#lengthMax)}::int8`;
+    const measured = `select *, sum(octet_length(key) + coalesce(octet_length(row), 0)) over () as length from (${text}) as found`;
+    return {
+      text: `select part, ask, key, rev, case when ${fits} then row end as row, ${fits} as fits from (${measured}) as measured`,
+      values: parameters.values,
+    };
+  }
+
+  /** The same as `foundIn`; undefined when a statement would have given more than it may. */
+  foundUpToIn(answers: readonly AnswerRow[]): Found | undefined {
+    return answers.some(({ fits }) => fits === false) ? undefined : this.foundIn(answers);
   }
 
   /** @param answers - of all statements */

@@ -8,7 +8,7 @@
  */
 import { bareIdTime } from "../../lib/ids.ts";
 import { invariant } from "../../lib/invariant.ts";
-import { FIRST, Unread, type Reader, type Span } from "../access.ts";
+import { FIRST, Unread, type PrefixSpan, type Reader, type Span } from "../access.ts";
 import type { AnyTable, Readable, VectorTable } from "../tables.ts";
 
 /** A row; the entry of an index has no text. */
@@ -23,6 +23,8 @@ export interface SpanAsk {
   readonly span: Span;
   /** Whether the texts are wanted, or the keys alone. */
   readonly withRows: boolean;
+  /** The last key alone is wanted of those that begin with the same `width` characters; all are where it is left out. */
+  readonly width?: number;
 }
 
 /** Keys and spans that are to be read, or were. */
@@ -210,9 +212,10 @@ export class Fetched implements KnownRows {
 }
 
 /** The rows that are asked for, if they are all among those of another span. */
-function partOf({ ask: { table, span, withRows }, rows }: FoundSpan, asked: SpanAsk): readonly StoredRow[] | undefined {
+function partOf({ ask: { table, span, withRows, width }, rows }: FoundSpan, asked: SpanAsk): readonly StoredRow[] | undefined {
   const { from, to, limit = Infinity } = asked.span;
   const isDescending = span.descending === true;
+  if (width !== undefined || asked.width !== undefined) return undefined;
   if (table !== asked.table || (asked.withRows && !withRows) || isDescending !== (asked.span.descending === true)) return undefined;
   if (isDescending ? to !== span.to || from < span.from : from !== span.from || to > span.to) return undefined;
   const part = rows.filter(({ key }) => key >= from && key < to).slice(0, limit);
@@ -232,8 +235,8 @@ export function attemptOf<Result>(work: () => Result): () => Result {
   }
 }
 
-export function nameOfSpan({ table, span: { from, to, limit, descending }, withRows }: SpanAsk): string {
-  return JSON.stringify([table, from, to, limit ?? null, descending ?? false, withRows]);
+export function nameOfSpan({ table, span: { from, to, limit, descending }, withRows, width }: SpanAsk): string {
+  return JSON.stringify([table, from, to, limit ?? null, descending ?? false, withRows, width ?? null]);
 }
 
 /** What tells whether a table is empty. */
@@ -248,13 +251,26 @@ export class FetchedReader implements Reader {
   /** The time of the newest id up to which another server is taking something away, of what was read: new ids have to be later. */
   takenUntil = 0;
   readonly #fetched: Fetched;
+  /** Whether the work asks how many records it reads at once. */
+  isToldHowMany = false;
   readonly #isOwnRevision: (rev: number) => boolean;
+  readonly #recordsAtOnce: number;
 
   /** @param isOwnRevision - whether this server has given a row its revision */
-  constructor(fetched: Fetched, now: number, isOwnRevision: (rev: number) => boolean = () => true) {
+  constructor(
+    fetched: Fetched,
+    now: number,
+    { isOwnRevision = () => true, recordsAtOnce = 1 }: { isOwnRevision?: (rev: number) => boolean; recordsAtOnce?: number } = {},
+  ) {
     this.#fetched = fetched;
     this.#isOwnRevision = isOwnRevision;
+    this.#recordsAtOnce = recordsAtOnce;
     this.now = now;
+  }
+
+  get recordsAtOnce(): number {
+    this.isToldHowMany = true;
+    return this.#recordsAtOnce;
   }
 
   get<Row>(table: Readable<Row>, key: string): Row | undefined {
@@ -282,6 +298,10 @@ export class FetchedReader implements Reader {
 
   keys(table: AnyTable, span: Span): string[] {
     return this.#span({ table: table.name, span, withRows: false }).map(({ key }) => key);
+  }
+
+  lastOfEach(table: AnyTable, width: number, span: PrefixSpan): string[] {
+    return this.#span({ table: table.name, span, withRows: false, width }).map(({ key }) => key);
   }
 
   rows<Row>(table: Readable<Row>, span: Span): { key: string; row: Row }[] {

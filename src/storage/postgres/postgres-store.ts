@@ -10,8 +10,9 @@ import type { Clock } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/errors.ts";
 import { bare, withPrefix, type BareId, type Home, type Id, type IdPrefix } from "../../lib/ids.ts";
 import type { JsonText } from "../../lib/json.ts";
+import { LIMITS } from "../../lib/limits.ts";
 import type { Log } from "../../lib/log.ts";
-import { eachFetched, type Reader, type Tx } from "../access.ts";
+import { eachRead, type Reader, type Tx } from "../access.ts";
 import type { Durability } from "../durability.ts";
 import { foundAt, stretchesOf, type Listing } from "../list.ts";
 import { newestId } from "../newest-id.ts";
@@ -64,8 +65,13 @@ const LOCK_RECORDS: readonly Statement[] = [
   { text: `lock table ${RELATIONS.join(", ")} in share row exclusive mode`, values: [] },
 ];
 
+/** A page is read at once, … */
+const RECORDS_AT_ONCE = LIMITS.listMax + 1;
+/** … unless that is more than this many bytes: then this many records are. */
+const READ_AT_ONCE_MAX = 2 * 1024 * 1024;
+const LONG_RECORDS_AT_ONCE = 25;
+
 export class PostgresStore implements RecordStore {
-  readonly recordsAtOnce = 25;
   onCommit: RecordStore["onCommit"] = () => undefined;
   onCommitted: RecordStore["onCommitted"] = () => undefined;
   readonly health = new DatabaseHealth();
@@ -153,7 +159,7 @@ export class PostgresStore implements RecordStore {
     const asked = new Asks();
     for (const kept of request.momentsAt(this.#timers.elapsed())) {
       kept.begin();
-      const answer = attemptOf(() => work(new FetchedReader(kept, this.#clock.now())));
+      const answer = attemptOf(() => work(new FetchedReader(kept, this.#clock.now(), { recordsAtOnce: RECORDS_AT_ONCE })));
       if (kept.missing.isEmpty) return answer();
       if (!asked.isEmpty) continue;
       asked.add(kept.read);
@@ -170,10 +176,16 @@ export class PostgresStore implements RecordStore {
     return (await this.#fetchFor(work, new Asks())).answer();
   }
 
-  /** @param asked - what the work is going to read, as far as that is known; more is added */
-  async #fetchFor<Result>(work: (reader: Reader) => Result, asked: Asks): Promise<{ answer: () => Result; fetched: Fetched }> {
+  /** @param ahead - what the work is going to read, as far as that is known */
+  async #fetchFor<Result>(
+    work: (reader: Reader) => Result,
+    ahead: Asks,
+    recordsAtOnce = RECORDS_AT_ONCE,
+  ): Promise<{ answer: () => Result; fetched: Fetched }> {
+    const asked = new Asks();
+    asked.add(ahead);
     const fetched = new Fetched();
-    const reader = new FetchedReader(fetched, this.#clock.now());
+    const reader = new FetchedReader(fetched, this.#clock.now(), { recordsAtOnce });
     for (let changes = this.#outages.changes; ;) {
       fetched.begin();
       const answer = attemptOf(() => work(reader));
@@ -184,7 +196,12 @@ export class PostgresStore implements RecordStore {
       // All of it once more, so that all of it is of the same moment, and of a server that has passed the barrier.
       asked.add(fetched.missing);
       changes = this.#outages.changes;
-      await this.#outages.again(async () => fetched.take(asked, await this.#fetches.find(asked)));
+      const isShort = reader.isToldHowMany && recordsAtOnce > LONG_RECORDS_AT_ONCE;
+      const found = await this.#outages.again(() =>
+        isShort ? this.#fetches.findUpTo(READ_AT_ONCE_MAX, asked) : this.#fetches.find(asked),
+      );
+      if (found === undefined) return this.#fetchFor(work, ahead, LONG_RECORDS_AT_ONCE);
+      fetched.take(asked, found);
     }
   }
 
@@ -261,13 +278,12 @@ export class PostgresStore implements RecordStore {
       for (let walkMax = Math.max(atOnce, RECORDS_WALKED_MIN); ; walkMax = RECORDS_WALKED_MAX) {
         const { statement, walkedIn } = listStatement(listing.table, { ...stretch, before }, atOnce, walkMax);
         const { ids, walked, last } = walkedIn(await this.#outages.again(() => this.#database.query(statement)));
-        for (let i = 0; i < ids.length; i += this.recordsAtOnce) {
-          const some = ids.slice(i, i + this.recordsAtOnce);
-          const texts = await this.read((reader) =>
-            eachFetched(some, (id) => unlessUnreadable(() => item(reader, id, withPrefix(listing.prefix, id)))),
-          );
-          yield some.flatMap((id, at): Found[] => {
-            const json = texts[at];
+        const read = eachRead(this, ids, (reader) => (id) => ({
+          id,
+          json: unlessUnreadable(() => item(reader, id, withPrefix(listing.prefix, id))),
+        }));
+        for await (const records of read) {
+          yield records.flatMap(({ id, json }): Found[] => {
             const found = foundAt(listing, id, json);
             const looks = json === undefined ? 0 : (listing.looksOf?.(json) ?? 0);
             return looks === 0 ? [found] : [found, { passed: withPrefix(listing.prefix, id), looks }];

@@ -15,6 +15,7 @@ const SIZES: AnyTable = { name: "by_size" };
 
 /** Keys of tables in order; `keysRead` counts what was handed out. */
 class ArrayReader implements Reader {
+  readonly recordsAtOnce = 1;
   keysRead = 0;
 
   ahead(): void {}
@@ -42,6 +43,7 @@ class ArrayReader implements Reader {
   derived = unused;
   rows = unused;
   isEmpty = unused;
+  lastOfEach = unused;
   vectorBytes = unused;
 
   #keysOf(table: AnyTable): string[] {
