@@ -286,9 +286,23 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "what one answer says is of several moments",
     file: "src/storage/postgres/postgres-store.ts",
-    find: "await this.#outages.again(async () => fetched.take(asked, await this.#fetches.find(asked)));",
-    replace: "await this.#outages.again(async () => fetched.take(fetched.missing, await this.#fetches.find(fetched.missing)));",
+    find: "asked.add(fetched.missing);",
+    replace: "asked.keys.clear(), asked.spans.clear(), asked.add(fetched.missing);",
     tests: [STORES],
+  },
+  {
+    breaks: "a page of long records is held whole",
+    file: "src/storage/postgres/postgres-store.ts",
+    find: "const isShort = reader.isToldHowMany && recordsAtOnce > LONG_RECORDS_AT_ONCE;",
+    replace: "const isShort = false;",
+    tests: ["test/unit/storage/postgres-round-trips.test.ts"],
+  },
+  {
+    breaks: "the oldest session of a user is said to be the newest",
+    file: "src/storage/access.ts",
+    find: "{ from: prefix, to: at, limit: 1, descending: true }",
+    replace: "{ from: prefix, to: at, limit: 1, descending: false }",
+    tests: ["test/users.test.ts"],
   },
   {
     breaks: "a change is answered before it is on the disk",

@@ -48,7 +48,7 @@ interface Walk {
   readonly atOnce: number;
 }
 
-/** At least this many places are found in a scope, unless the page takes fewer, and read a few at a time, so that others are answered too. */
+/** At least this many places are found in a scope, unless the page takes fewer; a few at a time are read, so that others are answered. */
 const PLACES_AT_ONCE_MIN = 25;
 /** Reading and comparing this many characters takes as long as a look at an index. */
 const CHARACTERS_PER_LOOK = 200;
