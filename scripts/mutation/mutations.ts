@@ -10,6 +10,7 @@ import type { Mutation } from "./mutation.ts";
 const ADAPTER_SESSIONS = "test/adapters/sessions.test.ts";
 const STORE = "test/unit/storage/store.test.ts";
 const STORES = "test/unit/storage/stores.test.ts";
+const LATE_ENTRIES = "test/unit/storage/late-entries.test.ts";
 const POSTGRES = "test/unit/storage/postgres.test.ts";
 const POSTGRES_FEED = "test/unit/storage/postgres-feed.test.ts";
 const SHARED_SEARCH = "test/shared-search.test.ts";
@@ -317,6 +318,62 @@ export const MUTATIONS: readonly Mutation[] = [
     find: "if (schema === SCHEMA_VERSION || (older && schema < SCHEMA_VERSION)) return store;",
     replace: "if (schema >= SCHEMA_VERSION || (older && schema < SCHEMA_VERSION)) return store;",
     tests: [STORE, STORES],
+  },
+  {
+    breaks: "index entries that were in memory are lost in a crash",
+    file: "src/storage/store.ts",
+    find: "    this.#databases.late = lateEntriesOf(this.latest);\n",
+    replace: "",
+    tests: [LATE_ENTRIES],
+  },
+  {
+    breaks: "traces whose ids are given again after a restart lose their index entries in a crash",
+    file: "src/storage/store.ts",
+    find: "(this.latest.get(meta, TRACES_MARK) ?? AFTER_ALL) > newest",
+    replace: "!this.latest.has(meta, TRACES_MARK)",
+    tests: [LATE_ENTRIES],
+  },
+  {
+    breaks: "the index entries of a transaction that was not committed stay",
+    file: "src/storage/store.ts",
+    find: "for (const entry of late) this.#settleEntry(entry);",
+    replace: "{ }",
+    tests: [LATE_ENTRIES],
+  },
+  {
+    breaks: "the index entries of a transaction that was not committed are taken for written",
+    file: "src/storage/late-entries.ts",
+    find: "if (!isKept || step === undefined",
+    replace: "if (step === undefined",
+    tests: [LATE_ENTRIES],
+  },
+  {
+    breaks: "traces are said to have all their index entries when one of three indexes is written",
+    file: "src/storage/late-entries.ts",
+    find: "const isLast = indexes.length === 1 && ",
+    replace: "const isLast = ",
+    tests: [LATE_ENTRIES],
+  },
+  {
+    breaks: "traces are said to have all their index entries though some came after the index was written",
+    file: "src/storage/late-entries.ts",
+    find: "entries, mark: isLast ? mark : undefined",
+    replace: "entries, mark: isLast ? newest : undefined",
+    tests: [LATE_ENTRIES],
+  },
+  {
+    breaks: "an index entry that is in memory and on the disk is shown twice",
+    file: "src/storage/late-entries.ts",
+    find: "      if (one === other) j++;\n",
+    replace: "",
+    tests: [LATE_ENTRIES],
+  },
+  {
+    breaks: "a removed trace stays in the indexes in memory",
+    file: "src/storage/store.ts",
+    find: "    this.#databases.late.remove({ table, key });\n",
+    replace: "",
+    tests: [LATE_ENTRIES],
   },
   {
     breaks: "the files of the store can be read by others",

@@ -17,6 +17,7 @@ import {
   RECORD_TABLES,
   settings,
   traces,
+  TRACES_MARK,
   turns,
   webhooks,
   type AnyTable,
@@ -49,7 +50,10 @@ function sense<Row>(table: AnyTable, of: Sense<Row>): [string, Sense<unknown>] {
 
 const SENSE = new Map<string, Sense<unknown>>([
   sense<string>(meta, {
-    problemOf: (number) => (Number(number) < 2 ** 32 ? undefined : "row is not the text of a whole number below 2^32"),
+    problemOf: (row, key) =>
+      (key === TRACES_MARK ? row.length === BARE_ID_LENGTH : Number(row) < 2 ** 32)
+        ? undefined
+        : `row is not ${key === TRACES_MARK ? "an id" : "the text of a whole number below 2^32"}`,
   }),
   sense<SettingsRow>(settings, { problemOf: (row) => storedSettingsProblem(row)?.message, mended: withoutWrongSettings }),
   sense<ApiKeyRow>(apiKeys, {

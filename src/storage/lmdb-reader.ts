@@ -7,6 +7,7 @@ import type { Database, Transaction } from "lmdb";
 import type { Clock } from "../lib/clock.ts";
 import { FIRST, lastOfEachKey, type PrefixSpan, type Reader, type Span } from "./access.ts";
 import type { WholeRow, WholeStore } from "./record-store.ts";
+import { LateEntries, lateEntriesOf } from "./late-entries.ts";
 import type { RowCache } from "./row-cache.ts";
 import type { AnyTable, Readable, VectorTable } from "./tables.ts";
 
@@ -17,6 +18,8 @@ export type ByteDatabase = Database<Uint8Array, string>;
 export class Databases {
   readonly texts = new Map<string, TextDatabase>();
   readonly vectors = new Map<string, ByteDatabase>();
+  /** Entries that are not in their tables yet. */
+  late = new LateEntries();
 
   /** @throws {Error} for a name that is none */
   of({ name }: AnyTable): TextDatabase {
@@ -82,12 +85,18 @@ export class LmdbReader implements Reader {
   aheadOf(): void {}
 
   has(table: AnyTable, key: string): boolean {
+    if (this.late.has({ table: table.name, key })) return true;
     const database = this.databases.ofAny(table);
     return this.at === undefined ? database.doesExist(key) : database.get(key, this.at) !== undefined;
   }
 
   keys(table: AnyTable, span: Span): string[] {
-    return Array.from(this.databases.ofAny(table).getKeys(this.#range(span)));
+    return this.late.merged(table.name, span, Array.from(this.databases.ofAny(table).getKeys(this.#range(span))));
+  }
+
+  /** Those that this reader sees. */
+  protected get late(): LateEntries {
+    return this.databases.late;
   }
 
   lastOfEach(table: AnyTable, width: number, span: PrefixSpan): string[] {
@@ -137,6 +146,15 @@ const TEXT_PER_BATCH = 256 * 1024;
 /** The whole store as it is at one moment, whatever is committed meanwhile. As long as it is held the disk keeps what it shows. */
 export class Snapshot extends LmdbReader implements Disposable, WholeStore {
   readonly hasIndexColumns = false;
+  #late: LateEntries | undefined;
+
+  /** Those of its own moment, whichever process has still to write them. */
+  protected override get late(): LateEntries {
+    if (this.#late !== undefined) return this.#late;
+    // What is read to find them has none.
+    this.#late = new LateEntries();
+    return (this.#late = lateEntriesOf(this));
+  }
 
   /** Every row as the text it is stored as, in the order of keys; across awaits too. */
   entries(table: AnyTable, from = ""): Iterable<{ key: string; text: string }> {

@@ -32,7 +32,8 @@ import { createFiles, DATA_FILE, LOCK_FILE, STORE_DIRECTORY } from "./data-file.
 import { lmdbReason } from "./disk-errors.ts";
 import { DiskHealth } from "./disk-health.ts";
 import { clearUnsyncedMarker, hasUnsyncedMarker, setUnsyncedMarker, type Durability } from "./durability.ts";
-import { KEY_ENCODER } from "./keys.ts";
+import { AFTER_ALL, KEY_ENCODER } from "./keys.ts";
+import { lateEntriesOf, newestTrace, type Step } from "./late-entries.ts";
 import { listRecords, type Listing } from "./list.ts";
 import { Databases, LmdbReader, Snapshot } from "./lmdb-reader.ts";
 import { newestId } from "./newest-id.ts";
@@ -41,7 +42,7 @@ import { assertMappable } from "./pages.ts";
 import type { RecordStore, WalkedIds } from "./record-store.ts";
 import { RowCache } from "./row-cache.ts";
 import { semaphoreRefusal } from "./semaphores.ts";
-import { SCHEMA_VERSION, TABLES, VECTOR_TABLES, meta, outbox, traces, type AnyTable, type VectorTable } from "./tables.ts";
+import { SCHEMA_VERSION, TABLES, TRACES_MARK, VECTOR_TABLES, meta, outbox, traces, type AnyTable, type VectorTable } from "./tables.ts";
 import { walkStep, type Bounds, type Filter } from "./walk.ts";
 import { repeatable, runWork, settle, type QueuedCommit } from "./work.ts";
 import { WriteBuffer, type Moment, type Write } from "./write-buffer.ts";
@@ -77,6 +78,8 @@ export class Store implements RecordStore {
   #bytesWritten = 0;
   readonly #vectorListeners = new Map<string, VectorListener>();
   readonly #putListeners = new Map<string, (key: string) => void>();
+  /** The newest trace that was committed, where entries are written late. */
+  #newestTrace: BareId | undefined;
   #queue: QueuedCommit[] = [];
   /** Whether a transaction is under way, or about to begin. */
   #isScheduled = false;
@@ -237,9 +240,9 @@ export class Store implements RecordStore {
     return this.#rows.uses;
   }
 
-  /** How many rows a table has; read from its root page. */
+  /** How many rows a table has; read from its root page. After a crash an index can count some entries twice for a while. */
   count(table: AnyTable): number {
-    return (this.#databases.ofAny(table).getStats() as { entryCount: number }).entryCount;
+    return (this.#databases.ofAny(table).getStats() as { entryCount: number }).entryCount + this.#databases.late.count(table.name);
   }
 
   get bytes(): number {
@@ -327,6 +330,7 @@ export class Store implements RecordStore {
     let commits: QueuedCommit[] | undefined;
     const written: Write[] = [];
     const traced: string[] = [];
+    const late: Write[] = [];
     let hasEvents = false;
     try {
       await this.#transaction(() => {
@@ -338,18 +342,25 @@ export class Store implements RecordStore {
             if (this.#rows.has(write.table)) {
               this.#rows.invalidate(write);
               written.push(write);
+            } else if (this.#databases.late.isOf(write.table)) {
+              late.push(write);
             } else if (write.value !== undefined) {
               if (write.table === traces.name) traced.push(write.key);
               else if (write.table === outbox.name) hasEvents = true;
             }
           }
         }
+        this.#writeLateEntries();
       });
+      this.#databases.late.end(true);
+      if (this.#newestTrace !== undefined) this.#newestTrace = traced.at(-1)?.slice(1) ?? this.#newestTrace;
       this.#rows.release(written);
       this.#tellOfPuts(written);
       // Errors are thrown only now, too: their reason may be what another commit of the same transaction has written.
       for (const commit of commits ?? []) settle(commit);
     } catch (refusal) {
+      this.#databases.late.end(false);
+      if (this.#newestTrace !== undefined) for (const entry of late) this.#settleEntry(entry);
       this.#rows.release(written);
       // Whether it is there is not always known.
       this.#tellOfPuts(written);
@@ -422,8 +433,49 @@ export class Store implements RecordStore {
   /** @returns its writes, in order */
   #run(commit: QueuedCommit, stored: Reader): readonly Write[] {
     const writes = runWork(commit, stored, this.#momentOf(commit.home, stored), Store.runsWorksTwice);
-    for (const write of writes) this.#write(write);
+    const late = this.#newestTrace === undefined ? undefined : this.#databases.late;
+    for (const write of writes) {
+      if (write.value !== undefined && late?.isOf(write.table) === true) late.add(write);
+      else this.#write(write);
+    }
     return writes;
+  }
+
+  /**
+   * Has entries of late indexes gather from now on, for the process that has locked the directory: other ones read a snapshot. While
+   * the disk takes nothing, entries are written with their rows, and so they are until the next start.
+   */
+  async writeEntriesLate(): Promise<void> {
+    const newest = newestTrace(this.latest);
+    try {
+      // The newest trace can be gone: ids that are given again from there on must not be up to the mark.
+      if ((this.latest.get(meta, TRACES_MARK) ?? AFTER_ALL) > newest) await this.commit(NO_HOME, (tx) => tx.put(meta, TRACES_MARK, newest));
+    } catch {
+      return;
+    }
+    this.#databases.late = lateEntriesOf(this.latest);
+    this.#newestTrace = newest;
+  }
+
+  #writeLateEntries(): void {
+    if (this.#newestTrace !== undefined) this.#putEntries(this.#databases.late.step(this.#newestTrace));
+  }
+
+  #putEntries({ entries, mark }: Step): void {
+    for (const { table, key } of entries) this.#write({ table, key, value: "", isNew: true });
+    if (mark !== undefined) this.#write({ table: meta.name, key: TRACES_MARK, value: mark, isNew: false });
+  }
+
+  /** Has an entry follow from its row again, which a transaction that has failed has written, or has not. */
+  #settleEntry({ table, key }: Write): void {
+    const { late } = this.#databases;
+    const index = traces.indexes.find(({ name }) => name === table)!;
+    try {
+      if (this.readNewest((reader) => reader.has(traces, index.recordOf(key)))) late.add({ table, key });
+      else late.remove({ table, key });
+    } catch {
+      // LMDB has panicked: this process reads nothing any more.
+    }
   }
 
   /** Inside a transaction this is done at once; the promise says nothing more. */
@@ -434,6 +486,7 @@ export class Store implements RecordStore {
       this.#bytesWritten += value.length;
       return void database.put(key, bytesOf(value));
     }
+    this.#databases.late.remove({ table, key });
     void database.remove(key);
   }
 
@@ -460,6 +513,9 @@ export class Store implements RecordStore {
   }
 
   async close(): Promise<void> {
+    const [mark, entries] = [this.#newestTrace, this.#databases.late.all()];
+    // Where that fails the next start makes them of their rows.
+    if (mark !== undefined && entries.length > 0) await this.#transaction(() => this.#putEntries({ entries, mark })).catch(() => undefined);
     await this.#env.close();
   }
 }

@@ -3,7 +3,7 @@
  *
  * ```
  * table                key                          row
- * meta                 name                         text: schema, backupNumber
+ * meta                 name                         text: schema, backupNumber, tracesMark
  * sessions             session                      SessionRow
  *   byAgent            #agent session
  *   byUser             #user session
@@ -104,6 +104,8 @@ export interface AnyTable {
 export interface Index<Row = unknown> extends AnyTable {
   /** Whether a row can have more than one entry. */
   readonly hasMany: boolean;
+  /** Whether entries of new rows are written some time after them (`late-entries.ts`). */
+  readonly isLate: boolean;
   /** The entries of a row. */
   entriesOf(key: string, row: Row): readonly string[];
   /** The key of the row that an entry is of. */
@@ -135,7 +137,7 @@ export interface Table<Row, IndexName extends string = string> extends Readable<
 type Codec<Row> = Pick<Table<Row>, "encode" | "decode" | "toExport" | "fromExport">;
 /** The entry of a row, if it has one, or all of them. */
 type EntryOf<Row> = (key: string, row: Row) => string | undefined;
-type IndexDeclaration<Row> = { readonly record?: (entry: string) => string } & (
+type IndexDeclaration<Row> = { readonly record?: (entry: string) => string; readonly isLate?: true } & (
   | { readonly of: EntryOf<Row>; readonly hasMany?: never }
   | { readonly of: (key: string, row: Row) => readonly string[] | undefined; readonly hasMany: true }
 );
@@ -153,12 +155,17 @@ function table<Row, Name extends string = never, Indexed extends keyof Row = key
 ): Table<Row, Name> {
   const index = Object.fromEntries(
     Object.entries<IndexDeclaration<Pick<Row, Indexed>> | EntryOf<Pick<Row, Indexed>>>(declared).map(([indexName, declaration]) => {
-      const { of, record = lastId, hasMany = false } = typeof declaration === "function" ? { of: declaration } : declaration;
+      const {
+        of,
+        record = lastId,
+        hasMany = false,
+        isLate = false,
+      } = typeof declaration === "function" ? { of: declaration } : declaration;
       const entriesOf = (recordKey: string, row: Row) => {
         const entries = of(recordKey, row);
         return entries === undefined ? [] : typeof entries === "string" ? [entries] : entries;
       };
-      return [indexName, { name: `${name}.${indexName}`, entriesOf, recordOf: record, hasMany }];
+      return [indexName, { name: `${name}.${indexName}`, entriesOf, recordOf: record, hasMany, isLate }];
     }),
   ) as Record<Name, Index<Row>>;
   const hasSameEntries = (before: Row, row: Row) => indexed?.every((field) => before[field] === row[field]) === true;
@@ -245,12 +252,14 @@ function ahead(id: BareId, createdAt: number, entry: string = id): string | unde
 
 export const meta = table(
   "meta",
-  /^(schema|backupNumber)$/,
-  Type.String({ pattern: "^(0|[1-9][0-9]{0,9})$", description: "the text of a whole number below 2^32" }),
+  /^(schema|backupNumber|tracesMark)$/,
+  Type.String({ pattern: "^(0|[1-9][0-9]{0,9}|[0-9A-Za-z]{12})$", description: "the text of a whole number below 2^32, or an id" }),
   text,
 );
 /** Key of a random number below 2^32 that no other store has: a restored or imported one gets another. */
 export const BACKUP_NUMBER = "backupNumber";
+/** Key of an id: traces up to it have all their entries, those of later ones may be missing (`late-entries.ts`). None is, without it. */
+export const TRACES_MARK = "tracesMark";
 
 const SessionRow = Type.Object({
   agentId: Text,
@@ -412,9 +421,21 @@ const traceOf = (entry: string) => entry.slice(-1) + entry.slice(-1 - BARE_ID_LE
 /** The id and the action of a trace's key, the other way round: in the order of ids. */
 const traceEntry = (key: string): string => key.slice(1) + key.slice(0, 1);
 export const traces = table("traces", /^[0-9A-Za-z]{13}$/, TraceRow, withBody<TraceRow>(), {
-  bySession: { of: (key, row) => (row.sessionId === undefined ? undefined : bare(row.sessionId) + traceEntry(key)), record: traceOf },
-  byUser: { of: (key, row) => (row.userId === undefined ? undefined : hashKey(row.userId) + traceEntry(key)), record: traceOf },
-  byAgent: { of: (key, row) => (row.agentId === undefined ? undefined : hashKey(row.agentId) + traceEntry(key)), record: traceOf },
+  bySession: {
+    of: (key, row) => (row.sessionId === undefined ? undefined : bare(row.sessionId) + traceEntry(key)),
+    record: traceOf,
+    isLate: true,
+  },
+  byUser: {
+    of: (key, row) => (row.userId === undefined ? undefined : hashKey(row.userId) + traceEntry(key)),
+    record: traceOf,
+    isLate: true,
+  },
+  byAgent: {
+    of: (key, row) => (row.agentId === undefined ? undefined : hashKey(row.agentId) + traceEntry(key)),
+    record: traceOf,
+    isLate: true,
+  },
   ahead: { of: (key, row) => (row.at === undefined ? undefined : traceEntry(key)), record: traceOf },
 });
 

@@ -1,0 +1,194 @@
+/**
+ * Index entries of the newest traces, which are written some time after their rows: in memory until then.
+ *
+ * A change leaves a trace in the indexes of its session, its user and its agent: pages that nothing else of the change is on.
+ * Entries are kept here until a few thousand have gathered, and are then written in the order of their keys, some with each
+ * transaction: those that lie on the same page share its cost. A sweep writes all that are there when it begins, and then moves the
+ * mark: the trace up to which all have their entries. Readers see both as one.
+ *
+ * Nothing depends on this memory: rows are on the disk before the answer. A store that is closed has all entries; after a crash a start
+ * makes those of traces behind the mark from their rows, and so does a snapshot that another process reads.
+ *
+ * @module
+ */
+import { BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
+import type { Reader, Span } from "./access.ts";
+import { AFTER_ALL, rightBehind } from "./keys.ts";
+import { meta, TRACES_MARK, traces } from "./tables.ts";
+
+export interface Entry {
+  readonly table: string;
+  readonly key: string;
+}
+
+/** How many there are when a sweep begins: those of some 2,000 changes. */
+const ENTRIES_PER_SWEEP_MIN = 6_000;
+/** Written with a transaction; twice as many as it adds where that is more, so that no more than about twice the above gather. */
+const ENTRIES_PER_STEP = 200;
+
+const LATE_INDEXES = traces.indexes.filter(({ isLate }) => isLate);
+
+/** The mark where no trace is behind it. */
+export const FIRST_MARK = "0".repeat(BARE_ID_LENGTH);
+
+interface Sweep {
+  /** The mark once it is done. */
+  readonly mark: BareId;
+  /** The indexes still to be written, and the last entry of the first of them that was. */
+  readonly indexes: [name: string, keys: string[]][];
+  after: string;
+}
+
+/** The entries that one transaction writes, and the mark, if these are the last of a sweep. */
+export interface Step {
+  readonly entries: readonly Entry[];
+  readonly mark: BareId | undefined;
+}
+
+export class LateEntries {
+  /** By index, sorted. */
+  readonly #keys = new Map(LATE_INDEXES.map(({ name }): [string, string[]] => [name, []]));
+  #size = 0;
+  #addedSinceStep = 0;
+  #sweep: Sweep | undefined;
+  #step: Step | undefined;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** How many of an index are here. */
+  count(index: string): number {
+    return this.#keys.get(index)?.length ?? 0;
+  }
+
+  /** Whether entries of this index are written late. */
+  isOf(index: string): boolean {
+    return this.#keys.has(index);
+  }
+
+  add({ table, key }: Entry): void {
+    const keys = this.#keys.get(table)!;
+    const at = placeOf(keys, key);
+    if (keys[at] === key) return;
+    keys.splice(at, 0, key);
+    this.#size++;
+    this.#addedSinceStep++;
+  }
+
+  remove({ table, key }: Entry): void {
+    const keys = this.#keys.get(table);
+    if (keys === undefined) return;
+    const at = placeOf(keys, key);
+    if (keys[at] !== key) return;
+    keys.splice(at, 1);
+    this.#size--;
+  }
+
+  has({ table, key }: Entry): boolean {
+    const keys = this.#keys.get(table);
+    return keys !== undefined && keys[placeOf(keys, key)] === key;
+  }
+
+  /** What a reader sees of a span, of which the store has these keys. */
+  merged(table: string, { from, to, limit = Number.POSITIVE_INFINITY, descending = false }: Span, stored: string[]): string[] {
+    const keys = this.#keys.get(table);
+    if (keys === undefined) return stored;
+    const [start, end] = [placeOf(keys, from), placeOf(keys, to)];
+    if (start >= end) return stored;
+    const own = descending ? keys.slice(Math.max(start, end - limit), end).reverse() : keys.slice(start, Math.min(end, start + limit));
+    const merged: string[] = [];
+    for (let [i, j] = [0, 0]; merged.length < limit && (i < stored.length || j < own.length);) {
+      const [one, other] = [stored[i], own[j]];
+      // An entry that has just been written is in both.
+      if (one === other) j++;
+      const isStored = other === undefined || (one !== undefined && (one === other || one < other !== descending));
+      merged.push(isStored ? stored[i++]! : own[j++]!);
+    }
+    return merged;
+  }
+
+  /**
+   * Takes the entries that a transaction is to write besides its own rows. They are here until `end` says that it was committed.
+   *
+   * @param newest - the newest trace of all whose entries were added
+   */
+  step(newest: BareId): Step {
+    const limit = Math.max(ENTRIES_PER_STEP, 2 * this.#addedSinceStep);
+    this.#addedSinceStep = 0;
+    if (this.#sweep === undefined && this.#size < ENTRIES_PER_SWEEP_MIN) return NO_STEP;
+    this.#sweep ??= { mark: newest, indexes: [...this.#keys], after: "" };
+    const { mark, indexes, after } = this.#sweep;
+    const [table, keys] = indexes[0]!;
+    const start = placeOf(keys, after);
+    const entries = keys.slice(start, start + limit).map((key) => ({ table, key }));
+    const isLast = indexes.length === 1 && start + entries.length === keys.length;
+    return (this.#step = { entries, mark: isLast ? mark : undefined });
+  }
+
+  /** All entries in order, for the last transaction. */
+  all(): Entry[] {
+    return [...this.#keys].flatMap(([table, keys]) => keys.map((key) => ({ table, key })));
+  }
+
+  /** @param isKept - whether the transaction was committed: its entries are written again otherwise */
+  end(isKept: boolean): void {
+    const [step, sweep] = [this.#step, this.#sweep];
+    this.#step = undefined;
+    if (!isKept || step === undefined || sweep === undefined) return;
+    const keys = sweep.indexes[0]![1];
+    const [first, last] = [step.entries[0]?.key, step.entries.at(-1)?.key];
+    if (first !== undefined && last !== undefined) {
+      const start = placeOf(keys, first);
+      this.#size -= keys.splice(start, placeOf(keys, last + AFTER_ALL) - start).length;
+      sweep.after = last;
+    }
+    if (placeOf(keys, sweep.after) < keys.length) return;
+    sweep.indexes.shift();
+    sweep.after = "";
+    if (sweep.indexes.length === 0) this.#sweep = undefined;
+  }
+}
+
+const NO_STEP: Step = { entries: [], mark: undefined };
+
+/** Where a key is, or would be. */
+function placeOf(keys: readonly string[], key: string): number {
+  let [low, high] = [0, keys.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (keys[middle]! < key) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** The entries that may not be in the store, of a reader of what is in it alone; none of a store that has no mark. */
+export function lateEntriesOf(reader: Reader): LateEntries {
+  const entries = new LateEntries();
+  const mark = reader.get(meta, TRACES_MARK);
+  if (mark === undefined) return entries;
+  for (const code of codesOf(reader)) {
+    for (const { key, row } of reader.rows(traces, { from: rightBehind(code + mark), to: code + AFTER_ALL }))
+      for (const index of LATE_INDEXES) for (const entry of index.entriesOf(key, row)) entries.add({ table: index.name, key: entry });
+  }
+  return entries;
+}
+
+/** The newest trace that there is. */
+export function newestTrace(reader: Reader): BareId {
+  const ids = Array.from(codesOf(reader), (code) => {
+    const [key] = reader.keys(traces, { from: code, to: code + AFTER_ALL, limit: 1, descending: true });
+    return key!.slice(1);
+  });
+  return ids.toSorted().at(-1) ?? FIRST_MARK;
+}
+
+/** What the keys of traces begin with: one character for each action of which there are any. */
+function* codesOf(reader: Reader): Generator<string, void, undefined> {
+  for (let from = ""; ; from += AFTER_ALL) {
+    const [first] = reader.keys(traces, { from, to: AFTER_ALL, limit: 1 });
+    if (first === undefined) return;
+    yield (from = first.slice(0, 1));
+  }
+}

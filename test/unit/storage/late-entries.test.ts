@@ -1,0 +1,337 @@
+import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { BARE_ID_LENGTH, NO_HOME, type SessionId } from "../../../src/lib/ids.ts";
+import type { JsonText } from "../../../src/lib/json.ts";
+import type { Reader, Span, Tx } from "../../../src/storage/access.ts";
+import { AFTER_ALL } from "../../../src/storage/keys.ts";
+import { FIRST_MARK, LateEntries } from "../../../src/storage/late-entries.ts";
+import { Store } from "../../../src/storage/store.ts";
+import { meta, traces, TRACES_MARK, vectors, type Index, type TraceRow } from "../../../src/storage/tables.ts";
+import { FakeClock } from "../../support/clock.ts";
+import { Chance } from "../../support/process.ts";
+
+setDefaultTimeout(120_000);
+
+const SEED = Number(process.env["CAIRN_TEST_SEED"] ?? 20_261_123);
+const { bySession, byUser, byAgent } = traces.index;
+const INDEXES: readonly Index<TraceRow>[] = [bySession, byUser, byAgent];
+const SESSIONS = ["sess_0000000000aa", "sess_0000000000bb", "sess_zzzzzzzzzzzz"] as const;
+const ACTIONS = ["1", "A", "a"];
+
+let directory: string;
+let clock: FakeClock;
+let store: Store;
+
+beforeEach(async () => {
+  directory = mkdtempSync(join(tmpdir(), "cairn-late-"));
+  clock = new FakeClock();
+  store = await serve(directory);
+});
+
+afterEach(async () => {
+  await store.close();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+/** As a server opens it. */
+async function serve(at: string): Promise<Store> {
+  const opened = await Store.open(at, clock);
+  await opened.writeEntriesLate();
+  opened.onVectors(vectors, () => {
+    throw new Error("the disk takes nothing");
+  });
+  return opened;
+}
+
+/** What a server finds that is started on the store as it is at this moment, of which it is told nothing else. */
+async function afterACrash<Result>(look: (found: Store) => Result | Promise<Result>): Promise<Result> {
+  const copy = mkdtempSync(join(tmpdir(), "cairn-late-copy-"));
+  mkdirSync(join(copy, "store"));
+  await store.backup(join(copy, "store"));
+  const found = await serve(copy);
+  // As a restore does: the first transaction on a file without free pages must be a small one.
+  await found.tryToWrite();
+  try {
+    return await look(found);
+  } finally {
+    await found.close();
+    rmSync(copy, { recursive: true });
+  }
+}
+
+const row = (sessionId: SessionId | undefined, userId?: string, agentId?: string): TraceRow => ({
+  expiresAt: 1,
+  actor: "test",
+  ...(sessionId === undefined ? {} : { sessionId }),
+  ...(userId === undefined ? {} : { userId }),
+  ...(agentId === undefined ? {} : { agentId }),
+  body: "{}" as JsonText,
+});
+
+/** Adds traces of a session. @returns their keys */
+function addTraces(tx: Tx, count: number, sessionId: SessionId = SESSIONS[0]): string[] {
+  return Array.from({ length: count }, () => {
+    const key = `A${tx.bareId()}`;
+    tx.add(traces, key, row(sessionId, "ada", "bot"));
+    return key;
+  });
+}
+
+/** What the transaction that writes it fails with; nothing of that is kept. */
+function failing(tx: Tx): void {
+  tx.putVector(vectors, "none", new Uint8Array(1));
+}
+
+const ofSession = (sessionId: string): Span => ({ from: sessionId.slice(5), to: sessionId.slice(5) + AFTER_ALL });
+const inSession = (reader: Reader, sessionId: string = SESSIONS[0]) =>
+  reader.keys(bySession, ofSession(sessionId)).map((entry) => bySession.recordOf(entry));
+const markOf = (reader: Reader) => reader.get(meta, TRACES_MARK);
+
+test(`every reader sees the entries of all rows and no others, at once, whatever is written, removed, fails or ends in between (seed ${SEED})`, async () => {
+  const chance = new Chance(SEED);
+  const rows = new Map<string, TraceRow>();
+  const marks = new Set<string | undefined>();
+  const seen = { failed: 0, unknown: 0, crashed: 0, removedLate: 0 };
+  const oneOf = <Item>(items: readonly Item[]): Item => items[chance.below(items.length)]!;
+  const entriesOf = (index: Index<TraceRow>, of: ReadonlyMap<string, TraceRow>) =>
+    [...of].flatMap(([key, one]) => index.entriesOf(key, one)).toSorted();
+
+  function spanOf(entries: readonly string[]): Span {
+    const limit = chance.below(2) === 0 ? {} : { limit: 1 + chance.below(600) };
+    const descending = chance.below(2) === 0 ? {} : { descending: true };
+    if (entries.length === 0 || chance.below(8) === 0) return { from: "", to: AFTER_ALL, ...limit, ...descending };
+    const from = oneOf(entries);
+    const to = chance.below(2) === 0 ? from.slice(0, -1 - BARE_ID_LENGTH) + AFTER_ALL : [from, oneOf(entries)].toSorted()[1]!;
+    return { from: [from, to].toSorted()[0]!, to, ...limit, ...descending };
+  }
+
+  function expectAll(reader: Reader, of: ReadonlyMap<string, TraceRow>): void {
+    for (const index of INDEXES) {
+      const entries = entriesOf(index, of);
+      for (const span of [spanOf(entries), spanOf(entries)]) {
+        const inSpan = entries.filter((entry) => entry >= span.from && entry < span.to);
+        const expected = (span.descending === true ? inSpan.reverse() : inSpan).slice(0, span.limit);
+        expect(reader.keys(index, span)).toEqual(expected);
+      }
+      if (entries.length > 0) expect(reader.has(index, oneOf(entries))).toBe(true);
+      expect(reader.has(index, `${"0".repeat(2 * BARE_ID_LENGTH)}A`)).toBe(false);
+    }
+  }
+
+  /** What a work writes, planned before it runs, which it does twice. */
+  function plan(): (tx: Tx) => Map<string, TraceRow | undefined> {
+    const added = Array.from({ length: chance.below(120) }, () => ({
+      code: oneOf(ACTIONS),
+      one: row(oneOf([undefined, ...SESSIONS]), oneOf([undefined, "ada", "bob"]), oneOf([undefined, "bot"])),
+    }));
+    const newest = [...rows.keys()].slice(-40);
+    const removed = Array.from({ length: rows.size === 0 ? 0 : chance.below(12) }, () =>
+      oneOf(chance.below(2) === 0 ? newest : [...rows.keys()]),
+    );
+    const putAgain = rows.size === 0 ? [] : [oneOf([...rows.keys()])].filter((key) => !removed.includes(key));
+    return (tx) => {
+      const changes = new Map<string, TraceRow | undefined>();
+      for (const { code, one } of added) {
+        const key = code + tx.bareId();
+        tx.add(traces, key, one);
+        changes.set(key, one);
+      }
+      for (const key of removed) {
+        if (tx.get(traces, key) === undefined) continue;
+        tx.remove(traces, key);
+        changes.set(key, undefined);
+      }
+      for (const key of putAgain) {
+        const found = tx.get(traces, key);
+        if (found !== undefined) tx.put(traces, key, { ...found, actor: "again" });
+      }
+      return changes;
+    };
+  }
+
+  function apply(changes: ReadonlyMap<string, TraceRow | undefined>): void {
+    for (const [key, one] of changes) {
+      if (one === undefined) rows.delete(key);
+      else rows.set(key, one);
+    }
+  }
+
+  for (let step = 0; step < 160; step++) {
+    if (chance.below(3) === 0) clock.advance({ ms: 1 + chance.below(50) });
+    const watch = store.health.watch.bind(store.health);
+    const kind = chance.below(20);
+    if (kind === 0) {
+      // None of what shares the transaction is kept.
+      const outcomes = await Promise.allSettled([store.commit(NO_HOME, plan()), store.commit(NO_HOME, failing)]);
+      expect(outcomes.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+      seen.failed++;
+    } else if (kind === 1) {
+      // It is kept, though it was said that it may not be.
+      let changes = new Map<string, TraceRow | undefined>();
+      const work = plan();
+      store.health.watch = async (run) => {
+        await run();
+        throw new Error("unknown");
+      };
+      const outcome = await store.commit(NO_HOME, (tx) => (changes = work(tx))).catch((error: Error) => error.message);
+      store.health.watch = watch;
+      expect(outcome).toBe("unknown");
+      apply(changes);
+      seen.unknown++;
+    } else if (kind === 2) {
+      await store.close();
+      store = await Store.open(directory, clock);
+      // All is in its tables now.
+      expectAll(store.latest, rows);
+      await store.close();
+      store = await serve(directory);
+    } else if (kind === 3) {
+      await afterACrash((found) => expectAll(found.latest, rows));
+      seen.crashed++;
+    } else {
+      const failed = store.commit(NO_HOME, (tx) => {
+        addTraces(tx, 3);
+        throw new Error("no");
+      });
+      const works = Array.from({ length: 1 + chance.below(3) }, () => store.commit(NO_HOME, plan()));
+      const [refusal, ...kept] = await Promise.allSettled([failed, ...works]);
+      expect(refusal?.status).toBe("rejected");
+      for (const outcome of kept) apply((outcome as PromiseFulfilledResult<Map<string, TraceRow | undefined>>).value);
+    }
+    marks.add(markOf(store.latest));
+    expectAll(store.latest, rows);
+    if (step % 7 === 0) {
+      using snapshot = store.snapshot();
+      expectAll(snapshot, rows);
+      const before = new Map(rows);
+      apply(await store.commit(NO_HOME, plan()));
+      // It stays at its moment.
+      expectAll(snapshot, before);
+    }
+    if (step % 5 === 0) {
+      const work = plan();
+      const changes = await store.commit(NO_HOME, (tx) => {
+        const changed = work(tx);
+        const after = new Map(rows);
+        for (const [key, one] of changed) {
+          if (one === undefined) after.delete(key);
+          else after.set(key, one);
+        }
+        for (const index of INDEXES) expect(tx.keys(index, { from: "", to: AFTER_ALL })).toEqual(entriesOf(index, after));
+        return changed;
+      });
+      apply(changes);
+    }
+  }
+  expect(marks.size).toBeGreaterThan(3);
+  expect(Math.min(seen.failed, seen.unknown, seen.crashed)).toBeGreaterThan(2);
+});
+
+test("while entries are being written whoever reads sees each one of a trace that was acknowledged, once", async () => {
+  const acknowledged = await store.commit(NO_HOME, (tx) => addTraces(tx, 2_100));
+  const marks = new Set<string | undefined>();
+  while (marks.size < 2) {
+    const under = { way: true };
+    const commit = store.commit(NO_HOME, (tx) => addTraces(tx, 20)).then((keys) => ((under.way = false), keys));
+    while (under.way) {
+      const keys = inSession(store.latest);
+      expect(keys.slice(0, acknowledged.length)).toEqual(acknowledged);
+      expect(new Set(keys).size).toBe(keys.length);
+      await new Promise(setImmediate);
+    }
+    acknowledged.push(...(await commit));
+    marks.add(markOf(store.latest));
+    expect(inSession(store.latest)).toEqual(acknowledged);
+  }
+});
+
+test("transactions that fail while entries are being written lose none", async () => {
+  // So many are written from now on, with each transaction some.
+  const keys = await store.commit(NO_HOME, (tx) => addTraces(tx, 2_100));
+  for (let failed = 0; failed < 3; failed++) await store.commit(NO_HOME, failing).catch(() => undefined);
+  const all = { from: "", to: AFTER_ALL };
+  const found = (reader: Reader) => INDEXES.map((index) => reader.keys(index, all).map((entry) => index.recordOf(entry)));
+  expect(found(store.latest)).toEqual([keys, keys, keys]);
+  expect(await afterACrash(({ latest }) => found(latest))).toEqual([keys, keys, keys]);
+});
+
+test("entries that were never written are removed with their rows, before and after a crash", async () => {
+  const [first, ...others] = await store.commit(NO_HOME, (tx) => addTraces(tx, 20));
+  await store.commit(NO_HOME, (tx) => tx.remove(traces, first!));
+  expect(inSession(store.latest)).toEqual(others);
+  await afterACrash(async (found) => {
+    expect(inSession(found.latest)).toEqual(others);
+    await found.commit(NO_HOME, (tx) => {
+      for (const key of others) tx.remove(traces, key);
+    });
+    expect(inSession(found.latest)).toEqual([]);
+  });
+});
+
+test("as long as there are few, entries are only in memory, and a store that is closed has them all", async () => {
+  const keys = await store.commit(NO_HOME, (tx) => addTraces(tx, 20));
+  expect(markOf(store.latest)).toBe(FIRST_MARK);
+  expect(store.count(bySession)).toBe(20);
+  await store.close();
+  store = await Store.open(directory, clock);
+  expect(inSession(store.latest)).toEqual(keys);
+  expect(markOf(store.latest)).toBe(keys.at(-1)!.slice(1));
+});
+
+test("ids that are given again after the newest traces were removed and the clock was set back lose no entry in a crash", async () => {
+  const keys = await store.commit(NO_HOME, (tx) => addTraces(tx, 20));
+  await store.close();
+  store = await serve(directory);
+  await store.commit(NO_HOME, (tx) => {
+    for (const key of keys.slice(1)) tx.remove(traces, key);
+  });
+  await store.close();
+  clock.advance({ days: -1 });
+  store = await serve(directory);
+  const [again] = await store.commit(NO_HOME, (tx) => addTraces(tx, 1));
+  expect(again! < keys.at(-1)!).toBe(true);
+  expect(await afterACrash((found) => inSession(found.latest))).toEqual([keys[0]!, again!]);
+});
+
+test("a server that is started while the disk takes nothing writes entries with their rows", async () => {
+  await store.close();
+  rmSync(directory, { recursive: true });
+  store = await Store.open(directory, clock);
+  const watch = store.health.watch.bind(store.health);
+  store.health.watch = () => Promise.reject(new Error("the disk takes nothing"));
+  await store.writeEntriesLate();
+  store.health.watch = watch;
+  const keys = await store.commit(NO_HOME, (tx) => addTraces(tx, 20));
+  expect(markOf(store.latest)).toBeUndefined();
+  expect(await afterACrash((found) => inSession(found.latest))).toEqual(keys);
+});
+
+test("however many entries each transaction adds, those that wait stay within a bound, and each is written before the mark passes it", () => {
+  const late = new LateEntries();
+  const written = new Set<string>();
+  const isWritten = (id: string) => INDEXES.every(({ name }) => written.has(name + id));
+  const idOf = (number: number) => String(number).padStart(8, "0");
+  let next = 0;
+  let unmarked = 0;
+  for (let round = 0; round < 150; round++) {
+    const newest = idOf(next);
+    for (let i = 0; i < 300; i++) {
+      const id = idOf(next++);
+      // In an order that has nothing to do with that of the traces.
+      for (const { name } of INDEXES) late.add({ table: name, key: `${Bun.hash.xxHash32(id).toString(16).padStart(8, "0")}${id}` });
+    }
+    const { entries, mark } = late.step(newest);
+    const isKept = round % 10 !== 9;
+    if (isKept) for (const { table, key } of entries) written.add(table + key.slice(8));
+    late.end(isKept);
+    if (mark !== undefined && isKept) {
+      const ids = Array.from({ length: Number(mark) - unmarked }, (_, i) => idOf(unmarked + i));
+      expect(ids.filter((id) => !isWritten(id))).toEqual([]);
+      unmarked = Number(mark);
+    }
+    expect(late.size).toBeLessThan(15_000);
+  }
+  expect(unmarked).toBeGreaterThan(30_000);
+});
