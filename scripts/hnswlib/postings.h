@@ -388,6 +388,16 @@ private:
     list.slotBefore = static_cast<int32_t>(words[1]);
     list.first = halves + DISTANCES_HALF;
     list.at = list.first + halves[COUNT_HALF] - 1;
+    prefetch(list.before);
+  }
+
+  /** The block that comes next in a list lies anywhere: its head and its end, where it is read first, are asked for now. */
+  void prefetch(const uint32_t block) {
+    const size_t chunk = block >> CHUNK_SHIFT;
+    if (block == 0 || chunk >= chunks_.size()) return;
+    const uint8_t* const bytes = chunks_[chunk] + (block & ADDRESS_MASK);
+    __builtin_prefetch(bytes);
+    __builtin_prefetch(bytes + (16u << (block & 15)) - 1);
   }
 
   /** Leaves a damaged list. */
