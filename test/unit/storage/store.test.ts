@@ -2,7 +2,7 @@
  * What only the embedded store does: its files, its caches, and commits of their own. What every store does is in `stores.test.ts`.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, statSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { NO_HOME } from "../../../src/lib/ids.ts";
@@ -62,6 +62,23 @@ test("another process that opens and closes the store takes no commit from it", 
     expect(store.latest.get(turns, "count")?.shown).toBe(String(commits));
   }
   expect([child.exitCode, await child.stderr.text()]).toEqual([0, ""]);
+});
+
+test("the first transaction on a copy without free pages can be a large one", async () => {
+  const keys = Array.from({ length: 4_000 }, (_, i) => String(i).padStart(24, "0"));
+  const all = (of: Store, note: string) => of.commit(NO_HOME, (tx) => keys.forEach((key) => tx.put(turns, key, text(note.repeat(500)))));
+  for (let i = 0; i < keys.length; i += 200)
+    await store.commit(NO_HOME, (tx) => keys.slice(i, i + 200).forEach((key) => tx.put(turns, key, text("as it was ".repeat(100)))));
+  const copy = mkdtempSync(join(tmpdir(), "cairn-copy-"));
+  mkdirSync(join(copy, "store"));
+  await store.backup(join(copy, "store"));
+  // What fails here ends the process.
+  const found = await Store.open(copy, new FakeClock());
+  for (const note of ["a", "b"]) await all(found, note);
+  expect(found.latest.keys(turns, { from: "", to: "~" })).toEqual(keys);
+  expect(found.latest.get(turns, keys[3_999]!)?.shown).toBe("b".repeat(500));
+  await found.close();
+  rmSync(copy, { recursive: true });
 });
 
 test("whoever reads after a commit has resolved sees it, however often the row was read while it was under way", async () => {
