@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "huge-pages.h"
@@ -29,7 +30,7 @@ public:
       InstanceMethod("addPiece", &RowComparer::addPiece),
       InstanceMethod("addChunk", &RowComparer::addChunk),
       InstanceMethod("compare", &RowComparer::compare),
-      InstanceMethod("cover", &RowComparer::cover),
+      InstanceMethod("bound", &RowComparer::bound),
     }));
   }
 
@@ -43,6 +44,8 @@ private:
   /** How many rows ahead one is asked for, and how many more its place: the processor waits for some twenty lines, and a row has six. */
   static constexpr size_t AHEAD = 8;
   static constexpr size_t PLACE_AHEAD = 16;
+  /** More than what a score may differ by that is made of the same numbers in another way. */
+  static constexpr double ROUNDING = 1e-9;
 
   struct Chunk {
     const uint8_t* bytes;
@@ -66,6 +69,8 @@ private:
   const double unit_;
   std::vector<const uint32_t*> pieces_;
   std::vector<Chunk> chunks_;
+  /** Scratch. */
+  std::vector<double> ordered_;
 
   /** (piece: Uint32Array): the next one */
   void addPiece(const Napi::CallbackInfo& info) { pieces_.push_back(info[0].As<Napi::Uint32Array>().Data()); }
@@ -81,57 +86,87 @@ private:
   /** (query: Int16Array, slots: Uint32Array, cosines: Float64Array): writes the cosines of the query with the rows of the slots. */
   void compare(const Napi::CallbackInfo& info) {
     Napi::Int16Array query = info[0].As<Napi::Int16Array>();
-    if (query.ElementLength() != dimension_) return refuse(info);
+    Napi::Uint32Array slots = info[1].As<Napi::Uint32Array>();
+    Napi::Float64Array found = info[2].As<Napi::Float64Array>();
+    if (query.ElementLength() != dimension_ || found.ElementLength() != slots.ElementLength()) return refuse(info);
     const int16_t* const numbers = query.Data();
-    forEach<false>(info, [=](const Row& row) { return static_cast<double>(product(row, numbers)) * row.scale / unit_; });
+    double* const cosines = found.Data();
+    if (!forEach<false>(slots, [=](const size_t i, const Row& row) { cosines[i] = cosine(row, numbers); })) refuse(info);
   }
 
   /**
-   * (marks: Uint16Array, slots: Uint32Array, sums: Float64Array, last)
+   * (query: Int16Array, slots: Uint32Array, cosines: Float64Array, bounds: Float64Array, marks: Uint16Array, whole, last, share, unrelated,
+   * same, count): number
    *
-   * Writes what the terms of each row come to, each counted as it is marked by its last bits: infinity where the last is the one that is
-   * named, and 1 where it has none. There are as many marks as a power of two.
+   * Writes the cosines, too, and what each row scores at most by its cosine and by what its terms are marked with, as `row-comparer.ts` says.
+   * There are as many marks as a power of two. Returns the bound that as many as are counted have, or more.
    */
-  void cover(const Napi::CallbackInfo& info) {
-    Napi::Uint16Array marked = info[0].As<Napi::Uint16Array>();
-    const uint16_t* const marks = marked.Data();
+  Napi::Value bound(const Napi::CallbackInfo& info) {
+    Napi::Int16Array query = info[0].As<Napi::Int16Array>();
+    Napi::Uint32Array slots = info[1].As<Napi::Uint32Array>();
+    Napi::Float64Array found = info[2].As<Napi::Float64Array>();
+    Napi::Float64Array bounded = info[3].As<Napi::Float64Array>();
+    Napi::Uint16Array marked = info[4].As<Napi::Uint16Array>();
+    const double whole = info[5].As<Napi::Number>().DoubleValue();
+    const uint32_t last = info[6].As<Napi::Number>().Uint32Value();
+    const double share = info[7].As<Napi::Number>().DoubleValue();
+    const double unrelated = info[8].As<Napi::Number>().DoubleValue();
+    const double same = info[9].As<Napi::Number>().DoubleValue();
+    const size_t count = info[10].As<Napi::Number>().Uint32Value();
+    const size_t length = slots.ElementLength();
     const uint32_t mask = static_cast<uint32_t>(marked.ElementLength()) - 1;
-    if (marked.ElementLength() == 0 || (marked.ElementLength() & mask) != 0) return refuse(info);
-    const uint32_t last = info[3].As<Napi::Number>().Uint32Value();
-    forEach<true>(info, [=](const Row& row) -> double {
-      if (row.termCount == 0) return 1;
-      if (row.terms[row.termCount - 1] == last) return INFINITY;
-      uint32_t sum = 0;
-      for (uint32_t i = 0; i < row.termCount; i++) sum += marks[row.terms[i] & mask];
-      return sum;
+    const bool areAlike = found.ElementLength() == length && bounded.ElementLength() == length && count > 0 && count <= length;
+    const bool isShare = share >= 0 && share <= 1;
+    if (query.ElementLength() != dimension_ || !areAlike || !isShare || marked.ElementLength() == 0 || (marked.ElementLength() & mask) != 0) {
+      refuse(info);
+      return info.Env().Undefined();
+    }
+    const int16_t* const numbers = query.Data();
+    const uint16_t* const marks = marked.Data();
+    double* const cosines = found.Data();
+    double* const bounds = bounded.Data();
+    const bool areRows = forEach<true>(slots, [=](const size_t i, const Row& row) {
+      cosines[i] = cosine(row, numbers);
+      if (row.termCount > 0 && row.terms[row.termCount - 1] == last) {
+        bounds[i] = INFINITY;
+        return;
+      }
+      uint64_t sum = 0;
+      for (uint32_t term = 0; term < row.termCount; term++) sum += marks[row.terms[term] & mask];
+      const double near = std::max(0.0, std::min(1.0, (cosines[i] - unrelated) / (same - unrelated)));
+      bounds[i] = share * std::min(1.0, static_cast<double>(sum) / whole) + (1 - share) * near + ROUNDING;
     });
+    if (!areRows) {
+      refuse(info);
+      return info.Env().Undefined();
+    }
+    ordered_.assign(bounds, bounds + length);
+    std::nth_element(ordered_.begin(), ordered_.begin() + (count - 1), ordered_.end(), std::greater<double>());
+    return Napi::Number::New(info.Env(), ordered_[count - 1]);
   }
 
-  /** Writes for each of the slots, the second argument, what comes of its row to the third. */
-  template <bool ofTerms, typename Work> void forEach(const Napi::CallbackInfo& info, const Work& work) {
-    Napi::Uint32Array sought = info[1].As<Napi::Uint32Array>();
-    Napi::Float64Array results = info[2].As<Napi::Float64Array>();
+  /** Does what is to be done with the row of each slot. @returns whether there is one of each */
+  template <bool withTerms, typename Work> bool forEach(const Napi::Uint32Array& sought, const Work& work) const {
     const size_t count = sought.ElementLength();
-    if (results.ElementLength() != count) return refuse(info);
     const uint32_t* const slots = sought.Data();
-    double* const found = results.Data();
     Row rows[AHEAD];
     // Three at once: the place of one is asked for, the row of one before it, and one before that is compared.
     for (size_t i = 0; i < count + PLACE_AHEAD + AHEAD; i++) {
       if (i < count) {
         const uint32_t* const place = placeOf(slots[i]);
-        if (place == nullptr) return refuse(info);
+        if (place == nullptr) return false;
         __builtin_prefetch(place);
       }
-      if (i >= PLACE_AHEAD + AHEAD) found[i - PLACE_AHEAD - AHEAD] = work(rows[i % AHEAD]);
+      if (i >= PLACE_AHEAD + AHEAD) work(i - PLACE_AHEAD - AHEAD, rows[i % AHEAD]);
       if (i >= PLACE_AHEAD && i < count + PLACE_AHEAD) {
         Row& row = rows[i % AHEAD];
-        if (!read(placeOf(slots[i - PLACE_AHEAD]), row)) return refuse(info);
-        const char* const from = reinterpret_cast<const char*>(ofTerms ? static_cast<const void*>(row.terms) : row.numbers);
-        const char* const to = reinterpret_cast<const char*>(row.terms + (ofTerms ? row.termCount : 0));
+        if (!read(placeOf(slots[i - PLACE_AHEAD]), row)) return false;
+        const char* const from = reinterpret_cast<const char*>(row.numbers);
+        const char* const to = reinterpret_cast<const char*>(row.terms + (withTerms ? row.termCount : 0));
         for (const char* line = from; line < to; line += LINE_BYTES) __builtin_prefetch(line);
       }
     }
+    return true;
   }
 
   /** @returns nullptr where there is none */
@@ -163,6 +198,8 @@ private:
     row.terms = reinterpret_cast<const uint32_t*>(bytes + terms);
     return true;
   }
+
+  double cosine(const Row& row, const int16_t* const query) const { return static_cast<double>(product(row, query)) * row.scale / unit_; }
 
   /** The sum of products, exact in whatever order it is made. What is damaged may name places that a query has not: they count nothing. */
   int32_t product(const Row& row, const int16_t* const query) const {

@@ -1146,17 +1146,17 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: [VECTOR_ROWS],
   },
   {
-    breaks: "memories of a session that are near and have no word of the query are not found there",
+    breaks: "the last of the memories of a session that may be among the best is not found there",
     file: "src/vectors/resident-set.ts",
-    find: "scores[i] = sum === 0 ? score(cosines[i]!, NO_WORDS) : UNSCORED;",
-    replace: "scores[i] = UNSCORED;",
+    find: "if (bounds[i]! < first) continue;",
+    replace: "if (bounds[i]! <= first) continue;",
     tests: [RESIDENT_SETS],
   },
   {
     breaks: "memories of a session that may cover less of the query than others, and have more of it, are not found there",
     file: "src/vectors/resident-set.ts",
-    find: "if (bounds[i]! >= least && scores[i] === UNSCORED)",
-    replace: "if (bounds[i]! < least && scores[i] === 0)",
+    find: "if (bounds[i]! < least || bounds[i]! >= first) continue;",
+    replace: "if (bounds[i]! < first || bounds[i]! >= first) continue;",
     tests: [RESIDENT_SETS],
   },
   {

@@ -95,7 +95,7 @@ export function closeness({ lexical }: EmbeddedQuery, cosine: number, terms: Uin
 }
 
 /** The same of a memory that is not the query itself, by the share of the query's weight that it covers. */
-export function closenessAt(covered: number, cosine: number, calibration: Calibration): number {
+function closenessAt(covered: number, cosine: number, calibration: Calibration): number {
   const { lexicalShare } = calibration;
   return lexicalShare * covered + (1 - lexicalShare) * nearness(cosine, calibration);
 }

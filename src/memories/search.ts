@@ -25,7 +25,7 @@ import type { Candidate } from "../vectors/candidates.ts";
 import { quantize } from "../vectors/encoding.ts";
 import type { ScoredQuery } from "../vectors/query.ts";
 import { memoryMembers, memoryPostings, visibleMemories, type MemoryFilter, type MemoryDeps } from "./memories.ts";
-import { closeness, closenessAt, explainer, LOCAL_CALIBRATION, relevance, scoreOf } from "./relevance.ts";
+import { closeness, explainer, LOCAL_CALIBRATION, relevance, scoreOf } from "./relevance.ts";
 
 /** How many memories are looked at closely, at least. */
 const CANDIDATES_MIN = 48;
@@ -213,8 +213,7 @@ async function candidatesFor(
 export function scoredQuery(embedded: EmbeddedQuery, active: Active, limit: number, enough = limit): ScoredQuery {
   const calibration = active.calibration ?? LOCAL_CALIBRATION;
   const score = (cosine: number, terms: Uint32Array) => closeness(embedded, cosine, terms, calibration);
-  const scoreAt = (coverage: number, cosine: number) => closenessAt(coverage, cosine, calibration);
-  return { vector: quantize(embedded.vector), words: embedded.lexical, blend: calibration, score, scoreAt, limit, enough };
+  return { vector: quantize(embedded.vector), words: embedded.lexical, blend: calibration, score, limit, enough };
 }
 
 /** Who searches: how much at once is limited for each key. */

@@ -35,10 +35,8 @@ export interface Query {
 
 /** A query on the thread that scores what is found. */
 export interface ScoredQuery extends Query {
-  /** A number that rises with the score of a memory of these terms. */
+  /** A number that rises with the score of a memory of these terms: at most what `blend` has of it, but of the very text of the query. */
   readonly score: (cosine: number, terms: Uint32Array) => number;
-  /** That number of a memory of another text, by the share of the query's words that it covers. */
-  readonly scoreAt: (coverage: number, cosine: number) => number;
   /** How many candidates are enough where all that pass are scored by it: at most `limit`. */
   readonly enough: number;
 }

@@ -16,10 +16,6 @@ import type { SharedVectors } from "./shared-vectors.ts";
 const SLOTS_FIRST = 16;
 /** Terms that share their last bits share a place in a table of those that a query asks for. */
 const MASK = 16_383;
-/** The terms of a memory that has no word but a fingerprint. */
-const NO_WORDS = Uint32Array.of(0);
-/** Less than any score or cosine. */
-const UNSCORED = Number.NEGATIVE_INFINITY;
 /** What a vector without a row takes. */
 const PENDING_BYTES = 100;
 
@@ -114,46 +110,47 @@ export class ResidentSet {
     }
     if (shared === undefined) return best(pending, query);
     const slots = this.#slots.subarray(0, this.#count);
-    const cosines = shared.rows.cosines(query.vector, slots);
     if (slots.length <= query.enough) {
+      const cosines = shared.rows.cosines(query.vector, slots);
       const all = Array.from(slots, (slot, i) => new RowCandidate(shared, slot, cosines[i]!));
       return best([...pending, ...all], query);
     }
-    const scores = this.#scores(query, slots, cosines, shared);
-    const bar = kthLargest(scores, query.enough);
-    const found = pending;
-    for (let i = 0; i < scores.length; i++) if (scores[i]! >= bar) found.push(new RowCandidate(shared, slots[i]!, cosines[i]!, scores[i]));
-    return best(found, query);
+    return best([...pending, ...bestOf(slots, query, shared)], query);
   }
+}
 
-  /**
-   * The scores of those that can be among the best; -Infinity of the others. Most memories have none of the query's words: then their
-   * terms do not matter. Of those that have some it is known what they cover at most: where that is not enough, it is not looked at
-   * closely.
-   */
-  #scores(query: ScoredQuery, slots: Uint32Array, cosines: Float64Array, { rows }: SharedVectors): Float64Array {
-    const { score, scoreAt, enough } = query;
-    const scores = new Float64Array(cosines.length);
-    const bounds = new Float64Array(cosines.length);
-    mark(query);
-    const sums = rows.sumsOfMarks(MARKS, slots, query.words.fingerprint);
-    unmark(query);
-    for (let i = 0; i < slots.length; i++) {
-      const sum = sums[i]!;
-      scores[i] = sum === 0 ? score(cosines[i]!, NO_WORDS) : UNSCORED;
-      // The same text has more than what it covers.
-      const covers = sum === Number.POSITIVE_INFINITY ? sum : scoreAt(Math.min(sum, WHOLE_MARK + 1) / WHOLE_MARK, cosines[i]!);
-      bounds[i] = sum === 0 ? UNSCORED : covers;
-    }
-    // Those first that can have most: what they do have most of the others cannot.
-    const first = Math.max(kthLargest(bounds, enough), -Number.MAX_VALUE);
-    for (let i = 0; i < slots.length; i++) if (bounds[i]! >= first) scores[i] = score(cosines[i]!, rows.terms(slots[i]!));
-    const least = Math.max(kthLargest(scores, enough), -Number.MAX_VALUE);
-    for (let i = 0; i < slots.length; i++) {
-      if (bounds[i]! >= least && scores[i] === UNSCORED) scores[i] = score(cosines[i]!, rows.terms(slots[i]!));
-    }
-    return scores;
+/**
+ * As many of more slots as are enough of those that score best, and what scores the same as the last of them. Of each it is known what it
+ * scores at most: where that is not enough, its terms are not looked at closely.
+ */
+function bestOf(slots: Uint32Array, query: ScoredQuery, shared: SharedVectors): RowCandidate[] {
+  const { score, enough } = query;
+  mark(query);
+  const { cosines, bounds, first } = shared.rows.bound(query, slots, MARKS, WHOLE_MARK);
+  unmark(query);
+  const looked: number[] = [];
+  const scores: number[] = [];
+  let least = Number.POSITIVE_INFINITY;
+  // Those first that can have most: what they do have most of the others cannot.
+  for (let i = 0; i < slots.length; i++) {
+    if (bounds[i]! < first) continue;
+    const has = score(cosines[i]!, shared.rows.terms(slots[i]!));
+    if (has < least) least = has;
+    looked.push(i);
+    scores.push(has);
   }
+  for (let i = 0; i < slots.length; i++) {
+    if (bounds[i]! < least || bounds[i]! >= first) continue;
+    looked.push(i);
+    scores.push(score(cosines[i]!, shared.rows.terms(slots[i]!)));
+  }
+  const bar = kthLargest(Float64Array.from(scores), enough);
+  const found: RowCandidate[] = [];
+  for (let at = 0; at < looked.length; at++) {
+    const i = looked[at]!;
+    if (scores[at]! >= bar) found.push(new RowCandidate(shared, slots[i]!, cosines[i]!, scores[at]));
+  }
+  return found;
 }
 
 /** By the last bits of a term: what it covers of the query at most, in parts of `WHOLE_MARK`. Scratch, all zero between two searches. */

@@ -17,12 +17,26 @@ export interface RowComparer {
   /** Writes the cosines of a query with the vectors of these slots. */
   compare(query: Int16Array, slots: Uint32Array, cosines: Float64Array): void;
   /**
-   * Writes what the terms of these slots come to, each counted as it is marked by its last bits; infinity where the last is the one that is
-   * named, and 1 where there is none.
+   * Writes the cosines, and what each of these slots scores at most: infinity where the last of its terms is the one that is named.
+   * Otherwise the share of words times what its terms are marked with by their last bits, at most `whole`, of `whole`; and the rest times
+   * how far its cosine is on the way from unrelated to the same.
    *
    * @param marks - as many as a power of two
+   * @returns the `count`th largest of the bounds; there have to be as many
    */
-  cover(marks: Uint16Array, slots: Uint32Array, sums: Float64Array, last: number): void;
+  bound(
+    query: Int16Array,
+    slots: Uint32Array,
+    cosines: Float64Array,
+    bounds: Float64Array,
+    marks: Uint16Array,
+    whole: number,
+    last: number,
+    lexicalShare: number,
+    cosineOfUnrelated: number,
+    cosineOfSame: number,
+    count: number,
+  ): number;
 }
 
 /** A class that is not hnswlib's: it is compiled with it. */

@@ -17,6 +17,7 @@
  * @module
  */
 import { storedHome, storedNumbers, storedTerms } from "./encoding.ts";
+import type { ScoredQuery } from "./query.ts";
 import { newRowComparer } from "./row-comparer.ts";
 
 const PIECE_BITS = 14;
@@ -54,6 +55,7 @@ export class VectorRows {
   readonly #comparer = newRowComparer();
   /** By home: where its next row goes, if it is not too long. */
   readonly #blocks = new Map<number, Block>();
+  #scratch = new Float64Array(0);
   #told: Uint32Array;
   #shared: SharedRows | undefined;
   #length = 0;
@@ -197,12 +199,31 @@ export class VectorRows {
     return cosines;
   }
 
-  /** What the terms of some slots come to, as `RowComparer.cover` has it. */
-  sumsOfMarks(marks: Uint16Array, slots: Uint32Array, last: number): Float64Array {
-    const sums = new Float64Array(slots.length);
-    this.#comparer.cover(marks, slots, sums, last);
-    return sums;
+  /**
+   * The cosines of a query with the vectors of some slots, and what each scores at most: valid until this is asked again.
+   *
+   * @param slots - at least as many as are enough
+   * @param marks - what each term covers of the query at most, in parts of `whole`, by its last bits: as many as a power of two
+   */
+  bound({ vector, words, blend, enough }: ScoredQuery, slots: Uint32Array, marks: Uint16Array, whole: number): Bounded {
+    const { length } = slots;
+    if (this.#scratch.length < 2 * length) this.#scratch = new Float64Array(4 * length);
+    const cosines = this.#scratch.subarray(0, length);
+    const bounds = this.#scratch.subarray(length, 2 * length);
+    const { lexicalShare: share, cosineOfUnrelated, cosineOfSame } = blend;
+    const last = words.fingerprint;
+    const comparer = this.#comparer;
+    const first = comparer.bound(vector, slots, cosines, bounds, marks, whole, last, share, cosineOfUnrelated, cosineOfSame, enough);
+    return { cosines, bounds, first };
   }
+}
+
+/** By place among the slots that were asked for. */
+interface Bounded {
+  readonly cosines: Float64Array;
+  readonly bounds: Float64Array;
+  /** The least of as many of the largest bounds as are enough. */
+  readonly first: number;
 }
 
 function sharedBuffer({ buffer }: Uint32Array): SharedArrayBuffer {

@@ -83,15 +83,15 @@ test("of more memories than are enough those come that score best, by words as b
   );
   for (const { text } of QUESTIONS.slice(0, 40)) {
     const query = queryOf(text, texts.length);
-    const best = ({ enough }: { enough: number }) =>
-      nearest({ ...query, enough })
-        .map(({ cosine, terms }) => query.score(cosine, terms))
-        .sort((a, b) => b - a)
-        .slice(0, 10);
-    const ten = nearest({ ...query, enough: 10 });
-    expect(ten).toHaveLength(10);
-    expect(ten.map(({ closeness }) => closeness)).toEqual(ten.map(({ cosine, terms }) => query.score(cosine, terms)));
-    expect(best({ enough: 10 })).toEqual(best({ enough: texts.length }));
+    const all = nearest(query)
+      .map(({ memory, cosine, terms }) => ({ memory, cosine, closeness: query.score(cosine, terms) }))
+      .sort((a, b) => b.closeness - a.closeness || b.cosine - a.cosine || (a.memory < b.memory ? 1 : -1));
+    for (const enough of [1, 10, 100]) {
+      const found = nearest({ ...query, enough }).map(({ memory, cosine, closeness }) => ({ memory, cosine, closeness }));
+      expect(
+        found.sort((a, b) => all.findIndex(({ memory }) => memory === a.memory) - all.findIndex(({ memory }) => memory === b.memory)),
+      ).toEqual(all.slice(0, enough).map(({ memory, cosine, closeness }) => ({ memory, cosine, closeness })));
+    }
   }
 });
 

@@ -69,13 +69,18 @@ function cosine(query: Int16Array, { numbers, pairs, place, scale }: Row): numbe
   return cosineOf(sum, scale) + 0;
 }
 
-function covered(marks: Uint16Array, { terms }: Row, last: number): number {
-  if (terms.length === 0) return 1;
-  if (terms.at(-1) === last) return Infinity;
-  return terms.reduce((sum, term) => sum + marks[term & (marks.length - 1)]!, 0);
+const BLEND = { share: 0.3, unrelated: -0.1, same: 0.7 };
+/** What is the whole of the query in marks. */
+const WHOLE = 300_000;
+
+function bounded(query: Int16Array, marks: Uint16Array, row: Row, last: number): number {
+  if (row.terms.at(-1) === last) return Infinity;
+  const sum = row.terms.reduce((marked, term) => marked + marks[term & (marks.length - 1)]!, 0);
+  const near = (cosine(query, row) - BLEND.unrelated) / (BLEND.same - BLEND.unrelated);
+  return BLEND.share * Math.min(1, sum / WHOLE) + (1 - BLEND.share) * Math.max(0, Math.min(1, near));
 }
 
-test.each([false, true])("rows of all lengths are compared and covered as a plain loop does it, damaged ones %p", (damaged) => {
+test.each([false, true])("rows of all lengths are compared and bounded as a plain loop does it, damaged ones %p", (damaged) => {
   const rows = Array.from({ length: 20_000 }, (_, i) =>
     i % 50 === 0 ? anyRow(damaged) : { ...anyRow(damaged), numbers: new Int8Array(8) },
   );
@@ -88,19 +93,49 @@ test.each([false, true])("rows of all lengths are compared and covered as a plai
     const found = new Float64Array(count);
     comparer.compare(query, slots, found);
     expect(found).toEqual(Float64Array.from(slots, (slot) => cosine(query, rows[slot]!)));
-    const last = count === 0 ? 0 : (rows[slots[0]!]!.terms.at(-1) ?? 0);
-    comparer.cover(marks, slots, found, last);
-    expect(found).toEqual(Float64Array.from(slots, (slot) => covered(marks, rows[slot]!, last)));
+    if (count === 0) continue;
+    const last = rows[slots[0]!]!.terms.at(-1) ?? 0;
+    const [cosines, bounds] = [new Float64Array(count), new Float64Array(count)];
+    const { share, unrelated, same } = BLEND;
+    const enough = 1 + below(count);
+    const least = comparer.bound(query, slots, cosines, bounds, marks, WHOLE, last, share, unrelated, same, enough);
+    expect(cosines).toEqual(found);
+    expect(least).toBe(bounds.toSorted().at(-enough)!);
+    for (const [i, slot] of slots.entries()) {
+      const [bound, exact] = [bounds[i]!, bounded(query, marks, rows[slot]!, last)];
+      if (exact === Infinity) expect(bound).toBe(Infinity);
+      // Never less, in whatever order the same is computed.
+      else expect(bound > exact && bound < exact + 1e-8).toBe(true);
+    }
   }
+});
+
+test("what many terms are marked with is counted to its end", () => {
+  const terms = Array.from({ length: 70_000 }, () => 1);
+  const row: Row = { numbers: new Int8Array(8), pairs: [], terms, scale: 1, place: 0 };
+  const comparer = newRowComparer();
+  const chunk = new Uint8Array(8 + 4 * terms.length);
+  new Uint32Array(chunk.buffer, 8).set(terms);
+  const piece = new Uint32Array(4 * PIECE_SLOTS);
+  piece.set([0, 8, terms.length << 12, row.scale]);
+  comparer.addPiece(piece);
+  comparer.addChunk(chunk);
+  const marks = Uint16Array.of(0, 65_535);
+  const bounds = new Float64Array(1);
+  comparer.bound(new Int16Array(DIMENSION), Uint32Array.of(0), new Float64Array(1), bounds, marks, 2 ** 33, 0, 1, 0, 1, 1);
+  expect(bounds[0]).toBeCloseTo((terms.length * 65_535) / 2 ** 33, 6);
 });
 
 test("a vector that is gone has a cosine of 0, also where no row was ever written", () => {
   const comparer = newRowComparer();
   comparer.addPiece(new Uint32Array(4 * PIECE_SLOTS));
-  const [cosines, sums] = [Float64Array.of(7), Float64Array.of(7)];
-  comparer.compare(new Int16Array(DIMENSION).fill(1), Uint32Array.of(0), cosines);
-  comparer.cover(new Uint16Array(64), Uint32Array.of(0), sums, 0);
-  expect([...cosines, ...sums]).toEqual([0, 1]);
+  const [query, slots] = [new Int16Array(DIMENSION).fill(1), Uint32Array.of(0)];
+  const [alone, cosines, bounds] = [Float64Array.of(7), Float64Array.of(7), Float64Array.of(7)];
+  comparer.compare(query, slots, alone);
+  const least = comparer.bound(query, slots, cosines, bounds, new Uint16Array(64).fill(9), 9, 0, 0.5, 0, 1, 1);
+  expect([...alone, ...cosines]).toEqual([0, 0]);
+  expect(bounds[0]).toBeCloseTo(0, 6);
+  expect(least).toBe(bounds[0]!);
 });
 
 test("what there is no row for is refused", () => {
@@ -115,8 +150,36 @@ test("what there is no row for is refused", () => {
   for (const length of [0, DIMENSION - 1]) {
     expect(() => comparer.compare(new Int16Array(length), Uint32Array.of(1), new Float64Array(1))).toThrow(RangeError);
   }
-  for (const length of [0, 3]) {
-    expect(() => comparer.cover(new Uint16Array(length), Uint32Array.of(1), new Float64Array(1), 0)).toThrow(RangeError);
+  const bound = ({ length = 2, marks = 64, share = 0.5, count = 1, slot = 1, found = 2, places = DIMENSION } = {}) =>
+    comparer.bound(
+      new Int16Array(places),
+      Uint32Array.of(slot, 1),
+      new Float64Array(found),
+      new Float64Array(length),
+      new Uint16Array(marks),
+      9,
+      0,
+      share,
+      0,
+      1,
+      count,
+    );
+  bound({ count: 2 });
+  for (const wrong of [
+    { length: 1 },
+    { length: 3 },
+    { found: 1 },
+    { places: DIMENSION - 1 },
+    { marks: 0 },
+    { marks: 3 },
+    { share: -0.1 },
+    { share: 1.1 },
+    { share: NaN },
+    { count: 0 },
+    { count: 3 },
+    { slot: PIECE_SLOTS },
+  ]) {
+    expect(() => bound(wrong)).toThrow(RangeError);
   }
   const places = pieces[0]!;
   for (const [word, value] of [
@@ -128,8 +191,10 @@ test("what there is no row for is refused", () => {
     const before = places[word]!;
     places[word] = value;
     expect(() => compare(1, 0)).toThrow(RangeError);
+    expect(() => bound({ slot: 0 })).toThrow(RangeError);
     places[word] = before;
   }
   compare(1, 0);
+  bound();
   expect(() => newRowComparer().compare(query, Uint32Array.of(0), new Float64Array(1))).toThrow(RangeError);
 });

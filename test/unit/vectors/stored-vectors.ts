@@ -13,7 +13,7 @@ import { bare, NO_HOME, withPrefix, type BareId } from "../../../src/lib/ids.ts"
 import { AFTER_ALL, hashKey } from "../../../src/storage/keys.ts";
 import { MEMORIES } from "../../../src/storage/collections.ts";
 import { storeVector } from "../../../src/vectors/store-vector.ts";
-import { closeness, closenessAt, LOCAL_CALIBRATION } from "../../../src/memories/relevance.ts";
+import { closeness, LOCAL_CALIBRATION } from "../../../src/memories/relevance.ts";
 import { generationOf, removeMemoryRecords, removeVector } from "../../../src/storage/memory-records.ts";
 import { Store } from "../../../src/storage/store.ts";
 import { memories, vectors, type MemoryRow } from "../../../src/storage/tables.ts";
@@ -181,7 +181,6 @@ export function queryFor(vector: Float32Array, limit: number): ScoredQuery {
     words: NO_WORDS,
     blend: BY_COSINE,
     score: (cosine) => cosine,
-    scoreAt: (_, cosine) => cosine,
   };
 }
 
@@ -195,7 +194,6 @@ export function queryOf(text: string, limit: number): ScoredQuery {
     words: embedded.lexical,
     blend: LOCAL_CALIBRATION,
     score: (cosine, terms) => closeness(embedded, cosine, terms, LOCAL_CALIBRATION),
-    scoreAt: (coverage, cosine) => closenessAt(coverage, cosine, LOCAL_CALIBRATION),
   };
 }
 
