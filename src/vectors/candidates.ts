@@ -11,6 +11,7 @@ import type { Reader } from "../storage/access.ts";
 import { dotStored } from "./encoding.ts";
 import { storedGeneration, storedMemory, storedTerms } from "./encoding.ts";
 import type { IdTable } from "./id-table.ts";
+import { packed, unpacked } from "./packed.ts";
 import type { Neighbour, Query } from "./query.ts";
 import type { VectorRows } from "./vector-rows.ts";
 
@@ -55,12 +56,12 @@ export class RowCandidate implements Candidate {
   }
 }
 
-/** Candidates as the worker posts them: those that have a row by their slots, in the order in which they were found. */
+/** Candidates as the worker posts them. */
 export interface PackedCandidates {
-  readonly slots: Uint32Array;
-  readonly cosines: Float64Array;
-  /** Those without a row, all of them. */
-  readonly whole: readonly Candidate[];
+  /** Slot and cosine of each that has a row, in the order in which they were found. */
+  readonly inRows: string;
+  /** Those without a row, if there are any. */
+  readonly whole: readonly Candidate[] | undefined;
 }
 
 /** Reads the candidates of one query from the store. */
@@ -100,25 +101,26 @@ export class CandidateReader {
 }
 
 export function pack(candidates: readonly Candidate[]): PackedCandidates {
-  const slots = new Uint32Array(candidates.length);
-  const cosines = new Float64Array(candidates.length);
-  const whole: Candidate[] = [];
-  let count = 0;
-  for (const candidate of candidates) {
-    if (candidate instanceof RowCandidate) {
-      slots[count] = candidate.slot;
-      cosines[count++] = candidate.cosine;
-    } else {
-      whole.push(candidate);
-    }
-  }
-  return { slots: slots.slice(0, count), cosines: cosines.slice(0, count), whole };
+  const inRows = candidates.filter((candidate) => candidate instanceof RowCandidate);
+  return {
+    inRows: packed(PAIR_BYTES * inRows.length, (buffer) => {
+      const pairs = new Float64Array(buffer);
+      for (let i = 0; i < inRows.length; i++) {
+        pairs[2 * i] = inRows[i]!.slot;
+        pairs[2 * i + 1] = inRows[i]!.cosine;
+      }
+    }),
+    whole: inRows.length === candidates.length ? undefined : candidates.filter((candidate) => !(candidate instanceof RowCandidate)),
+  };
 }
 
 /** @param tables - of the index that found them, as they were told of last; undefined when there is no row yet */
-export function unpack({ slots, cosines, whole }: PackedCandidates, tables: SlotTables | undefined): Candidate[] {
+export function unpack({ inRows, whole = [] }: PackedCandidates, tables: SlotTables | undefined): Candidate[] {
   const found = [...whole];
   if (tables === undefined) return found;
-  for (let i = 0; i < slots.length; i++) found.push(new RowCandidate(tables, slots[i]!, cosines[i]!));
+  const pairs = new Float64Array(unpacked(inRows));
+  for (let i = 0; i < pairs.length; i += 2) found.push(new RowCandidate(tables, pairs[i]!, pairs[i + 1]!));
   return found;
 }
+
+const PAIR_BYTES = 16;

@@ -88,7 +88,7 @@ export class Connection {
         onNotice(message);
         break;
       case "answer":
-        this.#take(message.call)?.resolve(unpack(message.candidates, this.#tables()));
+        this.#take(message.call)?.resolve(unpack(message, this.#tables()));
         break;
       case "saved":
         this.#take(message.call)?.resolve([]);

@@ -5,17 +5,16 @@
  */
 import type { BareId } from "../lib/ids.ts";
 import type { CollectionName } from "../storage/collections.ts";
-import type { Filter } from "../storage/walk.ts";
 import type { PackedCandidates } from "./candidates.ts";
 import type { IndexStatus } from "./indexer.ts";
-import type { Query } from "./query.ts";
 import type { IndexBytes } from "./index-bytes.ts";
 import type { Shared } from "./shared-vectors.ts";
 
 export type ToWorker =
   /** Without the snapshot when the worker before failed: the snapshot may be why. */
   | { kind: "start"; dataDirectory: string; collection: CollectionName; useSnapshot: boolean; graphFrom: number }
-  | { kind: "nearest"; call: number; query: Query; filter: Filter }
+  /** A query as `packQuery` gives it, and a filter as JSON. */
+  | { kind: "nearest"; call: number; query: string; filter: string }
   /** Rows of these memories were put again: before the next search. */
   | { kind: "updated"; memories: readonly BareId[] }
   /** Something was stored or deleted. */
@@ -28,7 +27,7 @@ export type FromWorker =
   | { kind: "ready"; rebuilding: string | undefined; status: IndexStatus; bytes: IndexBytes }
   /** Where the request thread sees vectors: before an answer that names slots of it, and whenever there is more of it. */
   | { kind: "shared"; shared: Shared }
-  | { kind: "answer"; call: number; candidates: PackedCandidates }
+  | ({ kind: "answer"; call: number } & PackedCandidates)
   | { kind: "saved"; call: number }
   /** Fails this call only. */
   | { kind: "error"; call: number; reason: string }

@@ -5,6 +5,7 @@
  */
 import type { QueryTerms } from "../embeddings/embedder.ts";
 import type { BareId } from "../lib/ids.ts";
+import { packed, unpacked } from "./packed.ts";
 import type { QueryWords } from "./term-search.ts";
 
 /** How words and cosine make a score together: as in `memories/relevance.ts`, but for what does not change the order. */
@@ -23,7 +24,6 @@ export function blended({ lexicalShare, cosineOfUnrelated, cosineOfSame }: Blend
   return lexicalShare * coverage + (1 - lexicalShare) * (near > 1 ? 1 + REST * (cosine - cosineOfSame) : Math.max(0, near));
 }
 
-/** Plain data: it can be posted to another thread. */
 export interface Query {
   /** As `quantize` gives it. */
   readonly vector: Int16Array;
@@ -31,6 +31,45 @@ export interface Query {
   readonly blend: Blend;
   /** How many candidates are wanted. */
   readonly limit: number;
+}
+
+/**
+ * A query as another thread is given it:
+ *
+ * ```
+ * 8 bytes each: HEADER numbers  |  weights  |  4 each: keys  |  answers  |  2 each: vector
+ * ```
+ */
+export function packQuery({ vector, words: { weights, keys, answers, fingerprint }, blend, limit }: Query): string {
+  const { keysAt, answersAt, vectorAt } = layoutOf(weights.length, keys.length);
+  return packed(vectorAt + vector.byteLength, (buffer) => {
+    const { lexicalShare, cosineOfUnrelated, cosineOfSame } = blend;
+    const numbers = new Float64Array(buffer, 0, HEADER + weights.length);
+    numbers.set([weights.length, keys.length, vector.length, limit, fingerprint, lexicalShare, cosineOfUnrelated, cosineOfSame]);
+    numbers.set(weights, HEADER);
+    new Uint32Array(buffer, keysAt, keys.length).set(keys);
+    new Uint32Array(buffer, answersAt, keys.length).set(answers);
+    new Int16Array(buffer, vectorAt, vector.length).set(vector);
+  });
+}
+
+export function unpackQuery(text: string): Query {
+  const buffer = unpacked(text);
+  const header = new Float64Array(buffer, 0, HEADER);
+  const [weightCount, keyCount, dimension, limit, fingerprint, lexicalShare, cosineOfUnrelated, cosineOfSame] = header as unknown as Header;
+  const { keysAt, answersAt, vectorAt } = layoutOf(weightCount, keyCount);
+  const weights = new Float64Array(buffer, 8 * HEADER, weightCount);
+  const [keys, answers] = [new Uint32Array(buffer, keysAt, keyCount), new Uint32Array(buffer, answersAt, keyCount)];
+  const vector = new Int16Array(buffer, vectorAt, dimension);
+  return { vector, words: { weights, keys, answers, fingerprint }, blend: { lexicalShare, cosineOfUnrelated, cosineOfSame }, limit };
+}
+
+const HEADER = 8;
+type Header = [number, number, number, number, number, number, number, number];
+
+function layoutOf(weightCount: number, keyCount: number): { keysAt: number; answersAt: number; vectorAt: number } {
+  const keysAt = 8 * (HEADER + weightCount);
+  return { keysAt, answersAt: keysAt + 4 * keyCount, vectorAt: keysAt + 8 * keyCount };
 }
 
 /** A query on the thread that scores what is found. */

@@ -21,7 +21,7 @@ import { COVERED, REMOVED } from "./length-codes.ts";
 import type { ListHead, PostingLists } from "./posting-lists.ts";
 import { type Scorer, type Wanted, WHOLE_SCORE, WINDOW } from "./posting-scorer.ts";
 
-/** What an index wants to know of a query: plain arrays, which can be posted to another thread. */
+/** What an index wants to know of a query. */
 export type QueryWords = Pick<QueryTerms, "weights" | "keys" | "answers">;
 
 /** Memories that have some of a query's words, in no order, and the share of the query that each covers, 0 to 1: until the next search. */

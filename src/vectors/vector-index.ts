@@ -22,7 +22,7 @@ import { CandidateReader, type Candidate } from "./candidates.ts";
 import type { IndexStatus } from "./indexer.ts";
 import { ResidentSets } from "./resident-sets.ts";
 import { FEW_MAX, GRAPH_FROM, RESIDENT_PENDING_MAX } from "./search-plan.ts";
-import type { ScoredQuery } from "./query.ts";
+import { packQuery, type ScoredQuery } from "./query.ts";
 import { NO_BYTES, type IndexBytes } from "./index-bytes.ts";
 
 /** At most this many filters are known to be wide. The worker falls back to brute force when few pass by now. */
@@ -204,12 +204,10 @@ export class VectorIndex implements CandidateIndex {
   async #ask(query: ScoredQuery, filter: Filter): Promise<Candidate[]> {
     if (this.#isClosed) throw unavailable("the index is closed");
     try {
-      const { vector, blend, limit } = query;
-      const { weights, keys, answers, fingerprint } = query.words;
-      const plain = { vector, blend, limit, words: { weights, keys, answers, fingerprint } };
+      const packed = { query: packQuery(query), filter: JSON.stringify(filter) };
       return await this.#connect().call((call) => {
         this.#tellOfUpdated();
-        return { kind: "nearest", call, query: plain, filter };
+        return { kind: "nearest", call, ...packed };
       });
     } catch (error) {
       throw unavailable(error);

@@ -12,10 +12,12 @@ import { DAY_MS } from "../lib/duration.ts";
 import { describeError } from "../lib/log.ts";
 import { COLLECTIONS } from "../storage/collections.ts";
 import { Store } from "../storage/store.ts";
+import type { Filter } from "../storage/walk.ts";
 import { pack, type Candidate } from "./candidates.ts";
 import { Indexer } from "./indexer.ts";
 import { DamagedListsError } from "./posting-lists.ts";
 import type { FromWorker, ToWorker } from "./protocol.ts";
+import { unpackQuery } from "./query.ts";
 import type { Shared } from "./shared-vectors.ts";
 
 declare const self: Worker;
@@ -101,7 +103,7 @@ const searches: Search[] = [];
 
 function nearest({ call, query, filter }: Extract<ToWorker, { kind: "nearest" }>): void {
   if (indexer === undefined) return post({ kind: "error", call, reason: "the index is not open" });
-  const search = { call, steps: indexer.nearest(query, filter) };
+  const search = { call, steps: indexer.nearest(unpackQuery(query), JSON.parse(filter) as Filter) };
   if (isDone(search) || searches.push(search) > 1) return;
   setImmediate(searchOn);
 }
@@ -120,7 +122,7 @@ function isDone({ call, steps }: Search): boolean {
     const { done, value } = steps.next();
     if (done === true) {
       tell(indexer);
-      post({ kind: "answer", call, candidates: pack(value) });
+      post({ kind: "answer", call, ...pack(value) });
     }
     return done === true;
   } catch (error) {

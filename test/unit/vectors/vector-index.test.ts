@@ -8,7 +8,7 @@ import { pack } from "../../../src/vectors/candidates.ts";
 import type { IndexStatus } from "../../../src/vectors/indexer.ts";
 import type { FromWorker, ToWorker } from "../../../src/vectors/protocol.ts";
 import { type IndexOptions, VectorIndex } from "../../../src/vectors/vector-index.ts";
-import type { Query } from "../../../src/vectors/query.ts";
+import { packQuery } from "../../../src/vectors/query.ts";
 import { NO_BYTES } from "../../../src/vectors/index-bytes.ts";
 import { resealTables } from "./resealed.ts";
 import {
@@ -87,11 +87,6 @@ async function nearest(index: VectorIndex, query: Float32Array, filter: Filter, 
   return (await index.nearest(queryFor(query, limit), filter)).sort(byNearness).map(({ memory }) => memory.trim());
 }
 
-/** What the worker is told of a query. */
-function posted({ vector, words, blend, limit }: Query): Query {
-  return { vector, words, blend, limit };
-}
-
 /** The answer of a worker that finds one memory. */
 const packed = (name: string) => pack([{ memory: name.padEnd(12), id: "000000000001", cosine: 0.5, terms: new Uint32Array(3) }]);
 
@@ -165,7 +160,7 @@ test("a filter of which hardly a memory passes, but many each part of it, is for
   current().up();
   await turn();
   expect(current().kinds).toEqual(["start", "nearest"]);
-  current().say({ kind: "answer", call: 1, candidates: packed("b") });
+  current().say({ kind: "answer", call: 1, ...packed("b") });
   expect(await answer).toEqual(["b"]);
   expect(await nearest(index, query, [ofUser("one"), ofType("c")], 3)).toEqual([]);
   expect(workers.length).toBe(1);
@@ -182,11 +177,11 @@ test("questions wait for the worker to come up, and each gets its own answer wha
   current().up();
   await turn();
   expect(current().told.slice(1)).toEqual([
-    { kind: "nearest", call: 1, query: posted(queryFor(query, 3)), filter: [] },
-    { kind: "nearest", call: 2, query: posted(queryFor(query, 4)), filter: [] },
+    { kind: "nearest", call: 1, query: packQuery(queryFor(query, 3)), filter: "[]" },
+    { kind: "nearest", call: 2, query: packQuery(queryFor(query, 4)), filter: "[]" },
   ]);
-  current().say({ kind: "answer", call: 2, candidates: packed("b") });
-  current().say({ kind: "answer", call: 1, candidates: packed("a") });
+  current().say({ kind: "answer", call: 2, ...packed("b") });
+  current().say({ kind: "answer", call: 1, ...packed("a") });
   expect([await first, await second]).toEqual([["a"], ["b"]]);
 });
 
@@ -197,7 +192,7 @@ test("a question that the worker refuses is unavailable, and nothing else is", a
   current().up();
   await turn();
   current().say({ kind: "error", call: 1, reason: "the store could not be read" });
-  current().say({ kind: "answer", call: 2, candidates: packed("b") });
+  current().say({ kind: "answer", call: 2, ...packed("b") });
   expect(await refused(first)).toMatchObject(UNAVAILABLE);
   expect(await second).toEqual(["b"]);
   expect(workers.length).toBe(1);
@@ -214,7 +209,7 @@ test("a start waits no longer than it is told to for a large index, and searches
   current().up();
   await turn();
   expect(current().kinds).toEqual(["start", "nearest"]);
-  current().say({ kind: "answer", call: 1, candidates: packed("a") });
+  current().say({ kind: "answer", call: 1, ...packed("a") });
   expect(await asked).toEqual(["a"]);
 });
 
@@ -241,7 +236,7 @@ for (const { name, end } of ENDS) {
     ]);
     current().up();
     await turn();
-    current().say({ kind: "answer", call: 1, candidates: packed("a") });
+    current().say({ kind: "answer", call: 1, ...packed("a") });
     expect(await again).toEqual(["a"]);
   });
 
@@ -255,10 +250,10 @@ for (const { name, end } of ENDS) {
     expect(await Promise.allSettled(asked)).toMatchObject([{ reason: UNAVAILABLE }, { reason: UNAVAILABLE }]);
     const again = nearest(index, query, NO_FILTER, 3);
     workers[0]!.exit();
-    workers[0]!.say({ kind: "answer", call: 1, candidates: packed("the old") });
+    workers[0]!.say({ kind: "answer", call: 1, ...packed("the old") });
     current().up();
     await turn();
-    current().say({ kind: "answer", call: 1, candidates: packed("the new") });
+    current().say({ kind: "answer", call: 1, ...packed("the new") });
     expect(await again).toEqual(["the new"]);
     expect(workers.length).toBe(2);
   });

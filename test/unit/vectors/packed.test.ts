@@ -1,0 +1,33 @@
+import { expect, test } from "bun:test";
+import { packQuery, unpackQuery } from "../../../src/vectors/query.ts";
+import { pack, RowCandidate, unpack, type SlotTables } from "../../../src/vectors/candidates.ts";
+
+const BLEND = { lexicalShare: 0.5, cosineOfUnrelated: -0.125, cosineOfSame: 1 / 3 };
+
+function query(weights: number, keys: number, dimension: number) {
+  const vector = Int16Array.from({ length: dimension }, (_, i) => (i % 2 === 0 ? 32_767 - i : -32_768 + i));
+  const words = {
+    weights: Float64Array.from({ length: weights }, (_, i) => 1 / (i + 1)),
+    keys: Uint32Array.from({ length: keys }, (_, i) => 2 ** 32 - 1 - i),
+    answers: Uint32Array.from({ length: keys }, (_, i) => i * 256 + 255),
+    fingerprint: 0xdfffffff,
+  };
+  return { vector, words, blend: BLEND, limit: 48 };
+}
+
+test("a query is the same on the other thread, of any length, and stays so when the next one is packed", () => {
+  const queries = [query(5, 160, 1536), query(1, 2, 1536), query(0, 1, 1536), query(3_000, 90_001, 1536), query(7, 3, 17)];
+  const texts = queries.map(packQuery);
+  const others = texts.map(unpackQuery);
+  expect(others).toEqual(queries);
+});
+
+test("candidates that have a row are told of by their slots and cosines, others whole and first", () => {
+  const tables = {} as SlotTables;
+  const rows = [new RowCandidate(tables, 4_000_000_000, 1 / 3), new RowCandidate(tables, 0, -1)];
+  const whole = { memory: "000000000001", id: "000000000002", cosine: 0.1, terms: new Uint32Array(3) };
+  const told = structuredClone(pack([rows[0]!, whole, rows[1]!]));
+  expect(unpack(told, tables)).toEqual([whole, ...rows]);
+  expect(unpack(told, undefined)).toEqual([whole]);
+  expect(unpack(pack([]), tables)).toEqual([]);
+});
