@@ -102,15 +102,6 @@ export function commandEnvironment(environment: Texts = process.env): Texts {
 }
 const [NATIVE_VARIABLE, SIMD_VARIABLE] = [START_SETTINGS.nativeDirectory.variable, START_SETTINGS.simd.variable];
 
-/** How many milliseconds mimalloc keeps what is free at least, and pages with free space in them. */
-const ALLOCATOR = { MIMALLOC_PURGE_DELAY: "10000", MIMALLOC_PURGE_HOLES_MIN_INTERVAL: "10000" };
-
-/** The environment that a server's process is to begin with, where the operator has not decided otherwise; undefined when it has. */
-export function serverEnvironment(environment: Texts = process.env): NodeJS.ProcessEnv | undefined {
-  const isSet = Object.keys(ALLOCATOR).every((name) => environment[name] !== undefined);
-  return isSet ? undefined : { ...ALLOCATOR, ...environment };
-}
-
 /** A command line or environment that makes no sense; the message is for the operator. */
 export class UsageError extends Error {
   override name = "UsageError";

@@ -5,7 +5,6 @@
  *
  * @module
  */
-import { setAllocatorOptions } from "./cli/allocator.ts";
 import { assertReadable, prepare, storeCommand } from "./cli/command-line.ts";
 import { helpOn } from "./cli/help.ts";
 import { escaped, print } from "./cli/print.ts";
@@ -29,7 +28,6 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map(
   Object.entries<Command>({
     serve: async (args) => {
       const config = readConfig(args);
-      setAllocatorOptions();
       prepare(config);
       return (await import("./cli/serve.ts")).serve(config);
     },
