@@ -18,7 +18,7 @@
  */
 import { storedHome, storedNumbers, storedTerms } from "./encoding.ts";
 import type { ScoredQuery } from "./query.ts";
-import { newRowComparer } from "./row-comparer.ts";
+import { newRowComparer, type RowComparer } from "./row-comparer.ts";
 
 const PIECE_BITS = 14;
 const PIECE_SLOTS = 2 ** PIECE_BITS;
@@ -52,7 +52,7 @@ export class VectorRows {
   readonly #thread: 0 | 1;
   readonly #chunks: Chunk[] = [];
   readonly #places: Uint32Array[] = [];
-  readonly #comparer = newRowComparer();
+  #made: RowComparer | undefined;
   /** By home: where its next row goes, if it is not too long. */
   readonly #blocks = new Map<number, Block>();
   #scratch = new Float64Array(0);
@@ -73,14 +73,23 @@ export class VectorRows {
   #addChunk(buffer: SharedArrayBuffer): Chunk {
     const chunk = new Chunk(buffer);
     this.#chunks.push(chunk);
-    this.#comparer.addChunk(chunk.bytes);
+    this.#made?.addChunk(chunk.bytes);
     return chunk;
   }
 
   #addPiece(buffer: SharedArrayBuffer): void {
     const places = new Uint32Array(buffer);
     this.#places.push(places);
-    this.#comparer.addPiece(places);
+    this.#made?.addPiece(places);
+  }
+
+  /** Made with the first comparison: a store of few memories does not load the add-on. */
+  get #comparer(): RowComparer {
+    if (this.#made !== undefined) return this.#made;
+    this.#made = newRowComparer();
+    for (const { bytes } of this.#chunks) this.#made.addChunk(bytes);
+    for (const places of this.#places) this.#made.addPiece(places);
+    return this.#made;
   }
 
   /** One more than the last slot that has a row. */
