@@ -48,6 +48,8 @@ export interface Step {
 export class LateEntries {
   /** By index, sorted. */
   readonly #keys = new Map(LATE_INDEXES.map(({ name }): [string, string[]] => [name, []]));
+  /** Of a transaction that has not been committed yet: their rows are seen by nobody else. */
+  readonly #uncommitted = new Set<string>();
   #size = 0;
   #addedSinceStep = 0;
   #sweep: Sweep | undefined;
@@ -76,6 +78,12 @@ export class LateEntries {
     this.#addedSinceStep++;
   }
 
+  /** Adds what a transaction has written, which alone sees it until `end`. */
+  addUncommitted(entry: Entry): void {
+    this.#uncommitted.add(entry.key);
+    this.add(entry);
+  }
+
   remove({ table, key }: Entry): void {
     const keys = this.#keys.get(table);
     if (keys === undefined) return;
@@ -85,18 +93,19 @@ export class LateEntries {
     this.#size--;
   }
 
-  has({ table, key }: Entry): boolean {
+  /** @param isInside - whether the transaction asks whose entries are uncommitted */
+  has({ table, key }: Entry, isInside: boolean): boolean {
     const keys = this.#keys.get(table);
-    return keys !== undefined && keys[placeOf(keys, key)] === key;
+    return keys !== undefined && keys[placeOf(keys, key)] === key && (isInside || !this.#uncommitted.has(key));
   }
 
-  /** What a reader sees of a span, of which the store has these keys. */
-  merged(table: string, { from, to, limit = Number.POSITIVE_INFINITY, descending = false }: Span, stored: string[]): string[] {
+  /** What a reader sees of a span, of which the store has these keys. @param isInside - as of `has` */
+  merged(table: string, span: Span, stored: string[], isInside: boolean): string[] {
     const keys = this.#keys.get(table);
     if (keys === undefined) return stored;
-    const [start, end] = [placeOf(keys, from), placeOf(keys, to)];
-    if (start >= end) return stored;
-    const own = descending ? keys.slice(Math.max(start, end - limit), end).reverse() : keys.slice(start, Math.min(end, start + limit));
+    const { limit = Number.POSITIVE_INFINITY, descending = false } = span;
+    const own = this.#within(keys, span, isInside);
+    if (own.length === 0) return stored;
     const merged: string[] = [];
     for (let [i, j] = [0, 0]; merged.length < limit && (i < stored.length || j < own.length);) {
       const [one, other] = [stored[i], own[j]];
@@ -106,6 +115,15 @@ export class LateEntries {
       merged.push(isStored ? stored[i++]! : own[j++]!);
     }
     return merged;
+  }
+
+  #within(keys: readonly string[], { from, to, limit = Number.POSITIVE_INFINITY, descending = false }: Span, isInside: boolean): string[] {
+    const hidden = isInside ? NONE : this.#uncommitted;
+    const [start, end] = [placeOf(keys, from), placeOf(keys, to)];
+    const own: string[] = [];
+    if (descending) for (let i = end; i-- > start && own.length < limit;) if (!hidden.has(keys[i]!)) own.push(keys[i]!);
+    if (!descending) for (let i = start; i < end && own.length < limit; i++) if (!hidden.has(keys[i]!)) own.push(keys[i]!);
+    return own;
   }
 
   /**
@@ -133,6 +151,7 @@ export class LateEntries {
 
   /** @param isKept - whether the transaction was committed: its entries are written again otherwise */
   end(isKept: boolean): void {
+    this.#uncommitted.clear();
     const [step, sweep] = [this.#step, this.#sweep];
     this.#step = undefined;
     if (!isKept || step === undefined || sweep === undefined) return;
@@ -150,6 +169,7 @@ export class LateEntries {
   }
 }
 
+const NONE: ReadonlySet<string> = new Set();
 const NO_STEP: Step = { entries: [], mark: undefined };
 
 /** Where a key is, or would be. */

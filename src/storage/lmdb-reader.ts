@@ -85,13 +85,18 @@ export class LmdbReader implements Reader {
   aheadOf(): void {}
 
   has(table: AnyTable, key: string): boolean {
-    if (this.late.has({ table: table.name, key })) return true;
+    if (this.late.has({ table: table.name, key }, this.isInside)) return true;
     const database = this.databases.ofAny(table);
     return this.at === undefined ? database.doesExist(key) : database.get(key, this.at) !== undefined;
   }
 
   keys(table: AnyTable, span: Span): string[] {
-    return this.late.merged(table.name, span, Array.from(this.databases.ofAny(table).getKeys(this.#range(span))));
+    return this.late.merged(table.name, span, Array.from(this.databases.ofAny(table).getKeys(this.#range(span))), this.isInside);
+  }
+
+  /** Whether it reads inside a transaction, and sees what that has written. */
+  protected get isInside(): boolean {
+    return false;
   }
 
   /** Those that this reader sees. */
@@ -137,6 +142,12 @@ export class LmdbReader implements Reader {
     const bounds =
       descending === true ? { start: to, end: from, reverse: true, exclusiveStart: true, inclusiveEnd: true } : { start: from, end: to };
     return { ...bounds, ...this.at, ...(limit === undefined ? {} : { limit }) };
+  }
+}
+
+export class InsideReader extends LmdbReader {
+  protected override get isInside(): boolean {
+    return true;
   }
 }
 

@@ -35,7 +35,7 @@ import { clearUnsyncedMarker, hasUnsyncedMarker, setUnsyncedMarker, type Durabil
 import { AFTER_ALL, KEY_ENCODER } from "./keys.ts";
 import { lateEntriesOf, newestTrace, type Step } from "./late-entries.ts";
 import { listRecords, type Listing } from "./list.ts";
-import { Databases, LmdbReader, Snapshot } from "./lmdb-reader.ts";
+import { Databases, InsideReader, LmdbReader, Snapshot } from "./lmdb-reader.ts";
 import { newestId } from "./newest-id.ts";
 import type { Page } from "./page.ts";
 import { assertMappable } from "./pages.ts";
@@ -423,7 +423,7 @@ export class Store implements RecordStore {
   }
 
   #insideTransaction(caching: "committed" | "none" = this.#caching === "all" ? "committed" : "none"): Reader {
-    return new LmdbReader(this.#databases, this.#rows, caching, this.#clock);
+    return new InsideReader(this.#databases, this.#rows, caching, this.#clock);
   }
 
   #momentOf(home: Home, { now }: Reader): Moment & { rewind(): void } {
@@ -435,7 +435,7 @@ export class Store implements RecordStore {
     const writes = runWork(commit, stored, this.#momentOf(commit.home, stored), Store.runsWorksTwice);
     const late = this.#newestTrace === undefined ? undefined : this.#databases.late;
     for (const write of writes) {
-      if (write.value !== undefined && late?.isOf(write.table) === true) late.add(write);
+      if (write.value !== undefined && late?.isOf(write.table) === true) late.addUncommitted(write);
       else this.#write(write);
     }
     return writes;

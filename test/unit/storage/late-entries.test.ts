@@ -245,6 +245,34 @@ test("while entries are being written whoever reads sees each one of a trace tha
   }
 });
 
+test("entries are seen no earlier than their rows, but by the transaction that writes them", async () => {
+  const committed = await store.commit(NO_HOME, (tx) => addTraces(tx, 3));
+  const spans: Span[] = [{}, { limit: 2 }, { descending: true }, { descending: true, limit: 2 }].map((how) => ({
+    ...ofSession(SESSIONS[0]),
+    ...how,
+  }));
+  const look = (reader: Reader) => spans.map((span) => reader.keys(bySession, span));
+  const before = look(store.latest);
+  const seen: unknown[] = [];
+  const commit = store.commit(NO_HOME, (tx) => {
+    const added = addTraces(tx, 2);
+    // Before the transaction can have been written, of which another thread tells this one in a later turn of the event loop.
+    queueMicrotask(() =>
+      seen.push(
+        look(store.latest),
+        added.some((key) => store.latest.has(traces, key)),
+      ),
+    );
+    return [added, look(tx)] as const;
+  });
+  const [added, inside] = await commit;
+  expect(seen.slice(-2)).toEqual([before, false]);
+  const all = [...committed, ...added].map((key) => bySession.entriesOf(key, row(SESSIONS[0]))[0]!);
+  const after = [all, all.slice(0, 2), all.toReversed(), all.toReversed().slice(0, 2)];
+  expect(inside).toEqual(after);
+  expect(look(store.latest)).toEqual(after);
+});
+
 test("transactions that fail while entries are being written lose none", async () => {
   // So many are written from now on, with each transaction some.
   const keys = await store.commit(NO_HOME, (tx) => addTraces(tx, 2_100));
