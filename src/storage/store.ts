@@ -22,7 +22,7 @@ import { accessSync, chmodSync, constants, existsSync, statSync } from "node:fs"
 import { join } from "node:path";
 import { open, type Database, type RootDatabase, type Transaction } from "lmdb";
 import type { CacheUses } from "../lib/cache.ts";
-import type { Clock } from "../lib/clock.ts";
+import { nextTurn, type Clock } from "../lib/clock.ts";
 import { IdSource, NO_HOME, type BareId, type Home, type Id, type IdPrefix } from "../lib/ids.ts";
 import type { JsonText } from "../lib/json.ts";
 import { systemReason } from "../lib/system-errors.ts";
@@ -317,13 +317,14 @@ export class Store implements RecordStore {
   }
 
   /**
-   * In a microtask, since a transaction that begins inside another would be a part of it; and one after the other: of one that was
-   * handed to lmdb-js meanwhile the callback would run before the answers of the last are sent, and with fewer commits.
+   * In the second next turn of the event loop, before which all requests that have arrived are read: with them in the same transaction a
+   * change took .90 of its CPU time at 16 connections, and no longer at one. And one after the other: of one that was handed to lmdb-js
+   * meanwhile the callback would run before the answers of the last are sent, and with fewer commits.
    */
   #scheduleTransaction(): void {
     if (this.#isScheduled || this.#queue.length === 0) return;
     this.#isScheduled = true;
-    queueMicrotask(() => void this.#commitQueued());
+    setImmediate(() => setImmediate(() => void this.#commitQueued()));
   }
 
   async #commitQueued(): Promise<void> {
@@ -513,6 +514,7 @@ export class Store implements RecordStore {
   }
 
   async close(): Promise<void> {
+    while (this.#isScheduled) await nextTurn();
     const [mark, entries] = [this.#newestTrace, this.#databases.late.all()];
     // Where that fails the next start makes them of their rows.
     if (mark !== undefined && entries.length > 0) await this.#transaction(() => this.#putEntries({ entries, mark })).catch(() => undefined);
