@@ -53,6 +53,15 @@ test("filters are those of the list of traces, and combine", async () => {
   ]);
 });
 
+test("the erasure of a user brings nothing again that was before", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession({ user_id: "ada" });
+  await cairn.addTurn(id);
+  const streams = [await watch(cairn), await watch(cairn, "?user_id=ada")];
+  await cairn.ok(cairn.delete("/v1/users/ada"));
+  expect(actions(await Promise.all(streams.map((stream) => stream.trace())))).toEqual(["user.erased", "user.erased"]);
+});
+
 for (const [name, filter] of Object.entries({
   everything: () => "",
   "a session": (id: string) => `?session_id=${id}`,

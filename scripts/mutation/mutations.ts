@@ -336,15 +336,15 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "the index entries of a transaction that was not committed stay",
     file: "src/storage/store.ts",
-    find: "for (const entry of late) this.#settleEntry(entry);",
-    replace: "{ }",
+    find: "for (const entry of this.#databases.late.end(false)) this.#settleEntry(entry);",
+    replace: "this.#databases.late.end(false);",
     tests: [LATE_ENTRIES],
   },
   {
     breaks: "the index entries of a transaction that was not committed are taken for written",
     file: "src/storage/late-entries.ts",
-    find: "if (!isKept || step === undefined",
-    replace: "if (step === undefined",
+    find: "if (isKept && step !== undefined",
+    replace: "if (step !== undefined",
     tests: [LATE_ENTRIES],
   },
   {
@@ -371,9 +371,16 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a removed trace stays in the indexes in memory",
     file: "src/storage/store.ts",
-    find: "    this.#databases.late.remove({ table, key });\n",
+    find: "    this.#databases.late.removeUncommitted({ table, key });\n",
     replace: "",
     tests: [LATE_ENTRIES],
+  },
+  {
+    breaks: "traces that are put again come to streams of events once more",
+    file: "src/storage/store.ts",
+    find: "} else if (write.isNew) {",
+    replace: "} else if (write.value !== undefined) {",
+    tests: [LATE_ENTRIES, "test/events.test.ts"],
   },
   {
     breaks: "the files of the store can be read by others",

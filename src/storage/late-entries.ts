@@ -15,6 +15,7 @@ import { BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
 import type { Reader, Span } from "./access.ts";
 import { AFTER_ALL, rightBehind } from "./keys.ts";
 import { meta, TRACES_MARK, traces } from "./tables.ts";
+import { unlessUnreadable } from "./unreadable.ts";
 
 export interface Entry {
   readonly table: string;
@@ -48,8 +49,10 @@ export interface Step {
 export class LateEntries {
   /** By index, sorted. */
   readonly #keys = new Map(LATE_INDEXES.map(({ name }): [string, string[]] => [name, []]));
-  /** Of a transaction that has not been committed yet: their rows are seen by nobody else. */
+  /** What a transaction has added that has not been committed yet: nobody else sees the rows. */
   readonly #uncommitted = new Set<string>();
+  /** What it has added and what it has removed here. */
+  #changed: Entry[] = [];
   #size = 0;
   #addedSinceStep = 0;
   #sweep: Sweep | undefined;
@@ -80,17 +83,25 @@ export class LateEntries {
 
   /** Adds what a transaction has written, which alone sees it until `end`. */
   addUncommitted(entry: Entry): void {
+    this.#changed.push(entry);
     this.#uncommitted.add(entry.key);
     this.add(entry);
   }
 
-  remove({ table, key }: Entry): void {
+  /** Removes what a transaction that has not been committed yet removes. */
+  removeUncommitted(entry: Entry): void {
+    if (this.remove(entry)) this.#changed.push(entry);
+  }
+
+  /** @returns whether it was here */
+  remove({ table, key }: Entry): boolean {
     const keys = this.#keys.get(table);
-    if (keys === undefined) return;
+    if (keys === undefined) return false;
     const at = placeOf(keys, key);
-    if (keys[at] !== key) return;
+    if (keys[at] !== key) return false;
     keys.splice(at, 1);
     this.#size--;
+    return true;
   }
 
   /** @param isInside - whether the transaction asks whose entries are uncommitted */
@@ -118,11 +129,11 @@ export class LateEntries {
   }
 
   #within(keys: readonly string[], { from, to, limit = Number.POSITIVE_INFINITY, descending = false }: Span, isInside: boolean): string[] {
-    const hidden = isInside ? NONE : this.#uncommitted;
+    const isSeen = (key: string) => isInside || !this.#uncommitted.has(key);
     const [start, end] = [placeOf(keys, from), placeOf(keys, to)];
     const own: string[] = [];
-    if (descending) for (let i = end; i-- > start && own.length < limit;) if (!hidden.has(keys[i]!)) own.push(keys[i]!);
-    if (!descending) for (let i = start; i < end && own.length < limit; i++) if (!hidden.has(keys[i]!)) own.push(keys[i]!);
+    if (descending) for (let i = end; i-- > start && own.length < limit;) if (isSeen(keys[i]!)) own.push(keys[i]!);
+    if (!descending) for (let i = start; i < end && own.length < limit; i++) if (isSeen(keys[i]!)) own.push(keys[i]!);
     return own;
   }
 
@@ -149,12 +160,22 @@ export class LateEntries {
     return [...this.#keys].flatMap(([table, keys]) => keys.map((key) => ({ table, key })));
   }
 
-  /** @param isKept - whether the transaction was committed: its entries are written again otherwise */
-  end(isKept: boolean): void {
+  /**
+   * To be called when the transaction has ended.
+   *
+   * @param isKept - whether it was committed: the entries of its step are written again otherwise
+   * @returns what it has added here and removed
+   */
+  end(isKept: boolean): readonly Entry[] {
+    const [step, sweep, changed] = [this.#step, this.#sweep, this.#changed];
     this.#uncommitted.clear();
-    const [step, sweep] = [this.#step, this.#sweep];
+    this.#changed = [];
     this.#step = undefined;
-    if (!isKept || step === undefined || sweep === undefined) return;
+    if (isKept && step !== undefined && sweep !== undefined) this.#stepped(step, sweep);
+    return changed;
+  }
+
+  #stepped(step: Step, sweep: Sweep): void {
     const keys = sweep.indexes[0]![1];
     const [first, last] = [step.entries[0]?.key, step.entries.at(-1)?.key];
     if (first !== undefined && last !== undefined) {
@@ -169,7 +190,6 @@ export class LateEntries {
   }
 }
 
-const NONE: ReadonlySet<string> = new Set();
 const NO_STEP: Step = { entries: [], mark: undefined };
 
 /** Where a key is, or would be. */
@@ -189,8 +209,11 @@ export function lateEntriesOf(reader: Reader): LateEntries {
   const mark = reader.get(meta, TRACES_MARK);
   if (mark === undefined) return entries;
   for (const code of codesOf(reader)) {
-    for (const { key, row } of reader.rows(traces, { from: rightBehind(code + mark), to: code + AFTER_ALL }))
+    for (const key of reader.keys(traces, { from: rightBehind(code + mark), to: code + AFTER_ALL })) {
+      const row = unlessUnreadable(() => reader.get(traces, key));
+      if (row === undefined) continue;
       for (const index of LATE_INDEXES) for (const entry of index.entriesOf(key, row)) entries.add({ table: index.name, key: entry });
+    }
   }
   return entries;
 }

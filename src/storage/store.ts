@@ -22,7 +22,7 @@ import { accessSync, chmodSync, constants, existsSync, statSync } from "node:fs"
 import { join } from "node:path";
 import { open, type Database, type RootDatabase, type Transaction } from "lmdb";
 import type { CacheUses } from "../lib/cache.ts";
-import { nextTurn, type Clock } from "../lib/clock.ts";
+import { afterNextTurn, nextTurn, type Clock } from "../lib/clock.ts";
 import { IdSource, NO_HOME, type BareId, type Home, type Id, type IdPrefix } from "../lib/ids.ts";
 import type { JsonText } from "../lib/json.ts";
 import { systemReason } from "../lib/system-errors.ts";
@@ -33,7 +33,7 @@ import { lmdbReason } from "./disk-errors.ts";
 import { DiskHealth } from "./disk-health.ts";
 import { clearUnsyncedMarker, hasUnsyncedMarker, setUnsyncedMarker, type Durability } from "./durability.ts";
 import { AFTER_ALL, KEY_ENCODER } from "./keys.ts";
-import { lateEntriesOf, newestTrace, type Step } from "./late-entries.ts";
+import { lateEntriesOf, newestTrace, type Entry, type Step } from "./late-entries.ts";
 import { listRecords, type Listing } from "./list.ts";
 import { Databases, InsideReader, LmdbReader, Snapshot } from "./lmdb-reader.ts";
 import { newestId } from "./newest-id.ts";
@@ -324,14 +324,13 @@ export class Store implements RecordStore {
   #scheduleTransaction(): void {
     if (this.#isScheduled || this.#queue.length === 0) return;
     this.#isScheduled = true;
-    setImmediate(() => setImmediate(() => void this.#commitQueued()));
+    afterNextTurn(() => void this.#commitQueued());
   }
 
   async #commitQueued(): Promise<void> {
     let commits: QueuedCommit[] | undefined;
     const written: Write[] = [];
-    const traced: string[] = [];
-    const late: Write[] = [];
+    let traced: string[] = [];
     let hasEvents = false;
     try {
       await this.#transaction(() => {
@@ -343,9 +342,7 @@ export class Store implements RecordStore {
             if (this.#rows.has(write.table)) {
               this.#rows.invalidate(write);
               written.push(write);
-            } else if (this.#databases.late.isOf(write.table)) {
-              late.push(write);
-            } else if (write.value !== undefined) {
+            } else if (write.isNew) {
               if (write.table === traces.name) traced.push(write.key);
               else if (write.table === outbox.name) hasEvents = true;
             }
@@ -360,14 +357,14 @@ export class Store implements RecordStore {
       // Errors are thrown only now, too: their reason may be what another commit of the same transaction has written.
       for (const commit of commits ?? []) settle(commit);
     } catch (refusal) {
-      this.#databases.late.end(false);
-      if (this.#newestTrace !== undefined) for (const entry of late) this.#settleEntry(entry);
+      for (const entry of this.#databases.late.end(false)) this.#settleEntry(entry);
       this.#rows.release(written);
       // Whether it is there is not always known.
       this.#tellOfPuts(written);
       for (const { reject } of commits ?? this.#queue.splice(0)) reject(refusal);
-      traced.length = 0;
-      hasEvents = false;
+      // Streams would pass for good over what is there all the same.
+      traced = this.#thoseThere(traced);
+      hasEvents &&= traced.length > 0;
     }
     this.#isScheduled = false;
     this.#scheduleTransaction();
@@ -468,14 +465,20 @@ export class Store implements RecordStore {
   }
 
   /** Has an entry follow from its row again, which a transaction that has failed has written, or has not. */
-  #settleEntry({ table, key }: Write): void {
+  #settleEntry(entry: Entry): void {
     const { late } = this.#databases;
-    const index = traces.indexes.find(({ name }) => name === table)!;
+    const index = traces.indexes.find(({ name }) => name === entry.table)!;
+    if (this.#thoseThere([index.recordOf(entry.key)]).length > 0) late.add(entry);
+    else late.remove(entry);
+  }
+
+  /** Those among the keys of traces that a transaction has written which has failed. */
+  #thoseThere(keys: readonly string[]): string[] {
     try {
-      if (this.readNewest((reader) => reader.has(traces, index.recordOf(key)))) late.add({ table, key });
-      else late.remove({ table, key });
+      return this.readNewest((reader) => keys.filter((key) => reader.has(traces, key)));
     } catch {
       // LMDB has panicked: this process reads nothing any more.
+      return [];
     }
   }
 
@@ -487,7 +490,7 @@ export class Store implements RecordStore {
       this.#bytesWritten += value.length;
       return void database.put(key, bytesOf(value));
     }
-    this.#databases.late.remove({ table, key });
+    this.#databases.late.removeUncommitted({ table, key });
     void database.remove(key);
   }
 

@@ -257,9 +257,8 @@ export class Commits {
   /** Tells others in this process of a transaction that has ended. */
   #tell(fence: BareId, changes: readonly Change[]): void {
     for (const { value } of changes) this.bytesWritten += value?.length ?? 0;
-    const isPut = ({ value }: Change) => value !== undefined;
-    const traced = changes.filter((change) => change.table === traces.name && isPut(change)).map(({ key }) => key);
-    const hasEvents = changes.some((change) => change.table === outbox.name && isPut(change));
+    const traced = changes.filter(({ table, isNew }) => table === traces.name && isNew).map(({ key }) => key);
+    const hasEvents = changes.some(({ table, isNew }) => table === outbox.name && isNew);
     const due = this.#order.end(fence, traced);
     if (due.length > 0 || hasEvents) this.#onCommitted({ traces: due, hasEvents });
   }

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { BARE_ID_LENGTH, NO_HOME, type SessionId } from "../../../src/lib/ids.ts";
 import type { JsonText } from "../../../src/lib/json.ts";
+import { stored } from "../../../src/operations/records.ts";
 import type { Reader, Span, Tx } from "../../../src/storage/access.ts";
 import { AFTER_ALL } from "../../../src/storage/keys.ts";
 import { FIRST_MARK, LateEntries } from "../../../src/storage/late-entries.ts";
@@ -281,6 +282,50 @@ test("transactions that fail while entries are being written lose none", async (
   const found = (reader: Reader) => INDEXES.map((index) => reader.keys(index, all).map((entry) => index.recordOf(entry)));
   expect(found(store.latest)).toEqual([keys, keys, keys]);
   expect(await afterACrash(({ latest }) => found(latest))).toEqual([keys, keys, keys]);
+});
+
+test("a transaction that fails while it is written leaves no entry of what it has added, and takes none", async () => {
+  const keys = await store.commit(NO_HOME, (tx) => addTraces(tx, 3));
+  const failed = store.commit(NO_HOME, (tx) => {
+    addTraces(tx, 2);
+    tx.remove(traces, keys[0]!);
+    failing(tx);
+  });
+  expect(await failed.catch(() => "failed")).toBe("failed");
+  expect(inSession(store.latest)).toEqual(keys);
+  expect(store.count(bySession)).toBe(3);
+});
+
+test("of a transaction that was kept although that is not known the traces are told, and of one that was not none", async () => {
+  const told: string[] = [];
+  store.onCommitted = ({ traces: keys }) => told.push(...keys);
+  const watch = store.health.watch.bind(store.health);
+  store.health.watch = async (run) => {
+    await run();
+    throw new Error("unknown");
+  };
+  let keys: string[] = [];
+  await store.commit(NO_HOME, (tx) => (keys = addTraces(tx, 2))).catch(() => undefined);
+  store.health.watch = watch;
+  await Promise.allSettled([store.commit(NO_HOME, (tx) => addTraces(tx, 2)), store.commit(NO_HOME, failing)]);
+  expect(told).toEqual(keys);
+});
+
+test("traces that are put again, as those of an erased user are, leave the mark where it is", async () => {
+  const keys = await store.commit(NO_HOME, (tx) => addTraces(tx, 20));
+  await store.commit(NO_HOME, (tx) => tx.put(traces, keys[0]!, { ...tx.get(traces, keys[0]!)!, actor: "again" }));
+  await store.close();
+  store = await serve(directory);
+  expect(markOf(store.latest)).toBe(keys.at(-1)!.slice(1));
+});
+
+test("a row that cannot be read keeps neither a server from starting nor others from being found", async () => {
+  const [bad, ...others] = await store.commit(NO_HOME, (tx) => addTraces(tx, 3));
+  await store.commit(NO_HOME, (tx) => tx.put(stored(traces), bad!, "{"));
+  const found = (reader: Reader) => inSession(reader).filter((key) => key !== bad);
+  using snapshot = store.snapshot();
+  expect(found(snapshot)).toEqual(others);
+  expect(await afterACrash(({ latest }) => found(latest))).toEqual(others);
 });
 
 test("entries that were never written are removed with their rows, before and after a crash", async () => {
