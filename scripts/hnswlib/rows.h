@@ -12,9 +12,87 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <random>
 #include <vector>
 
 #include "huge-pages.h"
+
+/** The words of a query as `QueryTerms` in `embedder.ts` has them: what the terms of a row cover of them. */
+class QueryWords {
+public:
+  /** @returns whether all that answers does so to one of the words */
+  bool read(const Napi::Float64Array& weights, const Napi::Uint32Array& keys, const Napi::Uint32Array& answers) {
+    const size_t size = weights.ElementLength();
+    const size_t count = keys.ElementLength();
+    if (answers.ElementLength() != count) return false;
+    weights_ = weights.Data();
+    keys_ = keys.Data();
+    answers_ = answers.Data();
+    double total = 0;
+    for (size_t i = 0; i < size; i++) total += weights_[i];
+    whole_ = total * WHOLE_WORTH;
+    worths_.assign(size, 0);
+    std::fill(std::begin(some_), std::end(some_), 0);
+    bits_ = 1;
+    while ((size_t{1} << bits_) < 2 * count) bits_++;
+    first_.assign(size_t{1} << bits_, 0);
+    next_.resize(count);
+    for (size_t entry = 1; entry < count; entry++) {
+      if (answers_[entry] >> 8 >= size) return false;
+      const uint32_t term = keys_[entry];
+      some_[wordOf(term)] |= bitOf(term);
+      uint32_t& first = first_[bucketOf(term)];
+      next_[entry] = first;
+      first = static_cast<uint32_t>(entry);
+    }
+    return true;
+  }
+
+  /** The share of the query's weight that these terms cover, 0 to 1. */
+  double covered(const uint32_t* const terms, const uint32_t count) {
+    double have = 0;
+    bool isAny = false;
+    for (uint32_t i = 0; i < count; i++) {
+      const uint32_t term = terms[i];
+      // Hardly any term answers: to see that takes a look at 2 KB that are always near.
+      if ((some_[wordOf(term)] & bitOf(term)) == 0) continue;
+      for (uint32_t entry = first_[bucketOf(term)]; entry != 0; entry = next_[entry]) {
+        if (keys_[entry] != term) continue;
+        uint8_t& best = worths_[answers_[entry] >> 8];
+        const uint8_t worth = answers_[entry] & 255;
+        if (worth <= best) continue;
+        have += weights_[answers_[entry] >> 8] * (worth - best);
+        best = worth;
+        isAny = true;
+      }
+    }
+    if (!isAny) return 0;
+    std::fill(worths_.begin(), worths_.end(), 0);
+    return std::min(1.0, have / whole_);
+  }
+
+private:
+  static constexpr uint32_t WHOLE_WORTH = 255;
+  static constexpr uint32_t SOME_WORDS = 256;
+
+  const double* weights_ = nullptr;
+  const uint32_t* keys_ = nullptr;
+  const uint32_t* answers_ = nullptr;
+  double whole_ = 0;
+  /** By last bits: whether a term with these answers. */
+  uint64_t some_[SOME_WORDS];
+  /** A hash table of the entries, with chaining; keyed, as in `embedder.ts`. */
+  const uint32_t key_ = std::random_device()() | 1;
+  uint32_t bits_ = 1;
+  std::vector<uint32_t> first_;
+  std::vector<uint32_t> next_;
+  /** By word: how well the best of a row's terms answers to it. All zero between two rows. */
+  std::vector<uint8_t> worths_;
+
+  static uint32_t wordOf(const uint32_t term) { return (term >> 6) % SOME_WORDS; }
+  static uint64_t bitOf(const uint32_t term) { return uint64_t{1} << (term & 63); }
+  uint32_t bucketOf(const uint32_t term) const { return term * key_ >> (32 - bits_); }
+};
 
 class RowComparer : public Napi::ObjectWrap<RowComparer> {
 public:
@@ -71,6 +149,7 @@ private:
   std::vector<Chunk> chunks_;
   /** Scratch. */
   std::vector<double> ordered_;
+  QueryWords words_;
 
   /** (piece: Uint32Array): the next one */
   void addPiece(const Napi::CallbackInfo& info) { pieces_.push_back(info[0].As<Napi::Uint32Array>().Data()); }
@@ -95,34 +174,31 @@ private:
   }
 
   /**
-   * (query: Int16Array, slots: Uint32Array, cosines: Float64Array, bounds: Float64Array, marks: Uint16Array, whole, last, share, unrelated,
-   * same, count): number
+   * (query: Int16Array, slots: Uint32Array, cosines: Float64Array, bounds: Float64Array, weights: Float64Array, keys: Uint32Array,
+   * answers: Uint32Array, last, share, unrelated, same, count): number
    *
-   * Writes the cosines, too, and what each row scores at most by its cosine and by what its terms are marked with, as `row-comparer.ts` says.
-   * There are as many marks as a power of two. Returns the bound that as many as are counted have, or more.
+   * Writes the cosines, too, and what each row scores at most by its cosine and by what its terms cover, as `row-comparer.ts` says. Returns
+   * the bound that as many as are counted have, or more.
    */
   Napi::Value bound(const Napi::CallbackInfo& info) {
     Napi::Int16Array query = info[0].As<Napi::Int16Array>();
     Napi::Uint32Array slots = info[1].As<Napi::Uint32Array>();
     Napi::Float64Array found = info[2].As<Napi::Float64Array>();
     Napi::Float64Array bounded = info[3].As<Napi::Float64Array>();
-    Napi::Uint16Array marked = info[4].As<Napi::Uint16Array>();
-    const double whole = info[5].As<Napi::Number>().DoubleValue();
-    const uint32_t last = info[6].As<Napi::Number>().Uint32Value();
-    const double share = info[7].As<Napi::Number>().DoubleValue();
-    const double unrelated = info[8].As<Napi::Number>().DoubleValue();
-    const double same = info[9].As<Napi::Number>().DoubleValue();
-    const size_t count = info[10].As<Napi::Number>().Uint32Value();
+    const bool areWords = words_.read(info[4].As<Napi::Float64Array>(), info[5].As<Napi::Uint32Array>(), info[6].As<Napi::Uint32Array>());
+    const uint32_t last = info[7].As<Napi::Number>().Uint32Value();
+    const double share = info[8].As<Napi::Number>().DoubleValue();
+    const double unrelated = info[9].As<Napi::Number>().DoubleValue();
+    const double same = info[10].As<Napi::Number>().DoubleValue();
+    const size_t count = info[11].As<Napi::Number>().Uint32Value();
     const size_t length = slots.ElementLength();
-    const uint32_t mask = static_cast<uint32_t>(marked.ElementLength()) - 1;
     const bool areAlike = found.ElementLength() == length && bounded.ElementLength() == length && count > 0 && count <= length;
     const bool isShare = share >= 0 && share <= 1;
-    if (query.ElementLength() != dimension_ || !areAlike || !isShare || marked.ElementLength() == 0 || (marked.ElementLength() & mask) != 0) {
+    if (query.ElementLength() != dimension_ || !areAlike || !isShare || !areWords) {
       refuse(info);
       return info.Env().Undefined();
     }
     const int16_t* const numbers = query.Data();
-    const uint16_t* const marks = marked.Data();
     double* const cosines = found.Data();
     double* const bounds = bounded.Data();
     const bool areRows = forEach<true>(slots, [=](const size_t i, const Row& row) {
@@ -131,10 +207,8 @@ private:
         bounds[i] = INFINITY;
         return;
       }
-      uint64_t sum = 0;
-      for (uint32_t term = 0; term < row.termCount; term++) sum += marks[row.terms[term] & mask];
       const double near = std::max(0.0, std::min(1.0, (cosines[i] - unrelated) / (same - unrelated)));
-      bounds[i] = share * std::min(1.0, static_cast<double>(sum) / whole) + (1 - share) * near + ROUNDING;
+      bounds[i] = share * words_.covered(row.terms, row.termCount) + (1 - share) * near + ROUNDING;
     });
     if (!areRows) {
       refuse(info);

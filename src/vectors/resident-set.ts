@@ -6,7 +6,6 @@
  *
  * @module
  */
-import { WHOLE_WORTH } from "../embeddings/embedder.ts";
 import type { BareId } from "../lib/ids.ts";
 import { kthLargest } from "../lib/kth-largest.ts";
 import { type Candidate, type CandidateReader, RowCandidate } from "./candidates.ts";
@@ -14,8 +13,6 @@ import type { ScoredQuery } from "./query.ts";
 import type { SharedVectors } from "./shared-vectors.ts";
 
 const SLOTS_FIRST = 16;
-/** Terms that share their last bits share a place in a table of those that a query asks for. */
-const MASK = 16_383;
 /** What a vector without a row takes. */
 const PENDING_BYTES = 100;
 
@@ -125,9 +122,7 @@ export class ResidentSet {
  */
 function bestOf(slots: Uint32Array, query: ScoredQuery, shared: SharedVectors): RowCandidate[] {
   const { score, enough } = query;
-  mark(query);
-  const { cosines, bounds, first } = shared.rows.bound(query, slots, MARKS, WHOLE_MARK);
-  unmark(query);
+  const { cosines, bounds, first } = shared.rows.bound(query, slots);
   const looked: number[] = [];
   const scores: number[] = [];
   let least = Number.POSITIVE_INFINITY;
@@ -151,28 +146,6 @@ function bestOf(slots: Uint32Array, query: ScoredQuery, shared: SharedVectors): 
     if (scores[at]! >= bar) found.push(new RowCandidate(shared, slots[i]!, cosines[i]!, scores[at]));
   }
   return found;
-}
-
-/** By the last bits of a term: what it covers of the query at most, in parts of `WHOLE_MARK`. Scratch, all zero between two searches. */
-const MARKS = new Uint16Array(MASK + 1);
-const WHOLE_MARK = 4_096;
-const MARK_MAX = 65_535;
-
-function mark({ words: { weights, keys, answers } }: ScoredQuery): void {
-  let total = 0;
-  for (let i = 0; i < weights.length; i++) total += weights[i]!;
-  const unit = WHOLE_MARK / WHOLE_WORTH / total;
-  for (let entry = 1; entry < keys.length; entry++) {
-    const answer = answers[entry]!;
-    // Rounded up, and one more for what is lost in adding up shares.
-    const covers = Math.ceil(weights[answer >>> 8]! * (answer & 255) * unit) + 1;
-    const at = keys[entry]! & MASK;
-    MARKS[at] = Math.min(MARK_MAX, MARKS[at]! + covers);
-  }
-}
-
-function unmark({ words: { keys } }: ScoredQuery): void {
-  for (let entry = 1; entry < keys.length; entry++) MARKS[keys[entry]! & MASK] = 0;
 }
 
 /** As many as are enough, of equal ones the newer. */

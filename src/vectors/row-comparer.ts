@@ -18,10 +18,10 @@ export interface RowComparer {
   compare(query: Int16Array, slots: Uint32Array, cosines: Float64Array): void;
   /**
    * Writes the cosines, and what each of these slots scores at most: infinity where the last of its terms is the one that is named.
-   * Otherwise the share of words times what its terms are marked with by their last bits, at most `whole`, of `whole`; and the rest times
-   * how far its cosine is on the way from unrelated to the same.
+   * Otherwise the share of words times what its terms cover of the weights, each by the best of its answers; and the rest times how far its
+   * cosine is on the way from unrelated to the same.
    *
-   * @param marks - as many as a power of two
+   * @param keys - and `answers`: as in `QueryTerms`; one that answers to what has no weight is a RangeError
    * @returns the `count`th largest of the bounds; there have to be as many
    */
   bound(
@@ -29,8 +29,9 @@ export interface RowComparer {
     slots: Uint32Array,
     cosines: Float64Array,
     bounds: Float64Array,
-    marks: Uint16Array,
-    whole: number,
+    weights: Float64Array,
+    keys: Uint32Array,
+    answers: Uint32Array,
     last: number,
     lexicalShare: number,
     cosineOfUnrelated: number,

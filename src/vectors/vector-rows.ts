@@ -212,17 +212,28 @@ export class VectorRows {
    * The cosines of a query with the vectors of some slots, and what each scores at most: valid until this is asked again.
    *
    * @param slots - at least as many as are enough
-   * @param marks - what each term covers of the query at most, in parts of `whole`, by its last bits: as many as a power of two
    */
-  bound({ vector, words, blend, enough }: ScoredQuery, slots: Uint32Array, marks: Uint16Array, whole: number): Bounded {
+  bound({ vector, words, blend, enough }: ScoredQuery, slots: Uint32Array): Bounded {
     const { length } = slots;
     if (this.#scratch.length < 2 * length) this.#scratch = new Float64Array(4 * length);
     const cosines = this.#scratch.subarray(0, length);
     const bounds = this.#scratch.subarray(length, 2 * length);
-    const { lexicalShare: share, cosineOfUnrelated, cosineOfSame } = blend;
-    const last = words.fingerprint;
-    const comparer = this.#comparer;
-    const first = comparer.bound(vector, slots, cosines, bounds, marks, whole, last, share, cosineOfUnrelated, cosineOfSame, enough);
+    const { weights, keys, answers, fingerprint } = words;
+    const { lexicalShare, cosineOfUnrelated, cosineOfSame } = blend;
+    const first = this.#comparer.bound(
+      vector,
+      slots,
+      cosines,
+      bounds,
+      weights,
+      keys,
+      answers,
+      fingerprint,
+      lexicalShare,
+      cosineOfUnrelated,
+      cosineOfSame,
+      enough,
+    );
     return { cosines, bounds, first };
   }
 }

@@ -95,6 +95,16 @@ test("of more memories than are enough those come that score best, by words as b
   }
 });
 
+test("a memory that covers most of the query is found before a long one that covers all of it", () => {
+  const query = queryOf("kayak sauerkraut nephew harbour violin", 48);
+  const { terms } = embedder.embedMemory("kayak sauerkraut nephew harbour violin");
+  const names = Array.from({ length: 600 }, (_, i) => 2 ** 31 + i);
+  const some = Uint32Array.of(...terms.subarray(0, 4), 2 ** 32 - 1);
+  const long = Uint32Array.of(...terms.subarray(0, 5), ...names, 2 ** 32 - 1);
+  const { nearest } = setOf([long, some, Uint32Array.of(1, 2)].map((one) => ({ vector: DENSE[0]!, terms: one })));
+  expect(nearest({ ...query, enough: 1 }).map(({ terms: found }) => found.length)).toEqual([some.length]);
+});
+
 test("more vectors than are compared at once are all compared", () => {
   const { nearest } = setOf(Array.from({ length: 4_100 }, (_, i) => ({ vector: TEXTS[i % TEXTS.length]! })));
   const found = nearest(queryFor(QUERIES[0]!, 4_100)).sort((a, b) => (a.id < b.id ? -1 : 1));

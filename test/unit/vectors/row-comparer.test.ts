@@ -70,14 +70,34 @@ function cosine(query: Int16Array, { numbers, pairs, place, scale }: Row): numbe
 }
 
 const BLEND = { share: 0.3, unrelated: -0.1, same: 0.7 };
-/** What is the whole of the query in marks. */
-const WHOLE = 300_000;
 
-function bounded(query: Int16Array, marks: Uint16Array, row: Row, last: number): number {
+interface Words {
+  weights: Float64Array;
+  keys: Uint32Array;
+  answers: Uint32Array;
+}
+const NO_WORDS: Words = { weights: new Float64Array(0), keys: new Uint32Array(1), answers: new Uint32Array(1) };
+
+/** To each word many of these terms answer, well or less well, and to some more than one of them. */
+function wordsOf(terms: readonly number[], size: number): Words {
+  const keys = Uint32Array.from({ length: 1 + 20 * size }, () => terms[below(terms.length)]!);
+  const answers = keys.map(() => (below(size) << 8) | below(256));
+  return { weights: Float64Array.from({ length: size }, random), keys, answers };
+}
+
+function covered({ weights, keys, answers }: Words, terms: readonly number[]): number {
+  const worths = weights.map((_, word) =>
+    Math.max(0, ...answers.filter((answer, entry) => entry > 0 && answer >>> 8 === word && terms.includes(keys[entry]!)).map(worthOf)),
+  );
+  const sum = (values: Float64Array) => values.reduce((total, value) => total + value, 0);
+  return sum(weights) === 0 ? 0 : sum(weights.map((weight, word) => weight * worths[word]!)) / 255 / sum(weights);
+}
+const worthOf = (answer: number) => answer & 255;
+
+function bounded(query: Int16Array, words: Words, row: Row, last: number): number {
   if (row.terms.at(-1) === last) return Infinity;
-  const sum = row.terms.reduce((marked, term) => marked + marks[term & (marks.length - 1)]!, 0);
   const near = (cosine(query, row) - BLEND.unrelated) / (BLEND.same - BLEND.unrelated);
-  return BLEND.share * Math.min(1, sum / WHOLE) + (1 - BLEND.share) * Math.max(0, Math.min(1, near));
+  return BLEND.share * covered(words, row.terms) + (1 - BLEND.share) * Math.max(0, Math.min(1, near));
 }
 
 test.each([false, true])("rows of all lengths are compared and bounded as a plain loop does it, damaged ones %p", (damaged) => {
@@ -86,7 +106,6 @@ test.each([false, true])("rows of all lengths are compared and bounded as a plai
   );
   const { comparer, pieces } = comparerOf(rows);
   expect(pieces).toHaveLength(2);
-  const marks = Uint16Array.from({ length: 64 }, () => below(65_536));
   for (const count of [0, 1, 7, 8, 23, 24, 25, 100, 3_000]) {
     const query = Int16Array.from({ length: DIMENSION }, () => below(65_536) - 32_768);
     const slots = Uint32Array.from({ length: count }, (_, i) => (i % 2 === 0 ? 50 * below(400) : below(rows.length)));
@@ -98,32 +117,19 @@ test.each([false, true])("rows of all lengths are compared and bounded as a plai
     const [cosines, bounds] = [new Float64Array(count), new Float64Array(count)];
     const { share, unrelated, same } = BLEND;
     const enough = 1 + below(count);
-    const least = comparer.bound(query, slots, cosines, bounds, marks, WHOLE, last, share, unrelated, same, enough);
+    const asked = Array.from(slots.subarray(0, 100)).flatMap((slot) => rows[slot]!.terms);
+    const words = asked.length === 0 ? NO_WORDS : wordsOf(asked, 6);
+    const { weights, keys, answers } = words;
+    const least = comparer.bound(query, slots, cosines, bounds, weights, keys, answers, last, share, unrelated, same, enough);
     expect(cosines).toEqual(found);
     expect(least).toBe(bounds.toSorted().at(-enough)!);
     for (const [i, slot] of slots.entries()) {
-      const [bound, exact] = [bounds[i]!, bounded(query, marks, rows[slot]!, last)];
+      const [bound, exact] = [bounds[i]!, bounded(query, words, rows[slot]!, last)];
       if (exact === Infinity) expect(bound).toBe(Infinity);
       // Never less, in whatever order the same is computed.
       else expect(bound > exact && bound < exact + 1e-8).toBe(true);
     }
   }
-});
-
-test("what many terms are marked with is counted to its end", () => {
-  const terms = Array.from({ length: 70_000 }, () => 1);
-  const row: Row = { numbers: new Int8Array(8), pairs: [], terms, scale: 1, place: 0 };
-  const comparer = newRowComparer();
-  const chunk = new Uint8Array(8 + 4 * terms.length);
-  new Uint32Array(chunk.buffer, 8).set(terms);
-  const piece = new Uint32Array(4 * PIECE_SLOTS);
-  piece.set([0, 8, terms.length << 12, row.scale]);
-  comparer.addPiece(piece);
-  comparer.addChunk(chunk);
-  const marks = Uint16Array.of(0, 65_535);
-  const bounds = new Float64Array(1);
-  comparer.bound(new Int16Array(DIMENSION), Uint32Array.of(0), new Float64Array(1), bounds, marks, 2 ** 33, 0, 1, 0, 1, 1);
-  expect(bounds[0]).toBeCloseTo((terms.length * 65_535) / 2 ** 33, 6);
 });
 
 test("a vector that is gone has a cosine of 0, also where no row was ever written", () => {
@@ -132,7 +138,8 @@ test("a vector that is gone has a cosine of 0, also where no row was ever writte
   const [query, slots] = [new Int16Array(DIMENSION).fill(1), Uint32Array.of(0)];
   const [alone, cosines, bounds] = [Float64Array.of(7), Float64Array.of(7), Float64Array.of(7)];
   comparer.compare(query, slots, alone);
-  const least = comparer.bound(query, slots, cosines, bounds, new Uint16Array(64).fill(9), 9, 0, 0.5, 0, 1, 1);
+  const { weights, keys, answers } = wordsOf([0], 1);
+  const least = comparer.bound(query, slots, cosines, bounds, weights, keys, answers, 0, 0.5, 0, 1, 1);
   expect([...alone, ...cosines]).toEqual([0, 0]);
   expect(bounds[0]).toBeCloseTo(0, 6);
   expect(least).toBe(bounds[0]!);
@@ -150,14 +157,15 @@ test("what there is no row for is refused", () => {
   for (const length of [0, DIMENSION - 1]) {
     expect(() => comparer.compare(new Int16Array(length), Uint32Array.of(1), new Float64Array(1))).toThrow(RangeError);
   }
-  const bound = ({ length = 2, marks = 64, share = 0.5, count = 1, slot = 1, found = 2, places = DIMENSION } = {}) =>
+  const bound = ({ length = 2, words = 1, keys = 3, share = 0.5, count = 1, slot = 1, found = 2, places = DIMENSION } = {}) =>
     comparer.bound(
       new Int16Array(places),
       Uint32Array.of(slot, 1),
       new Float64Array(found),
       new Float64Array(length),
-      new Uint16Array(marks),
-      9,
+      new Float64Array(words),
+      new Uint32Array(keys),
+      Uint32Array.of(1 << 8, 255, 255),
       0,
       share,
       0,
@@ -170,8 +178,9 @@ test("what there is no row for is refused", () => {
     { length: 3 },
     { found: 1 },
     { places: DIMENSION - 1 },
-    { marks: 0 },
-    { marks: 3 },
+    { words: 0 },
+    { keys: 2 },
+    { keys: 4 },
     { share: -0.1 },
     { share: 1.1 },
     { share: NaN },
