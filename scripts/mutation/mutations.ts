@@ -1957,6 +1957,20 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: [STREAMS],
   },
   {
+    breaks: "a stream that is read slowly passes over what another server commits late",
+    file: "src/traces/feed.ts",
+    find: "if (this.#isWanted(found)) this.#kept.push(found.key);",
+    replace: "if (this.#hasRead && this.#isWanted(found)) this.#kept.push(found.key);",
+    tests: ["test/unit/traces/feed.test.ts"],
+  },
+  {
+    breaks: "a reader that continues after an event misses one that is much older and was kept until the end",
+    file: "src/traces/feed.ts",
+    find: "(this.#hasRead ? kept : kept.filter((key) => key.slice(1) <= cursor))",
+    replace: "(this.#hasRead ? kept : kept.filter((key) => key === cursor))",
+    tests: ["test/unit/traces/feed.test.ts"],
+  },
+  {
     breaks: "a stream of events shows changes of keys to a key that may only read",
     file: "src/traces/feed.ts",
     find: "(reader.isAdmin || !isAdminAction(action))",

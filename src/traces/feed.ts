@@ -11,7 +11,8 @@
  * taken what it was sent is dropped. It asks again with the id of the last trace that it got, and misses none.
  *
  * Where several servers share a store, what the others commit is looked for twice a second while anybody watches. It can come after a
- * trace with a higher id: so who continues is given again what is only a few seconds older than the last trace that it got.
+ * trace with a higher id: so who continues is given again what is only a few seconds older than the last trace that it got, and while the
+ * last seconds are read the keys of what is committed are kept, and sent before the stream is live.
  *
  * @module
  */
@@ -39,8 +40,8 @@ const KEY_CHECK_MS = 1_000;
 /** Traces that are read at once while catching up. */
 const TRACES_AT_ONCE = 100;
 const RETRY_MS = 2_000;
-/** What is kept of traces that are committed at the end of catching up. */
-const KEPT_MAX = 1_000;
+/** When more traces than that are committed while the last seconds are read, these are read again. */
+const KEPT_MAX = 10_000;
 /** How often traces of other servers are looked for. */
 const FOLLOW_MS = 500;
 
@@ -225,8 +226,12 @@ class EventStream {
   readonly #lateMs: number;
   /** What was sent lately, of which the store or another server's commit may tell once more. */
   readonly #sentLately = new Set<BareId>();
-  /** What was committed since the last seconds are read for the second time, which is the end of catching up. */
-  #meanwhile: TraceEvent[] | undefined;
+  /** While traces are read before which others may still be committed: what is newer than this may be read again, … */
+  #from: BareId | undefined;
+  /** … and the keys of what was committed since, in whatever order; undefined when that was too much. */
+  #kept: string[] | undefined;
+  /** Whether that is all that is left to be sent. */
+  #hasRead = false;
   /** How often `send` was called. */
   #batches = 0;
   #hasEnded = false;
@@ -274,19 +279,19 @@ class EventStream {
 
   #sendNow(events: readonly TraceEvent[]): void {
     let text = "";
-    for (const event of events) {
+    for (const [i, event] of events.entries()) {
       if (!this.#isWanted(event.found)) continue;
       // More at once than a reader may leave unread is no fault of the reader: it gets the rest from the store.
       if (text.length + event.text.length > UNREAD_BYTES_MAX && text !== "") {
         this.#isLive = false;
+        this.#goBack(events.slice(i));
         break;
       }
       text += event.text;
-      this.#cursor = event.id;
+      if (this.#cursor === undefined || event.id > this.#cursor) this.#cursor = event.id;
       this.#noteSent(event.id);
     }
-    // From there on it reads again what others may have committed late.
-    if (!this.#isLive && this.#lateMs > 0) this.#goBack();
+    this.#forgetSent();
     if (text === "") return;
     if (this.#isUnread()) this.drop();
     else this.#enqueue(text);
@@ -307,66 +312,103 @@ class EventStream {
   /** Reads on in the store until there is something to send, or nothing is left. */
   async #catchUp(): Promise<void> {
     while (!this.#isLive && (await this.#isStillAllowed(false))) {
+      if (this.#hasRead && this.#kept?.length === 0) return this.#beginLive();
       const batches = this.#batches;
-      const { events, last } = await this.#store.read((reader) => this.#next(reader));
-      if (last !== undefined) this.#cursor = last;
-      else if (this.#lateMs > 0) this.#goBackOrLive();
-      // What was committed while that was read is neither read nor sent: then it is read again.
-      else if (this.#batches === batches) this.#isLive = true;
+      const settled = this.#settled();
+      if (this.#from === undefined) [this.#from, this.#kept] = [this.#cursor, []];
+      const passed = this.#keptAndPassed();
+      const { events, looked, isEnd } = await this.#store.read((reader) => this.#next(reader, passed));
+      if (passed.length > 0) this.#kept = this.#kept?.filter((key) => !looked.has(key));
+      else for (const key of looked) this.#cursor = key.slice(1);
       for (const { id } of events) this.#noteSent(id);
+      if (this.#lateMs > 0) this.#lookAtEnd(isEnd && passed.length === 0, settled);
+      // What was committed while that was read is neither read nor sent: then it is read again.
+      else if (looked.size === 0 && this.#batches === batches) this.#beginLive();
       if (events.length > 0) return this.#enqueue(events.map(({ text }) => text).join(""));
       await nextTurn();
     }
   }
 
-  /** At the end of what was committed the last seconds are read again, for what others have committed late; then it is live. */
-  #goBackOrLive(): void {
-    const meanwhile = this.#meanwhile;
-    if (meanwhile === undefined) return this.#goBack();
-    this.#meanwhile = undefined;
+  /**
+   * The next of those that are kept which no read will give. They come before what is read: a reader that continues after a trace gets
+   * again what is a few seconds older, and so must have been given what is older still.
+   */
+  #keptAndPassed(): string[] {
+    if (this.#kept === undefined || this.#kept.length === 0) return [];
+    const [kept, cursor] = [this.#kept, this.#cursor ?? ""];
+    return (this.#hasRead ? kept : kept.filter((key) => key.slice(1) <= cursor)).slice(0, TRACES_AT_ONCE);
+  }
+
+  /** @param settled - before this nothing could be committed any more when the last traces were read */
+  #lookAtEnd(isEnd: boolean, settled: BareId): void {
+    if (this.#kept === undefined) {
+      this.#cursor = this.#from;
+      this.#from = undefined;
+      this.#hasRead = false;
+    } else if (isEnd || this.#hasRead) this.#hasRead = true;
+    else if ((this.#cursor ?? "") <= settled) this.#from = this.#kept = undefined;
+    this.#forgetSent();
+  }
+
+  #beginLive(): void {
     this.#isLive = true;
-    this.#sendNow(meanwhile);
+    this.#hasRead = false;
+    this.#from = this.#kept = undefined;
   }
 
-  #goBack(): void {
-    const late = firstBareIdAt(this.#clock.now() - this.#lateMs);
-    if (this.#cursor !== undefined && late < this.#cursor) this.#cursor = late;
-    this.#meanwhile = [];
+  /** Has the store read again from before what may still be committed, and from before what was not sent. */
+  #goBack(unsent: readonly TraceEvent[]): void {
+    if (this.#lateMs === 0) return;
+    const ids = [this.#settled(), ...unsent.map(({ id }) => firstBareIdAt(bareIdTime(id) - 1))];
+    for (const id of ids) if (this.#cursor !== undefined && id < this.#cursor) this.#cursor = id;
   }
 
-  /** Keeps what is committed while the last seconds are read for the second time; when it is much they are read once more. */
+  #settled(): BareId {
+    return firstBareIdAt(Math.max(0, this.#clock.now() - this.#lateMs));
+  }
+
+  /** Keeps what is committed while the last seconds are read; when it is much they are read once more. */
   #keep(events: readonly TraceEvent[]): void {
-    if (this.#meanwhile === undefined) return;
-    if (this.#meanwhile.length + events.length <= KEPT_MAX) this.#meanwhile.push(...events);
-    else this.#meanwhile = undefined;
+    if (this.#kept === undefined || this.#lateMs === 0) return;
+    for (const { found } of events) if (this.#isWanted(found)) this.#kept.push(found.key);
+    if (this.#kept.length > KEPT_MAX) this.#kept = undefined;
   }
 
   #noteSent(id: BareId): void {
+    if (this.#lateMs > 0) this.#sentLately.add(id);
+  }
+
+  /** Forgets the ids that neither the commit of another server nor the store can bring again. */
+  #forgetSent(): void {
     if (this.#lateMs === 0) return;
-    this.#sentLately.add(id);
-    const late = firstBareIdAt(this.#clock.now() - 2 * this.#lateMs);
+    const told = firstBareIdAt(Math.max(0, this.#clock.now() - 2 * this.#lateMs));
+    const read = this.#from ?? (this.#isLive ? AFTER_ALL : (this.#cursor ?? ""));
     for (const oldest of this.#sentLately) {
-      if (oldest >= late) break;
+      if (oldest >= told || oldest > read) break;
       this.#sentLately.delete(oldest);
     }
   }
 
-  /** The next traces that are for this reader, and how far that went. */
-  #next(reader: Reader): { events: TraceEvent[]; last: BareId | undefined } {
+  /**
+   * The next traces that are for this reader, how far that went, and whether the store has no more.
+   *
+   * @param passed - the keys of those that come before what is read
+   */
+  #next(reader: Reader, passed: readonly string[]): { events: TraceEvent[]; looked: ReadonlySet<string>; isEnd: boolean } {
     const events: TraceEvent[] = [];
-    let last: BareId | undefined;
     let length = 0;
-    const keys = this.#nextKeys(reader);
+    let looked = 0;
+    const keys = passed.length > 0 ? passed : this.#nextKeys(reader);
     reader.ahead(traces, keys);
     for (const key of keys) {
-      last = key.slice(1);
+      looked++;
       const event = eventAt(reader, key);
       if (event === undefined || event.found.row.expiresAt <= reader.now || !this.#isWanted(event.found)) continue;
       events.push(event);
       length += event.text.length;
       if (length > UNREAD_BYTES_MAX / 2) break;
     }
-    return { events, last };
+    return { events, looked: new Set(keys.slice(0, looked)), isEnd: looked === keys.length && looked < TRACES_AT_ONCE };
   }
 
   #nextKeys(reader: Reader): string[] {
