@@ -102,7 +102,7 @@ function recipes(compiler: Compiler): Recipe[] {
 }
 
 /** Changes to hnswlib's source, as those to lmdb's. */
-const HNSW_PATCHES = ["load", "memory", "search", "bytes", "deleted", "damage"].map((name) =>
+const HNSW_PATCHES = ["load", "memory", "search", "bytes", "deleted", "damage", "pages"].map((name) =>
   join(root, "scripts/hnswlib", `${name}.patch`),
 );
 /** What else of a search wants the same processor. */

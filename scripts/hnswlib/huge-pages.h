@@ -9,13 +9,18 @@
 
 #ifdef __linux__
 #include <sys/mman.h>
+#include <unistd.h>
 #endif
 
+/** Before the memory is written to: what has small pages then keeps them for minutes. */
 inline void wantHugePages(const void* memory, const size_t bytes) {
 #ifdef MADV_HUGEPAGE
-  constexpr uintptr_t HUGE_PAGE_BYTES = 2 << 20;
-  const uintptr_t begin = (reinterpret_cast<uintptr_t>(memory) + HUGE_PAGE_BYTES - 1) & ~(HUGE_PAGE_BYTES - 1);
-  const uintptr_t end = (reinterpret_cast<uintptr_t>(memory) + bytes) & ~(HUGE_PAGE_BYTES - 1);
-  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+  constexpr size_t HUGE_PAGE_BYTES = 2 << 20;
+  if (bytes < HUGE_PAGE_BYTES) return;
+  // With all of its first and last page: a mapping of which a part is asked for becomes two, which `realloc` has to copy.
+  const uintptr_t page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const uintptr_t begin = reinterpret_cast<uintptr_t>(memory) & ~(page - 1);
+  const uintptr_t end = (reinterpret_cast<uintptr_t>(memory) + bytes + page - 1) & ~(page - 1);
+  madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
 #endif
 }

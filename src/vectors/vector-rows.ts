@@ -72,8 +72,10 @@ export class VectorRows {
 
   #addChunk(buffer: SharedArrayBuffer): Chunk {
     const chunk = new Chunk(buffer);
+    // It asks the system for large pages, which it has to do before the chunk is written to.
+    const comparer = this.#chunks.length === 0 ? this.#made : this.#comparer;
     this.#chunks.push(chunk);
-    this.#made?.addChunk(chunk.bytes);
+    comparer?.addChunk(chunk.bytes);
     return chunk;
   }
 
@@ -83,7 +85,7 @@ export class VectorRows {
     this.#made?.addPiece(places);
   }
 
-  /** Made with the first comparison: a store of few memories does not load the add-on. */
+  /** Made with the second chunk, or the first comparison: a store of few memories does not load the add-on. */
   get #comparer(): RowComparer {
     if (this.#made !== undefined) return this.#made;
     this.#made = newRowComparer();

@@ -1,9 +1,11 @@
+import { existsSync, readFileSync } from "node:fs";
 import { expect, test } from "bun:test";
 import { localEmbedder } from "../../../src/embeddings/local/local.ts";
 import { quantize, storedTerms } from "../../../src/vectors/encoding.ts";
 import { VectorRows } from "../../../src/vectors/vector-rows.ts";
 import { MEMORIES } from "../../retrieval/memories.ts";
 import { QUESTIONS } from "../../retrieval/questions.ts";
+import { onLinux } from "../../support/platform.ts";
 import { chance, dot, idAt, storedBytes, unitVector } from "./stored-vectors.ts";
 
 const random = chance(1);
@@ -54,6 +56,24 @@ test("another thread sees the rows of what it was told of, and no more until it 
   expect(first.length).toBe(length);
   expect(new VectorRows({}, rows.shared).length).toBe(length + 2);
 });
+
+onLinux("large pages")("large pages are asked for before rows are written to the second chunk", () => {
+  const before = bytesInLargePages();
+  const rows = new VectorRows({ chunkBytes: CHUNK_BYTES });
+  const stored = storedBytes({ vector: VECTORS[0]! });
+  while (rows.shared.chunks.length < 2) rows.add(stored);
+  const hasLargePages = existsSync("/sys/kernel/mm/transparent_hugepage");
+  expect(bytesInLargePages() - before >= CHUNK_BYTES).toBe(hasLargePages);
+});
+
+/** Memory of which the system was told so. */
+function bytesInLargePages(): number {
+  const mappings = readFileSync("/proc/self/smaps", "latin1").split(/^VmFlags:/m);
+  return mappings.reduce((sum, mapping, i) => {
+    const isAskedFor = / hg\b/.test(mappings[i + 1]?.split("\n", 1)[0] ?? "");
+    return isAskedFor ? sum + 1024 * Number(/^Size: +(\d+) kB/m.exec(mapping)?.[1]) : sum;
+  }, 0);
+}
 
 test("vectors are dense when most have all their numbers", () => {
   const rows = new VectorRows();
