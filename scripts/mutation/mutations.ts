@@ -371,8 +371,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a removed trace stays in the indexes in memory",
     file: "src/storage/store.ts",
-    find: "    this.#databases.late.removeUncommitted({ table, key });\n",
-    replace: "",
+    find: "if (value === undefined) this.#databases.late.removeUncommitted({ table, key });\n    else ",
+    replace: "if (value !== undefined) ",
     tests: [LATE_ENTRIES],
   },
   {

@@ -10,6 +10,7 @@ import type { WholeRow, WholeStore } from "./record-store.ts";
 import { LateEntries, lateEntriesOf } from "./late-entries.ts";
 import type { RowCache } from "./row-cache.ts";
 import type { AnyTable, Readable, VectorTable } from "./tables.ts";
+import type { TransactionWrites } from "./transaction-writes.ts";
 
 export type TextDatabase = Database<string, string>;
 export type ByteDatabase = Database<Uint8Array, string>;
@@ -18,6 +19,7 @@ export type ByteDatabase = Database<Uint8Array, string>;
 export class Databases {
   readonly texts = new Map<string, TextDatabase>();
   readonly vectors = new Map<string, ByteDatabase>();
+  readonly #numbers = new Map<string, number>();
   /** Entries that are not in their tables yet. */
   late = new LateEntries();
 
@@ -39,6 +41,16 @@ export class Databases {
   ofAny(table: AnyTable): TextDatabase | ByteDatabase {
     return this.texts.get(table.name) ?? this.ofBytes(table as VectorTable);
   }
+
+  /** By which LMDB knows a table. */
+  numberOf(name: string): number {
+    let number = this.#numbers.get(name);
+    if (number === undefined) {
+      const { db } = this.ofAny({ name }) as unknown as { db: { dbi: number } };
+      this.#numbers.set(name, (number = db.dbi));
+    }
+    return number;
+  }
 }
 
 /**
@@ -51,7 +63,7 @@ export class LmdbReader implements Reader {
   readonly recordsAtOnce = 1;
   readonly #clock: Clock;
   #now: number | undefined;
-  protected readonly databases: Databases;
+  readonly #databases: Databases;
   readonly #rows: RowCache;
   readonly #caching: Caching;
   /** An option of calls of lmdb-js; undefined is cheaper than an empty one. */
@@ -59,7 +71,7 @@ export class LmdbReader implements Reader {
 
   constructor(databases: Databases, rows: RowCache, caching: Caching, clock: Clock, transaction?: Transaction) {
     this.#clock = clock;
-    this.databases = databases;
+    this.#databases = databases;
     this.#rows = rows;
     this.#caching = caching;
     this.at = transaction === undefined ? undefined : { transaction };
@@ -99,9 +111,13 @@ export class LmdbReader implements Reader {
     return false;
   }
 
+  protected get databases(): Databases {
+    return this.#databases;
+  }
+
   /** Those that this reader sees. */
   protected get late(): LateEntries {
-    return this.databases.late;
+    return this.#databases.late;
   }
 
   lastOfEach(table: AnyTable, width: number, span: PrefixSpan): string[] {
@@ -145,7 +161,20 @@ export class LmdbReader implements Reader {
   }
 }
 
+/** Inside a transaction: LMDB gets what that has written before it is read. */
 export class InsideReader extends LmdbReader {
+  readonly #writes: TransactionWrites;
+
+  constructor(databases: Databases, rows: RowCache, caching: Caching, clock: Clock, writes: TransactionWrites) {
+    super(databases, rows, caching, clock);
+    this.#writes = writes;
+  }
+
+  protected override get databases(): Databases {
+    this.#writes.flush();
+    return super.databases;
+  }
+
   protected override get isInside(): boolean {
     return true;
   }

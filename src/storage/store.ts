@@ -13,8 +13,7 @@
  * - `overlappingSync: false`, so that a commit resolves after its flush and a start never trusts unflushed pages
  *   (`durability.ts` has the exception);
  * - `childTransaction`, because `transaction` keeps the writes of a callback that throws;
- * - no `transactionSync` or `putSync`: they abort the process on a full disk. Hence also the look at the free space first;
- * - a value with `start`, `end` and `address` is written from there: one piece of memory serves for all of them.
+ * - no `transactionSync` or `putSync`: they abort the process on a full disk. Hence also the look at the free space first.
  *
  * @module
  */
@@ -26,7 +25,6 @@ import { afterNextTurn, nextTurn, type Clock } from "../lib/clock.ts";
 import { IdSource, NO_HOME, type BareId, type Home, type Id, type IdPrefix } from "../lib/ids.ts";
 import type { JsonText } from "../lib/json.ts";
 import { systemReason } from "../lib/system-errors.ts";
-import { UTF8_BYTES_PER_UNIT_MAX } from "../lib/text.ts";
 import type { Reader, Tx } from "./access.ts";
 import { createFiles, DATA_FILE, LOCK_FILE, STORE_DIRECTORY } from "./data-file.ts";
 import { lmdbReason } from "./disk-errors.ts";
@@ -43,6 +41,7 @@ import type { RecordStore, WalkedIds } from "./record-store.ts";
 import { RowCache } from "./row-cache.ts";
 import { semaphoreRefusal } from "./semaphores.ts";
 import { SCHEMA_VERSION, TABLES, TRACES_MARK, VECTOR_TABLES, meta, outbox, traces, type AnyTable, type VectorTable } from "./tables.ts";
+import { TransactionWrites, type NativeWriter } from "./transaction-writes.ts";
 import { walkStep, type Bounds, type Filter } from "./walk.ts";
 import { repeatable, runWork, settle, type QueuedCommit } from "./work.ts";
 import { WriteBuffer, type Moment, type Write } from "./write-buffer.ts";
@@ -68,6 +67,7 @@ export class Store implements RecordStore {
   readonly #clock: Clock;
   readonly #env: RootDatabase<string, string>;
   readonly #databases: Databases;
+  readonly #writes: TransactionWrites;
   /** Whether others see a commit before it is flushed: the file was ever written relaxed. */
   readonly #isMarked: boolean;
   /** Whether a commit is done only when a flush is that comes after it. */
@@ -107,6 +107,7 @@ export class Store implements RecordStore {
     this.#databases = new Databases();
     for (const { name } of VECTOR_TABLES) this.#databases.vectors.set(name, openTable<Uint8Array>(name, "binary"));
     for (const { name } of TABLES) this.#databases.texts.set(name, openTable<string>(name, "string"));
+    this.#writes = new TransactionWrites((this.#env as unknown as { env: NativeWriter }).env);
   }
 
   /**
@@ -399,7 +400,11 @@ export class Store implements RecordStore {
   /** @throws {ApiError} when the disk refuses it; then nothing was written, unless LMDB panics: then that is not known */
   async #transaction(run: () => void): Promise<void> {
     await this.health.watch(async () => {
-      await this.#env.childTransaction(run);
+      await this.#env.childTransaction(() => {
+        this.#writes.begin();
+        run();
+        this.#writes.flush();
+      });
       if (this.#flushesLater) await this.#env.flushed;
       // Marked, others may see it by now: only its flush may have failed.
     }, this.#isMarked);
@@ -421,7 +426,7 @@ export class Store implements RecordStore {
   }
 
   #insideTransaction(caching: "committed" | "none" = this.#caching === "all" ? "committed" : "none"): Reader {
-    return new InsideReader(this.#databases, this.#rows, caching, this.#clock);
+    return new InsideReader(this.#databases, this.#rows, caching, this.#clock, this.#writes);
   }
 
   #momentOf(home: Home, { now }: Reader): Moment & { rewind(): void } {
@@ -482,16 +487,11 @@ export class Store implements RecordStore {
     }
   }
 
-  /** Inside a transaction this is done at once; the promise says nothing more. */
   #write({ table, key, value }: Write): void {
-    const database = this.#databases.ofAny({ name: table }) as Database<string | Uint8Array, string>;
     this.#vectorListeners.get(table)?.(key, value !== undefined);
-    if (value !== undefined) {
-      this.#bytesWritten += value.length;
-      return void database.put(key, bytesOf(value));
-    }
-    this.#databases.late.removeUncommitted({ table, key });
-    void database.remove(key);
+    if (value === undefined) this.#databases.late.removeUncommitted({ table, key });
+    else this.#bytesWritten += value.length;
+    this.#writes.add(this.#databases.numberOf(table), key, value);
   }
 
   /** Has a listener told of every vector of a table that is put or removed: one for each table. */
@@ -570,22 +570,4 @@ export function pinPages(directory: string): AsyncDisposable {
       await env.close();
     },
   };
-}
-
-/** Holds a value as bytes while it is written: for lmdb-js each buffer is a new one to be looked up. */
-const room: Buffer & { start?: number; end?: number } = Buffer.alloc(256 * 1024);
-const NOTHING = new Uint8Array(0);
-
-/** The bytes of a value, good until the next one is asked for. */
-function bytesOf(value: string | Uint8Array): Uint8Array {
-  if (value.length === 0) return NOTHING;
-  if (value.length * UTF8_BYTES_PER_UNIT_MAX > room.length) return typeof value === "string" ? Buffer.from(value) : value;
-  room.start = 0;
-  if (typeof value === "string") {
-    room.end = room.write(value, 0);
-  } else {
-    room.set(value);
-    room.end = value.length;
-  }
-  return room;
 }
