@@ -23,7 +23,8 @@ export const COUNT_CHARACTERS = 100 * CHARACTERS_PER_LOOK;
 export class Budget {
   #rows = 0;
   #looks = 0;
-  #looksOfTurn = 0;
+  /** How much of a turn of the event loop has passed since others were let through. */
+  #turn = 0;
   #bytes = 0;
   #hasSome = false;
   #isSpent = false;
@@ -62,10 +63,25 @@ export class Budget {
     const compared = filter === undefined ? characters : LOOKS_OF_A_FILTER * (characters + filter.length);
     const looks = LOOKS_PER_DOCUMENT + compared / CHARACTERS_PER_LOOK;
     this.#looks += looks;
-    this.#looksOfTurn += looks;
     if (++this.#rows >= LIMITS.documentRowsMax || this.#looks >= LIMITS.documentLooksMax) this.#isSpent = true;
-    if (this.#looksOfTurn < LOOKS_PER_TURN) return;
-    this.#looksOfTurn = 0;
+    await this.#takeTurn(looks / LOOKS_PER_TURN);
+  }
+
+  /**
+   * To be called before a text is scored, which lets other requests through from time to time.
+   *
+   * @param turn - how much of a turn of the event loop that takes
+   * @returns whether it may be: not when all operations are to be begun again
+   */
+  async score(turn: number): Promise<boolean> {
+    await this.#takeTurn(turn);
+    return !this.#needsPermit;
+  }
+
+  async #takeTurn(part: number): Promise<void> {
+    this.#turn += part;
+    if (this.#turn < 1) return;
+    this.#turn = 0;
     if (this.#mayHoldMuch) return nextTurn();
     this.requirePermit();
   }

@@ -11,7 +11,7 @@ import type { BareId } from "../lib/ids.ts";
 import { jsonArray, jsonWith, type JsonObject, type JsonText } from "../lib/json.ts";
 import type { EmbeddedQuery } from "../embeddings/embedder.ts";
 import type { Active, Embeddings } from "../embeddings/embeddings.ts";
-import { candidatesFrom, inOrder, looksAt, scoredQuery, scoresOf, TERMS_PER_TURN } from "../memories/search.ts";
+import { candidatesFrom, inOrder, looksAt, looksAtOne, scoredQuery, scoresOf, TERMS_PER_TURN } from "../memories/search.ts";
 import type { Embedded } from "../memories/backfill.ts";
 import { relevance } from "../memories/relevance.ts";
 import { LIMITS } from "../lib/limits.ts";
@@ -210,7 +210,9 @@ class Finding {
       });
       for await (const some of read) {
         for (const { id, candidate } of some) {
-          const score = candidate === undefined ? LEFT_OUT : relevance(query, candidate.cosine, candidate.terms, active.calibration);
+          if (candidate === undefined) continue;
+          if (!(await this.#budget.score(looksAtOne(query, candidate) / TERMS_PER_TURN))) return { matches: [], hasMore: true };
+          const score = relevance(query, candidate.cosine, candidate.terms, active.calibration);
           if (score >= this.#search.threshold) found.set(id, score);
         }
       }

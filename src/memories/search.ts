@@ -96,7 +96,7 @@ export function looksAt(query: EmbeddedQuery, candidates: readonly Candidate[]):
 }
 
 /** Terms are not asked for where the score is known: nobody else may. */
-function looksAtOne({ lexical }: EmbeddedQuery, candidate: Candidate): number {
+export function looksAtOne({ lexical }: EmbeddedQuery, candidate: Candidate): number {
   return candidate.closeness === undefined ? candidate.terms.length + lexical.keys.length : 0;
 }
 
