@@ -947,7 +947,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     breaks: "a cursor leads out of its namespace",
-    file: "src/documents/documents.ts",
+    file: "src/documents/lists.ts",
     find: "{ from: at < from ? from : at > to ? to : at, to }",
     replace: "{ from: at, to: to < at ? at : to }",
     tests: [DOCUMENTS],

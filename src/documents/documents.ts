@@ -20,19 +20,10 @@ import { liveSession } from "../sessions/live-session.ts";
 import { eachFetched, eachRead, FIRST, type Reader, type Tx } from "../storage/access.ts";
 import { DOCUMENTS } from "../storage/collections.ts";
 import { DocumentWriter, hiddenIn, namespaceRow, visibleDocument } from "../storage/document-records.ts";
-import {
-  AFTER_ALL,
-  DOCUMENT_SPACE_LENGTH,
-  documentKey,
-  documentSpace,
-  namespaceKey,
-  namespaceOfDocument,
-  namespaceParts,
-  ownDocuments,
-} from "../storage/keys.ts";
+import { AFTER_ALL, documentKey, documentSpace, namespaceKey, namespaceOfDocument, ownDocuments } from "../storage/keys.ts";
 import { generationOf } from "../storage/memory-records.ts";
 import { ownerOfNew, type Owner } from "../storage/owner.ts";
-import { behind, rowsOrGaps } from "../storage/page.ts";
+import { behind } from "../storage/page.ts";
 import type { RecordStore } from "../storage/record-store.ts";
 import {
   documentRemovals,
@@ -48,14 +39,21 @@ import type { Activator } from "../tasks/task.ts";
 import { commitFor, type Caller, type Deps } from "../traces/record.ts";
 import { storeVector } from "../vectors/store-vector.ts";
 import type { CandidateIndex } from "../vectors/candidate-index.ts";
-import { documentJson, pageJson, resultsJson, tooLarge } from "./answers.ts";
+import { documentJson, resultsJson, tooLarge } from "./answers.ts";
 import { Budget, COUNT_CHARACTERS } from "./budget.ts";
 import { textOf, type Index } from "./embedded-text.ts";
-import type { DocumentFilter } from "./filter.ts";
+import {
+  firstOf,
+  listDocuments,
+  listNamespaces,
+  nextDocuments,
+  type Listing,
+  type Namespace,
+  type NamespaceListing,
+  type NextDocuments,
+  type Order,
+} from "./lists.ts";
 import { searchDocuments, type Search } from "./search.ts";
-
-type Order = "asc" | "desc";
-type Namespace = readonly string[];
 
 export type Change =
   | {
@@ -71,29 +69,6 @@ export type Change =
   | { op: "delete"; namespace: Namespace; key: string; ifVersion?: number | undefined }
   | { op: "delete_all"; namespace: Namespace }
   | { op: "pop"; namespace: Namespace; order: Order };
-
-interface Listing {
-  op: "list";
-  namespace: Namespace;
-  deep: boolean;
-  order: Order;
-  after?: string | undefined;
-  before?: string | undefined;
-  cursor?: string | undefined;
-  limit: number;
-  offset: number;
-  filter?: DocumentFilter | undefined;
-}
-
-interface NamespaceListing {
-  op: "namespaces";
-  prefix: Namespace;
-  suffix: Namespace;
-  maxDepth?: number | undefined;
-  cursor?: string | undefined;
-  limit: number;
-  offset: number;
-}
 
 export type Query =
   | { op: "get"; namespace: Namespace; key: string }
@@ -463,140 +438,6 @@ function countOf(reader: Reader, namespace: string, deep: boolean): number {
   const row = namespaceRow(reader, namespace);
   if (row === undefined) return 0;
   return deep ? row.all - hidden.size : row.own - Array.from(hidden).filter((key) => namespaceOfDocument(key) === namespace).length;
-}
-
-const ROWS_AT_ONCE = 25;
-/** Rows that are read at once have about as many characters together, if each is as long as the longest one before. */
-const CHARACTERS_AT_ONCE = 512 * 1024;
-
-/** Where a list continues, how many documents it still takes, and how long the longest was of those read last. */
-interface ListPlace {
-  readonly span: { readonly from: string; readonly to: string };
-  readonly descending: boolean;
-  readonly wanted: number;
-  readonly longest: number;
-}
-
-interface NextDocuments {
-  readonly found: readonly { readonly key: string; readonly length: number; readonly row: DocumentRow | undefined }[];
-  readonly isEnd: boolean;
-}
-
-function firstOf(space: string, listing: Listing): ListPlace {
-  const { filter, offset, limit, order } = listing;
-  const wanted = filter === undefined ? offset + limit + 1 : Infinity;
-  // Nothing is known of their lengths: two are read first.
-  return { span: spanOf(space, listing), descending: order === "desc", wanted, longest: CHARACTERS_AT_ONCE / 2 };
-}
-
-/** As few as will do: each can be a megabyte. */
-function nextDocuments(reader: Reader, { span, descending, wanted, longest }: ListPlace): NextDocuments {
-  const few = Math.min(ROWS_AT_ONCE, Math.max(1, Math.floor(CHARACTERS_AT_ONCE / longest)));
-  const limit = Math.min(wanted, reader.recordsAtOnce > ROWS_AT_ONCE ? reader.recordsAtOnce : few);
-  const rows = rowsOrGaps(reader, documents, { ...span, limit, descending });
-  const found = eachFetched(rows, ({ key, row }) => ({
-    key,
-    length: row?.body.length ?? 0,
-    row: row && unlessUnreadable(() => visibleDocument(reader, key, row)),
-  }));
-  return { found, isEnd: rows.length < limit };
-}
-
-async function listDocuments(
-  store: RecordStore,
-  space: string,
-  listing: Listing,
-  { first, budget }: { first: NextDocuments; budget: Budget },
-): Promise<JsonText> {
-  const { limit, offset, filter } = listing;
-  const data: JsonText[] = [];
-  let at = firstOf(space, listing);
-  let passed = 0;
-  const page = (hasMore: boolean) => {
-    const cursor = at.descending ? at.span.to : at.span.from;
-    return pageJson(data, hasMore ? cursor : undefined, offset - passed);
-  };
-  for (let { found, isEnd } = first; !budget.isSpent; { found, isEnd } = await store.read((reader) => nextDocuments(reader, at))) {
-    for (const { key, length, row } of found) {
-      if (row !== undefined && filter?.passes(JSON.parse(row.body) as JsonObject) !== false && passed++ >= offset) {
-        if (data.length === limit) return page(true);
-        const json = documentJson(key, row);
-        if (!budget.takes(json)) return page(true);
-        data.push(json);
-      }
-      at = { ...at, span: at.descending ? { ...at.span, to: key } : { ...at.span, from: behind(key) } };
-      await budget.look(length, filter);
-      if (budget.isSpent) return page(true);
-    }
-    if (isEnd) return page(false);
-    const longest = found.reduce((most, { length }) => Math.max(most, length), 1);
-    at = { ...at, longest, wanted: filter === undefined ? offset + limit + 1 - passed : Infinity };
-  }
-  return page(true);
-}
-
-function spanOf(space: string, { namespace, deep, order, after, before, cursor }: Listing): { from: string; to: string } {
-  const top = namespaceKey(space, namespace);
-  const first = deep ? top : ownDocuments(top);
-  const from = after === undefined ? first : behind(documentKey(top, after));
-  const to = before === undefined ? first + AFTER_ALL : documentKey(top, before);
-  if (cursor === undefined) return { from, to: to < from ? from : to };
-  const at = space + cursor;
-  return order === "asc" ? { from: at < from ? from : at > to ? to : at, to } : { from, to: at > to ? to : at < from ? from : at };
-}
-
-async function listNamespaces(store: RecordStore, space: string, listing: NamespaceListing, budget: Budget): Promise<JsonText> {
-  const { prefix, suffix, maxDepth = Infinity, limit, offset, cursor } = listing;
-  const data: JsonText[] = [];
-  const star = prefix.indexOf("*");
-  const first = namespaceKey(space, star === -1 ? prefix : prefix.slice(0, star));
-  const to = first + AFTER_ALL;
-  let from = cursor === undefined || space + cursor < first ? first : space + cursor;
-  let passed = 0;
-  const page = (hasMore: boolean) => pageJson(data, hasMore ? from : undefined, offset - passed);
-  while (!budget.isSpent) {
-    const { found, isEnd } = await store.read((reader) => namespacesIn(reader, from, to));
-    for (const { key, isThere } of found) {
-      // What lies below one that was cut off is the same one again.
-      if (key < from) continue;
-      const parts = namespaceParts(key);
-      const isFound =
-        isThere &&
-        parts.length >= Math.max(1, prefix.length, suffix.length) &&
-        isLike(parts, prefix) &&
-        isLike(parts.slice(-suffix.length), suffix);
-      const cut = isFound && parts.length > maxDepth ? parts.slice(0, maxDepth) : parts;
-      if (isFound && passed++ >= offset) {
-        if (data.length === limit) return page(true);
-        const json = toJson(cut);
-        if (!budget.takes(json)) return page(true);
-        data.push(json);
-      }
-      from = isFound && parts.length >= maxDepth ? namespaceKey(space, cut) + AFTER_ALL : behind(key);
-      await budget.look(key.length);
-      if (budget.isSpent) return page(true);
-    }
-    if (isEnd) return page(false);
-  }
-  return page(true);
-}
-
-/** The next namespaces, which of them have documents of their own that are there, and whether they are the last. */
-function namespacesIn(reader: Reader, from: string, to: string): { found: { key: string; isThere: boolean }[]; isEnd: boolean } {
-  if (from > to) return { found: [], isEnd: true };
-  const span = { from, to, limit: Math.max(ROWS_AT_ONCE, reader.recordsAtOnce) };
-  reader.aheadOf([documentRemovals], FIRST);
-  const hidden = Map.groupBy(hiddenIn(reader, from.slice(0, DOCUMENT_SPACE_LENGTH)), namespaceOfDocument);
-  const found = eachFetched(rowsOrGaps(reader, namespaces, span), ({ key }) => ({
-    key,
-    isThere: (unlessUnreadable(() => namespaceRow(reader, key))?.own ?? 0) > (hidden.get(key)?.length ?? 0),
-  }));
-  return { found, isEnd: found.length < span.limit };
-}
-
-/** Whether the first parts are those of a pattern, in which `*` is any. */
-function isLike(parts: Namespace, pattern: Namespace): boolean {
-  return pattern.every((part, i) => part === "*" || part === parts[i]);
 }
 
 function deletedJson(deleted: number): JsonText {
