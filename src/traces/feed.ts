@@ -262,7 +262,8 @@ class EventStream {
           const begin = lastEventId ?? withPrefix("trace", firstBareIdAt(clock.now()));
           this.#enqueue(`retry: ${RETRY_MS}\nid: ${begin}\n\n`);
         },
-        pull: () => this.#catchUp(),
+        // Where the store cannot be read the reader asks again.
+        pull: () => this.#catchUp().catch(() => this.drop()),
         cancel: () => this.#ended(),
       },
       new ByteLengthQueuingStrategy({ highWaterMark: UNREAD_BYTES_MAX }),

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { nextTurn } from "../../../src/lib/clock.ts";
 import { bareIdTime, firstBareIdAt, NO_HOME, withPrefix } from "../../../src/lib/ids.ts";
 import { toJson } from "../../../src/lib/json.ts";
+import { LIMITS } from "../../../src/lib/limits.ts";
 import type { Reader } from "../../../src/storage/access.ts";
 import { EVERYBODY } from "../../../src/storage/owner.ts";
 import type { RecordStore } from "../../../src/storage/record-store.ts";
@@ -134,4 +135,21 @@ test(`a trace that is committed up to ten seconds after its id was drawn comes o
   await stream.cancel();
   await store.close();
   rmSync(directory, { recursive: true });
+});
+
+test("a stream that cannot read what came before ends, and makes room for others at once", async () => {
+  const clock = new FakeClock();
+  const read = () => Promise.reject(new Error("the database does not answer"));
+  const feed = new TraceFeed({ read } as unknown as RecordStore, clock);
+  const lastEventId = withPrefix("trace", firstBareIdAt(clock.now()));
+  for (let i = 0; i <= LIMITS.eventStreamsOfKeyMax; i++) {
+    const stream = new Slow(
+      feed.open({ limitsId: "key", reader: { isAdmin: true, owner: EVERYBODY }, filter: {}, lastEventId, isAllowed: () => true }),
+    );
+    for (let turn = 0; turn < 50 && !stream.hasFailed; turn++) {
+      stream.take();
+      await nextTurn();
+    }
+    expect(stream.hasFailed).toBe(true);
+  }
 });
