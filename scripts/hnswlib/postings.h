@@ -13,6 +13,7 @@
 #include <napi.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -22,7 +23,8 @@ public:
    * (window: slots that are scored together, slots: Uint32Array, scores: Float64Array, state: Float64Array)
    *
    * `slots` and `scores` have room for a window. `state` is how many slots of this one are touched, how many postings the last call looked
-   * at, the bar, which is to say that what comes with a lower score is not among the best, and whether a damaged list was met.
+   * at, the bar, which is to say that what comes with a lower score is not among the best, whether a damaged list was met, and the bar
+   * that was expected.
    */
   PostingScorer(const Napi::CallbackInfo& info)
     : Napi::ObjectWrap<PostingScorer>(info),
@@ -32,7 +34,7 @@ public:
       state_(info[3].As<Napi::Float64Array>().Data()),
       cells_(window_),
       touched_(window_ + 1),
-      kept_(window_),
+      kept_(window_ + 1),
       buckets_(BUCKETS) {}
 
   static void Init(Napi::Env env, Napi::Object exports) {
@@ -42,6 +44,7 @@ public:
       InstanceMethod("follow", &PostingScorer::follow),
       InstanceMethod("collect", &PostingScorer::collect),
       InstanceMethod("offer", &PostingScorer::offer),
+      InstanceMethod("expect", &PostingScorer::expect),
       InstanceMethod("found", &PostingScorer::found),
     }));
   }
@@ -60,6 +63,7 @@ private:
   static constexpr int LOOKS = 1;
   static constexpr int BAR = 2;
   static constexpr int IS_DAMAGED = 3;
+  static constexpr int EXPECTED = 4;
 
   /** Scores are up to 2^24, or a little more by rounding. Those that are nearly equal are counted together. */
   static constexpr uint32_t BUCKETS = 4096;
@@ -113,8 +117,11 @@ private:
     uint32_t above;
     bool rises(const uint32_t at, const std::vector<uint32_t>& buckets) {
       if (at <= bucket || ++above < rank) return false;
-      while (above >= rank) above -= buckets[++bucket];
+      rise(buckets);
       return true;
+    }
+    void rise(const std::vector<uint32_t>& buckets) {
+      while (above >= rank) above -= buckets[++bucket];
     }
   };
 
@@ -140,6 +147,8 @@ private:
   Rank last_;
   Rank leading_;
   double gap_ = 0;
+  /** That of as many as are expected among the slots seen so far. */
+  Rank expected_;
 
   /** (number, chunk: Uint8Array of `CHUNK_BYTES`) */
   void setChunk(const Napi::CallbackInfo& info) {
@@ -176,9 +185,10 @@ private:
     last_ = Rank{static_cast<uint32_t>(limit_), 0, 0};
     leading_ = Rank{info[8].As<Napi::Number>().Uint32Value(), 0, 0};
     gap_ = info[9].As<Napi::Number>().DoubleValue();
+    expected_ = Rank{0, 0, 0};
     hits_.clear();
     std::fill(buckets_.begin(), buckets_.end(), 0);
-    state_[TOUCHED] = state_[LOOKS] = state_[BAR] = 0;
+    state_[TOUCHED] = state_[LOOKS] = state_[BAR] = state_[EXPECTED] = 0;
   }
 
   /**
@@ -249,6 +259,15 @@ private:
       if (scores_[i] >= state_[BAR]) take(slots_[i], scores_[i]);
   }
 
+  /** (rank): what comes with a lower score than as many of what was offered so far is taken not to be among the best of all. */
+  void expect(const Napi::CallbackInfo& info) {
+    expected_.rank = std::max(1u, info[0].As<Napi::Number>().Uint32Value());
+    expected_.rise(buckets_);
+    // What has that very score and comes later may be among the best.
+    if (expected_.bucket > 0) state_[EXPECTED] = static_cast<double>(expected_.bucket) * BUCKET_SIZE - 1;
+    raise(state_[EXPECTED]);
+  }
+
   /** (slots: Uint32Array, coverages: Float64Array): where the best go, and what each covers, in no order. @returns how many there are */
   Napi::Value found(const Napi::CallbackInfo& info) {
     uint32_t* const slots = info[0].As<Napi::Uint32Array>().Data();
@@ -266,15 +285,26 @@ private:
   /** Takes what may come above the bar with that much more from the window, and clears it. @returns how many these are */
   uint32_t keep(const int32_t from, const uint32_t rest) {
     const double bar = state_[BAR];
-    uint32_t count = 0;
+    const uint32_t least = static_cast<uint32_t>(std::max(0.0, std::ceil(bar) - rest));
+    // First without lengths, each of which is a cache miss; and without branches, which would be guessed wrong too often.
+    uint32_t reaching = 0;
     for (uint32_t i = 0; i < touchedCount_; i++) {
+      const int32_t at = touched_[i];
+      Cell& cell = cells_[at];
+      const bool reaches = cell.sum >= least;
+      const uint32_t mask = reaches ? UINT32_MAX : 0;
+      cell = Cell{cell.words & mask, cell.sum & mask};
+      touched_[reaching] = at;
+      reaching += reaches;
+    }
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < reaching; i++) {
       const int32_t at = touched_[i];
       const Cell cell = cells_[at];
       cells_[at] = Cell{0, 0};
-      const double most = static_cast<double>(cell.sum) + rest;
-      if (most < bar) continue;
       const double share = shares_[lengths_[from + at]];
-      if (most * share >= bar) kept_[count++] = Kept{at, cell, share};
+      kept_[count] = Kept{at, cell, share};
+      count += (static_cast<double>(cell.sum) + rest) * share >= bar;
     }
     touchedCount_ = 0;
     return count;
@@ -285,6 +315,7 @@ private:
     hits_.push_back(Hit{score, slot, lengths_[slot]});
     const uint32_t bucket = std::min(BUCKETS - 1, static_cast<uint32_t>(score) / BUCKET_SIZE);
     buckets_[bucket]++;
+    expected_.above += bucket > expected_.bucket;
     if (last_.rises(bucket, buckets_)) raise(static_cast<double>(last_.bucket) * BUCKET_SIZE);
     if (leading_.rises(bucket, buckets_)) raise(static_cast<double>(leading_.bucket) * BUCKET_SIZE - gap_);
   }

@@ -37,6 +37,7 @@ interface NativeScorer {
   follow(from: number, first: number, end: number, most: number, touchedOnly: boolean): number;
   collect(from: number, first: number, end: number, offers: boolean): number;
   offer(count: number): void;
+  expect(rank: number): void;
   found(slots: Uint32Array, coverages: Float64Array): number;
 }
 
@@ -71,7 +72,7 @@ export class Scorer {
   readonly #slots = new Uint32Array(WINDOW);
   readonly #scores = new Float64Array(WINDOW);
   /** In buffers, so that they stay where they are. */
-  readonly #state = new Float64Array(new ArrayBuffer(32));
+  readonly #state = new Float64Array(new ArrayBuffer(40));
   #heads = new Uint32Array(0);
   #spans = new Uint32Array(0);
   readonly #native = new addon.PostingScorer(WINDOW, this.#slots, this.#scores, this.#state);
@@ -100,6 +101,11 @@ export class Scorer {
   /** What has a lower score is not among the best. */
   get bar(): number {
     return this.#state[2]!;
+  }
+
+  /** The bar that was expected last. */
+  get expected(): number {
+    return this.#state[4]!;
   }
 
   /** Whether a search came to a damaged list, of which it left out the rest. */
@@ -194,6 +200,11 @@ export class Scorer {
       }
     }
     this.#native.offer(count);
+  }
+
+  /** What comes with a lower score than as many of what was collected so far is taken not to be among the best of all. */
+  expect(rank: number): void {
+    this.#native.expect(rank);
   }
 
   /** The best, in no order, and what each covers of the query: until the next search. */

@@ -98,10 +98,16 @@ export class TermIndex {
    */
   search(query: QueryWords, limit: number, options: SearchOptions = {}): WordHits {
     this.#scorer ??= new Scorer();
-    const search = new TermSearch({ lengths: this.#lengths, postings: this.#lists, scorer: this.#scorer }, query, limit, options);
-    const found = search.run(this.#slots);
-    if (this.#scorer.isDamaged) throw new DamagedListsError();
+    const searched = { lengths: this.#lengths, postings: this.#lists, scorer: this.#scorer };
+    const search = new TermSearch(searched, query, limit, options);
+    let found = search.run(this.#slots);
     this.looks = search.looks;
+    if (search.isMisled(found)) {
+      const again = new TermSearch(searched, query, limit, { ...options, expects: false });
+      found = again.run(this.#slots);
+      this.looks += again.looks;
+    }
+    if (this.#scorer.isDamaged) throw new DamagedListsError();
     return found;
   }
 

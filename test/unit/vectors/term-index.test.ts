@@ -5,7 +5,7 @@ import { localEmbedder } from "../../../src/embeddings/local/local.ts";
 import { DamagedListsError } from "../../../src/vectors/posting-lists.ts";
 import { digestOf, TermIndex } from "../../../src/vectors/term-index.ts";
 import { sourceOf } from "./part-source.ts";
-import type { QueryWords } from "../../../src/vectors/term-search.ts";
+import type { QueryWords, WordHits } from "../../../src/vectors/term-search.ts";
 import { MEMORIES } from "../../retrieval/memories.ts";
 import { chance } from "./stored-vectors.ts";
 
@@ -69,6 +69,8 @@ const newestFirst = (found: readonly Found[]): Found[] =>
   found.map(({ slot, coverage }) => ({ slot, coverage: Math.round(1e6 * coverage) / 1e6 })).sort((a, b) => b.slot - a.slot);
 
 const filterOf = (passes?: (slot: number) => boolean) => passes && { passes, cost: 0 };
+
+const hitsOf = ({ slots, coverages }: WordHits): Found[] => Array.from(slots, (slot, i) => ({ slot, coverage: coverages[i]! }));
 
 /** The best that an index finds, the newest first, and the slots of what it finds besides. */
 function search(index: TermIndex, asked: readonly Word[], limit: number, passes?: (slot: number) => boolean) {
@@ -232,6 +234,24 @@ describe("what a search looks at", () => {
     for (const have of stored.values()) for (const one of have) if (terms.has(one)) postings++;
     expect(search(index, asked, 50).best).toEqual(exhaustive(stored, asked, 50));
     expect(index.looks).toBeLessThan(postings / 5);
+  });
+
+  test("is less where many are wanted, as the newest memories say how much of a query the best of all cover", () => {
+    const asked = [3, 130].map((common, i): Word => ({ weight: [0.2, 1][i]!, answers: [[common, WHOLE_WORTH]] }));
+    const [limit, expected] = [600, exhaustive(stored, asked, 600)];
+    const without = index.search(queryOf(asked), limit, { expects: false });
+    expect(newestFirst(hitsOf(without))).toEqual(expected);
+    const { looks } = index;
+    const found = newestFirst(hitsOf(index.search(queryOf(asked), limit)));
+    expect(found).toEqual(expected);
+    expect(index.looks).toBeLessThan(0.7 * looks);
+  });
+
+  test("is all of it where older memories cover less than the newest", () => {
+    const fading = new Map(Array.from({ length: SIZE }, (_, slot) => [slot, slot >= SIZE - 280 ? [5, 6] : slot % 50 === 0 ? [5] : [7]]));
+    const found = search(indexOf(fading), words(5, 6), 600).best;
+    expect(found).toEqual(exhaustive(fading, words(5, 6), 600));
+    expect(found).toHaveLength(600);
   });
 
   test("is bounded when all memories have all words, and those of rare words are found still", () => {
