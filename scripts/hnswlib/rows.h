@@ -170,11 +170,12 @@ private:
     if (query.ElementLength() != dimension_ || found.ElementLength() != slots.ElementLength()) return refuse(info);
     const int16_t* const numbers = query.Data();
     double* const cosines = found.Data();
-    if (!forEach<false>(slots, [=](const size_t i, const Row& row) { cosines[i] = cosine(row, numbers); })) refuse(info);
+    const auto work = [=](const size_t i, const Row& row) { cosines[i] = cosine(row, numbers); };
+    if (!forEach<false>(PlacesOfSlots{pieces_, slots.Data()}, slots.ElementLength(), work)) refuse(info);
   }
 
   /**
-   * (query: Int16Array, slots: Uint32Array, cosines: Float64Array, bounds: Float64Array, weights: Float64Array, keys: Uint32Array,
+   * (query: Int16Array, places: Uint32Array, cosines: Float64Array, bounds: Float64Array, weights: Float64Array, keys: Uint32Array,
    * answers: Uint32Array, last, share, unrelated, same, count): number
    *
    * Writes the cosines, too, and what each row scores at most by its cosine and by what its terms cover, as `row-comparer.ts` says. Returns
@@ -182,7 +183,7 @@ private:
    */
   Napi::Value bound(const Napi::CallbackInfo& info) {
     Napi::Int16Array query = info[0].As<Napi::Int16Array>();
-    Napi::Uint32Array slots = info[1].As<Napi::Uint32Array>();
+    Napi::Uint32Array places = info[1].As<Napi::Uint32Array>();
     Napi::Float64Array found = info[2].As<Napi::Float64Array>();
     Napi::Float64Array bounded = info[3].As<Napi::Float64Array>();
     const bool areWords = words_.read(info[4].As<Napi::Float64Array>(), info[5].As<Napi::Uint32Array>(), info[6].As<Napi::Uint32Array>());
@@ -191,8 +192,8 @@ private:
     const double unrelated = info[9].As<Napi::Number>().DoubleValue();
     const double same = info[10].As<Napi::Number>().DoubleValue();
     const size_t count = info[11].As<Napi::Number>().Uint32Value();
-    const size_t length = slots.ElementLength();
-    const bool areAlike = found.ElementLength() == length && bounded.ElementLength() == length && count > 0 && count <= length;
+    const size_t length = found.ElementLength();
+    const bool areAlike = places.ElementLength() == length * PLACE_WORDS && bounded.ElementLength() == length && count > 0 && count <= length;
     const bool isShare = share >= 0 && share <= 1;
     if (query.ElementLength() != dimension_ || !areAlike || !isShare || !areWords) {
       refuse(info);
@@ -201,7 +202,7 @@ private:
     const int16_t* const numbers = query.Data();
     double* const cosines = found.Data();
     double* const bounds = bounded.Data();
-    const bool areRows = forEach<true>(slots, [=](const size_t i, const Row& row) {
+    const bool areRows = forEach<true>(Places{places.Data()}, length, [=](const size_t i, const Row& row) {
       cosines[i] = cosine(row, numbers);
       if (row.termCount > 0 && row.terms[row.termCount - 1] == last) {
         bounds[i] = INFINITY;
@@ -219,34 +220,44 @@ private:
     return Napi::Number::New(info.Env(), ordered_[count - 1]);
   }
 
-  /** Does what is to be done with the row of each slot. @returns whether there is one of each */
-  template <bool withTerms, typename Work> bool forEach(const Napi::Uint32Array& sought, const Work& work) const {
-    const size_t count = sought.ElementLength();
-    const uint32_t* const slots = sought.Data();
+  /** Places side by side. */
+  struct Places {
+    const uint32_t* places;
+
+    const uint32_t* at(const size_t i) const { return places + i * PLACE_WORDS; }
+  };
+
+  struct PlacesOfSlots {
+    const std::vector<const uint32_t*>& pieces;
+    const uint32_t* slots;
+
+    /** @returns nullptr where there is none */
+    const uint32_t* at(const size_t i) const {
+      const size_t piece = slots[i] >> PIECE_BITS;
+      return piece < pieces.size() ? pieces[piece] + (slots[i] & SLOT_MASK) * PLACE_WORDS : nullptr;
+    }
+  };
+
+  /** Does what is to be done with the row at each place. @returns whether there is one at each */
+  template <bool withTerms, typename Source, typename Work> bool forEach(const Source& places, const size_t count, const Work& work) const {
     Row rows[AHEAD];
     // Three at once: the place of one is asked for, the row of one before it, and one before that is compared.
     for (size_t i = 0; i < count + PLACE_AHEAD + AHEAD; i++) {
       if (i < count) {
-        const uint32_t* const place = placeOf(slots[i]);
+        const uint32_t* const place = places.at(i);
         if (place == nullptr) return false;
         __builtin_prefetch(place);
       }
       if (i >= PLACE_AHEAD + AHEAD) work(i - PLACE_AHEAD - AHEAD, rows[i % AHEAD]);
       if (i >= PLACE_AHEAD && i < count + PLACE_AHEAD) {
         Row& row = rows[i % AHEAD];
-        if (!read(placeOf(slots[i - PLACE_AHEAD]), row)) return false;
+        if (!read(places.at(i - PLACE_AHEAD), row)) return false;
         const char* const from = reinterpret_cast<const char*>(row.numbers);
         const char* const to = reinterpret_cast<const char*>(row.terms + (withTerms ? row.termCount : 0));
         for (const char* line = from; line < to; line += LINE_BYTES) __builtin_prefetch(line);
       }
     }
     return true;
-  }
-
-  /** @returns nullptr where there is none */
-  const uint32_t* placeOf(const uint32_t slot) const {
-    const size_t piece = slot >> PIECE_BITS;
-    return piece < pieces_.size() ? pieces_[piece] + (slot & SLOT_MASK) * PLACE_WORDS : nullptr;
   }
 
   /** @returns whether it is where rows are, or of a vector that is gone, whose row is empty */

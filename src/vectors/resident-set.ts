@@ -1,8 +1,8 @@
 /**
  * The vectors of one session or one user, to compare a query with all of them.
  *
- * It knows their slots alone: what is compared lies in the worker's rows. A vector that has no row yet is read from the store with
- * each search, which takes twenty times as long.
+ * It knows their slots and places alone: what is compared lies in the worker's rows. A vector that has no row yet is read from the store
+ * with each search, which takes twenty times as long.
  *
  * @module
  */
@@ -11,14 +11,19 @@ import { kthLargest } from "../lib/kth-largest.ts";
 import { type Candidate, type CandidateReader, RowCandidate } from "./candidates.ts";
 import type { ScoredQuery } from "./query.ts";
 import type { SharedVectors } from "./shared-vectors.ts";
+import { PLACE_WORDS } from "./vector-rows.ts";
 
-const SLOTS_FIRST = 16;
+/** A set has room for an eighth more than it has, at least for this many. */
+const ROOM_MIN = 16;
+const ROOM_SHARE = 1 / 8;
 /** What a vector without a row takes. */
 const PENDING_BYTES = 100;
 
 export class ResidentSet {
   /** In no order. */
-  #slots = new Uint32Array(SLOTS_FIRST);
+  #slots = new Uint32Array(ROOM_MIN);
+  /** The places of these, side by side: those of a user lie all over memory otherwise. */
+  #places = new Uint32Array(ROOM_MIN * PLACE_WORDS);
   #count = 0;
   /** Vectors that have no row yet. */
   readonly #pending = new Set<BareId>();
@@ -40,7 +45,7 @@ export class ResidentSet {
   }
 
   get bytes(): number {
-    return this.#slots.byteLength + this.#pending.size * PENDING_BYTES;
+    return this.#slots.byteLength + this.#places.byteLength + this.#pending.size * PENDING_BYTES;
   }
 
   has(id: BareId, shared: SharedVectors | undefined): boolean {
@@ -70,11 +75,13 @@ export class ResidentSet {
 
   #addSlot(slot: number, { rows }: SharedVectors): void {
     if (this.#count === this.#slots.length) {
-      const slots = new Uint32Array(2 * this.#count);
-      slots.set(this.#slots);
-      this.#slots = slots;
+      const room = this.#count + Math.max(ROOM_MIN, Math.floor(this.#count * ROOM_SHARE));
+      this.#slots = longer(this.#slots, room);
+      this.#places = longer(this.#places, room * PLACE_WORDS);
     }
-    this.#slots[this.#count++] = slot;
+    this.#slots[this.#count] = slot;
+    this.#places.set(rows.place(slot), this.#count * PLACE_WORDS);
+    this.#count++;
     this.#terms += rows.termCount(slot);
   }
 
@@ -86,6 +93,7 @@ export class ResidentSet {
     if (slot === undefined || at === -1) return;
     const last = --this.#count;
     this.#slots[at] = this.#slots[last]!;
+    this.#places.copyWithin(at * PLACE_WORDS, last * PLACE_WORDS, (last + 1) * PLACE_WORDS);
     this.#terms -= shared.rows.termCount(slot);
   }
 
@@ -112,17 +120,24 @@ export class ResidentSet {
       const all = Array.from(slots, (slot, i) => new RowCandidate(shared, slot, cosines[i]!));
       return best([...pending, ...all], query);
     }
-    return best([...pending, ...bestOf(slots, query, shared)], query);
+    const places = this.#places.subarray(0, this.#count * PLACE_WORDS);
+    return best([...pending, ...bestOf(slots, places, query, shared)], query);
   }
+}
+
+function longer(numbers: Uint32Array, length: number): Uint32Array<ArrayBuffer> {
+  const more = new Uint32Array(length);
+  more.set(numbers);
+  return more;
 }
 
 /**
  * As many of more slots as are enough of those that score best, and what scores the same as the last of them. Of each it is known what it
  * scores at most: where that is not enough, its terms are not looked at closely.
  */
-function bestOf(slots: Uint32Array, query: ScoredQuery, shared: SharedVectors): RowCandidate[] {
+function bestOf(slots: Uint32Array, places: Uint32Array, query: ScoredQuery, shared: SharedVectors): RowCandidate[] {
   const { score, enough } = query;
-  const { cosines, bounds, first } = shared.rows.bound(query, slots);
+  const { cosines, bounds, first } = shared.rows.bound(query, places);
   const looked: number[] = [];
   const scores: number[] = [];
   let least = Number.POSITIVE_INFINITY;

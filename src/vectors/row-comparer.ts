@@ -17,16 +17,16 @@ export interface RowComparer {
   /** Writes the cosines of a query with the vectors of these slots. */
   compare(query: Int16Array, slots: Uint32Array, cosines: Float64Array): void;
   /**
-   * Writes the cosines, and what each of these slots scores at most: infinity where the last of its terms is the one that is named.
-   * Otherwise the share of words times what its terms cover of the weights, each by the best of its answers; and the rest times how far its
-   * cosine is on the way from unrelated to the same.
+   * Writes the cosines of a query with the vectors at these places, and what each scores at most: infinity where the last of its terms is
+   * the one that is named. Otherwise the share of words times what its terms cover of the weights, each by the best of its answers; and the
+   * rest times how far its cosine is on the way from unrelated to the same.
    *
    * @param keys - and `answers`: as in `QueryTerms`; one that answers to what has no weight is a RangeError
    * @returns the `count`th largest of the bounds; there have to be as many
    */
   bound(
     query: Int16Array,
-    slots: Uint32Array,
+    places: Uint32Array,
     cosines: Float64Array,
     bounds: Float64Array,
     weights: Float64Array,

@@ -23,7 +23,8 @@ import { newRowComparer, type RowComparer } from "./row-comparer.ts";
 const PIECE_BITS = 14;
 const PIECE_SLOTS = 2 ** PIECE_BITS;
 const SLOT_MASK = PIECE_SLOTS - 1;
-const PLACE_WORDS = 4;
+/** Numbers of a place. */
+export const PLACE_WORDS = 4;
 const PAIR_BITS = 12;
 const PAIR_MASK = 2 ** PAIR_BITS - 1;
 const CHUNK_BYTES = 64 * 1024 * 1024;
@@ -184,6 +185,12 @@ export class VectorRows {
     this.#places[slot >>> PIECE_BITS]!.set(words, (slot & SLOT_MASK) * PLACE_WORDS);
   }
 
+  /** The place of a slot, which never changes. */
+  place(slot: number): Uint32Array {
+    const at = (slot & SLOT_MASK) * PLACE_WORDS;
+    return this.#places[slot >>> PIECE_BITS]!.subarray(at, at + PLACE_WORDS);
+  }
+
   /** Whether a slot's vector was there when its row was made. */
   has(slot: number): boolean {
     return this.#places[slot >>> PIECE_BITS]![(slot & SLOT_MASK) * PLACE_WORDS + 3]! !== 0;
@@ -211,12 +218,12 @@ export class VectorRows {
   }
 
   /**
-   * The cosines of a query with the vectors of some slots, and what each scores at most: valid until this is asked again.
+   * The cosines of a query with the vectors at some places, and what each scores at most: valid until this is asked again.
    *
-   * @param slots - at least as many as are enough
+   * @param places - one after the other, at least as many as are enough
    */
-  bound({ vector, words, blend, enough }: ScoredQuery, slots: Uint32Array): Bounded {
-    const { length } = slots;
+  bound({ vector, words, blend, enough }: ScoredQuery, places: Uint32Array): Bounded {
+    const length = places.length / PLACE_WORDS;
     if (this.#scratch.length < 2 * length) this.#scratch = new Float64Array(4 * length);
     const cosines = this.#scratch.subarray(0, length);
     const bounds = this.#scratch.subarray(length, 2 * length);
@@ -224,7 +231,7 @@ export class VectorRows {
     const { lexicalShare, cosineOfUnrelated, cosineOfSame } = blend;
     const first = this.#comparer.bound(
       vector,
-      slots,
+      places,
       cosines,
       bounds,
       weights,
@@ -240,7 +247,7 @@ export class VectorRows {
   }
 }
 
-/** By place among the slots that were asked for. */
+/** In the order of the places that were asked for. */
 interface Bounded {
   readonly cosines: Float64Array;
   readonly bounds: Float64Array;

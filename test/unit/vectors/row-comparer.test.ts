@@ -54,6 +54,16 @@ function written(rows: readonly Row[]): { pieces: Uint32Array[]; chunks: Uint8Ar
   return { pieces, chunks };
 }
 
+/** The places of some slots, side by side. */
+function placesOf(pieces: readonly Uint32Array[], slots: readonly number[] | Uint32Array): Uint32Array {
+  return Uint32Array.from(
+    Array.from(slots).flatMap((slot) => {
+      const at = (slot % PIECE_SLOTS) * 4;
+      return Array.from(pieces[Math.floor(slot / PIECE_SLOTS)]!.subarray(at, at + 4));
+    }),
+  );
+}
+
 function comparerOf(rows: readonly Row[]) {
   const comparer = newRowComparer();
   const { pieces, chunks } = written(rows);
@@ -86,13 +96,14 @@ function wordsOf(terms: readonly number[], size: number): Words {
 }
 
 function covered({ weights, keys, answers }: Words, terms: readonly number[]): number {
-  const worths = weights.map((_, word) =>
-    Math.max(0, ...answers.filter((answer, entry) => entry > 0 && answer >>> 8 === word && terms.includes(keys[entry]!)).map(worthOf)),
-  );
+  const worths = weights.map(() => 0);
+  for (let entry = 1; entry < keys.length; entry++) {
+    const [word, worth] = [answers[entry]! >>> 8, answers[entry]! & 255];
+    if (worth > worths[word]! && terms.includes(keys[entry]!)) worths[word] = worth;
+  }
   const sum = (values: Float64Array) => values.reduce((total, value) => total + value, 0);
   return sum(weights) === 0 ? 0 : sum(weights.map((weight, word) => weight * worths[word]!)) / 255 / sum(weights);
 }
-const worthOf = (answer: number) => answer & 255;
 
 function bounded(query: Int16Array, words: Words, row: Row, last: number): number {
   if (row.terms.at(-1) === last) return Infinity;
@@ -120,7 +131,20 @@ test.each([false, true])("rows of all lengths are compared and bounded as a plai
     const asked = Array.from(slots.subarray(0, 100)).flatMap((slot) => rows[slot]!.terms);
     const words = asked.length === 0 ? NO_WORDS : wordsOf(asked, 6);
     const { weights, keys, answers } = words;
-    const least = comparer.bound(query, slots, cosines, bounds, weights, keys, answers, last, share, unrelated, same, enough);
+    const least = comparer.bound(
+      query,
+      placesOf(pieces, slots),
+      cosines,
+      bounds,
+      weights,
+      keys,
+      answers,
+      last,
+      share,
+      unrelated,
+      same,
+      enough,
+    );
     expect(cosines).toEqual(found);
     expect(least).toBe(bounds.toSorted().at(-enough)!);
     for (const [i, slot] of slots.entries()) {
@@ -139,7 +163,7 @@ test("a vector that is gone has a cosine of 0, also where no row was ever writte
   const [alone, cosines, bounds] = [Float64Array.of(7), Float64Array.of(7), Float64Array.of(7)];
   comparer.compare(query, slots, alone);
   const { weights, keys, answers } = wordsOf([0], 1);
-  const least = comparer.bound(query, slots, cosines, bounds, weights, keys, answers, 0, 0.5, 0, 1, 1);
+  const least = comparer.bound(query, new Uint32Array(4), cosines, bounds, weights, keys, answers, 0, 0.5, 0, 1, 1);
   expect([...alone, ...cosines]).toEqual([0, 0]);
   expect(bounds[0]).toBeCloseTo(0, 6);
   expect(least).toBe(bounds[0]!);
@@ -157,10 +181,10 @@ test("what there is no row for is refused", () => {
   for (const length of [0, DIMENSION - 1]) {
     expect(() => comparer.compare(new Int16Array(length), Uint32Array.of(1), new Float64Array(1))).toThrow(RangeError);
   }
-  const bound = ({ length = 2, words = 1, keys = 3, share = 0.5, count = 1, slot = 1, found = 2, places = DIMENSION } = {}) =>
+  const bound = ({ length = 2, words = 1, keys = 3, share = 0.5, count = 1, asked = 8, found = 2, numbers = DIMENSION } = {}) =>
     comparer.bound(
-      new Int16Array(places),
-      Uint32Array.of(slot, 1),
+      new Int16Array(numbers),
+      placesOf(pieces, [0, 1, 2]).subarray(0, asked),
       new Float64Array(found),
       new Float64Array(length),
       new Float64Array(words),
@@ -177,7 +201,7 @@ test("what there is no row for is refused", () => {
     { length: 1 },
     { length: 3 },
     { found: 1 },
-    { places: DIMENSION - 1 },
+    { numbers: DIMENSION - 1 },
     { words: 0 },
     { keys: 2 },
     { keys: 4 },
@@ -186,7 +210,9 @@ test("what there is no row for is refused", () => {
     { share: NaN },
     { count: 0 },
     { count: 3 },
-    { slot: PIECE_SLOTS },
+    { asked: 4 },
+    { asked: 7 },
+    { asked: 12 },
   ]) {
     expect(() => bound(wrong)).toThrow(RangeError);
   }
@@ -200,7 +226,7 @@ test("what there is no row for is refused", () => {
     const before = places[word]!;
     places[word] = value;
     expect(() => compare(1, 0)).toThrow(RangeError);
-    expect(() => bound({ slot: 0 })).toThrow(RangeError);
+    expect(() => bound()).toThrow(RangeError);
     places[word] = before;
   }
   compare(1, 0);
