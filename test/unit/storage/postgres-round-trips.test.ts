@@ -205,6 +205,8 @@ if (hasPostgres()) {
     const found = await cairn.list(`/v1/sessions?user_id=${userId}&limit=100`);
     expect(found.map(({ id, state }) => [id, state.i])).toEqual(ids.map((id, i) => [id, 59 - i]));
     expect(store.roundTrips - before).toBeGreaterThan(ALL_OTHERS);
+    // They would be on pages of other tests.
+    await cairn.ok(cairn.delete(`/v1/users/${userId}`));
   });
 
   test("a list of retrievals waits as often for those with ten memories as for those with one", async () => {
