@@ -55,6 +55,15 @@ test("the add-on of the search index is unpacked with the first search of more m
   expect(native().toSorted()).toEqual([expect.stringMatching(/^hnsw-/), "lmdb"]);
 });
 
+test("the allocator gives memory back as seldom as its build says, unless the environment says otherwise", async () => {
+  const intervalIn = async (environment: Record<string, string>) => {
+    const { stderr } = await runCairn(["version"], { environment: { MIMALLOC_VERBOSE: "1", ...environment } });
+    return /'purge_holes_min_interval': (\d+)/.exec(stderr)?.[1];
+  };
+  expect(await intervalIn({})).toBe("30000");
+  expect(await intervalIn({ MIMALLOC_PURGE_HOLES_MIN_INTERVAL: "5" })).toBe("5");
+});
+
 test("a server removes the add-ons that other versions have unpacked, once the data directory is its own, and nothing else", async () => {
   using directory = scratchDirectory();
   await using first = await startProcess({ dataDirectory: directory.path, environment: {} });
