@@ -6,6 +6,8 @@
  * transaction: those that lie on the same page share its cost. A sweep writes all that are there when it begins, and then moves the
  * mark: the trace up to which all have their entries. Readers see both as one.
  *
+ * New entries are appended as they come, and sorted into those of their index by the next reader of it, most often the next sweep.
+ *
  * Nothing depends on this memory: rows are on the disk before the answer. A store that is closed has all entries; after a crash a start
  * makes those of traces behind the mark from their rows, and so does a snapshot that another process reads.
  *
@@ -36,7 +38,7 @@ interface Sweep {
   /** The mark once it is done. */
   readonly mark: BareId;
   /** The indexes still to be written, and the last entry of the first of them that was. */
-  readonly indexes: [name: string, keys: string[]][];
+  readonly indexes: string[];
   after: string;
 }
 
@@ -46,12 +48,21 @@ export interface Step {
   readonly mark: BareId | undefined;
 }
 
+/** Entries of one index. */
+interface Entries {
+  /** Those that were sorted in, in order. */
+  keys: string[];
+  /** Those that were not yet, in any order; some may be in `keys` too. */
+  added: string[];
+}
+
 export class LateEntries {
-  /** By index, sorted. */
-  readonly #keys = new Map(LATE_INDEXES.map(({ name }): [string, string[]] => [name, []]));
-  /** What a transaction has added that has not been committed yet: nobody else sees the rows. */
+  readonly #indexes = new Map(LATE_INDEXES.map(({ name }): [string, Entries] => [name, { keys: [], added: [] }]));
+  /** What a transaction has added that has not been committed yet, until it looks at entries itself: nobody else sees the rows. */
+  #pending: Entry[] = [];
+  /** What it has added that is here already, for it alone. */
   readonly #uncommitted = new Set<string>();
-  /** What it has added and what it has removed here. */
+  /** What of the transaction is here already, and what it has removed here. */
   #changed: Entry[] = [];
   #size = 0;
   #addedSinceStep = 0;
@@ -64,38 +75,35 @@ export class LateEntries {
 
   /** How many of an index are here. */
   count(index: string): number {
-    return this.#keys.get(index)?.length ?? 0;
+    return this.#sorted(index)?.length ?? 0;
   }
 
   /** Whether entries of this index are written late. */
   isOf(index: string): boolean {
-    return this.#keys.has(index);
+    return this.#indexes.has(index);
   }
 
   add({ table, key }: Entry): void {
-    const keys = this.#keys.get(table)!;
-    const at = placeOf(keys, key);
-    if (keys[at] === key) return;
-    keys.splice(at, 0, key);
+    this.#indexes.get(table)!.added.push(key);
     this.#size++;
     this.#addedSinceStep++;
   }
 
   /** Adds what a transaction has written, which alone sees it until `end`. */
   addUncommitted(entry: Entry): void {
-    this.#changed.push(entry);
-    this.#uncommitted.add(entry.key);
-    this.add(entry);
+    this.#pending.push(entry);
   }
 
   /** Removes what a transaction that has not been committed yet removes. */
   removeUncommitted(entry: Entry): void {
+    if (!this.isOf(entry.table)) return;
+    this.#addPending();
     if (this.remove(entry)) this.#changed.push(entry);
   }
 
   /** @returns whether it was here */
   remove({ table, key }: Entry): boolean {
-    const keys = this.#keys.get(table);
+    const keys = this.#sorted(table);
     if (keys === undefined) return false;
     const at = placeOf(keys, key);
     if (keys[at] !== key) return false;
@@ -106,13 +114,13 @@ export class LateEntries {
 
   /** @param isInside - whether the transaction asks whose entries are uncommitted */
   has({ table, key }: Entry, isInside: boolean): boolean {
-    const keys = this.#keys.get(table);
+    const keys = this.#sorted(table, isInside);
     return keys !== undefined && keys[placeOf(keys, key)] === key && (isInside || !this.#uncommitted.has(key));
   }
 
   /** What a reader sees of a span, of which the store has these keys. @param isInside - as of `has` */
   merged(table: string, span: Span, stored: string[], isInside: boolean): string[] {
-    const keys = this.#keys.get(table);
+    const keys = this.#sorted(table, isInside);
     if (keys === undefined) return stored;
     const { limit = Number.POSITIVE_INFINITY, descending = false } = span;
     const own = this.#within(keys, span, isInside);
@@ -146,9 +154,11 @@ export class LateEntries {
     const limit = Math.max(ENTRIES_PER_STEP, 2 * this.#addedSinceStep);
     this.#addedSinceStep = 0;
     if (this.#sweep === undefined && this.#size < ENTRIES_PER_SWEEP_MIN) return NO_STEP;
-    this.#sweep ??= { mark: newest, indexes: [...this.#keys], after: "" };
+    this.#sweep ??= { mark: newest, indexes: [...this.#indexes.keys()], after: "" };
     const { mark, indexes, after } = this.#sweep;
-    const [table, keys] = indexes[0]!;
+    const table = indexes[0]!;
+    // What is added from then on need not be written before the mark moves.
+    const keys = after === "" ? this.#sorted(table)! : this.#indexes.get(table)!.keys;
     const start = placeOf(keys, after);
     const entries = keys.slice(start, start + limit).map((key) => ({ table, key }));
     const isLast = indexes.length === 1 && start + entries.length === keys.length;
@@ -157,7 +167,7 @@ export class LateEntries {
 
   /** All entries in order, for the last transaction. */
   all(): Entry[] {
-    return [...this.#keys].flatMap(([table, keys]) => keys.map((key) => ({ table, key })));
+    return [...this.#indexes.keys()].flatMap((table) => this.#sorted(table)!.map((key) => ({ table, key })));
   }
 
   /**
@@ -167,26 +177,58 @@ export class LateEntries {
    * @returns what it has added here and removed
    */
   end(isKept: boolean): readonly Entry[] {
-    const [step, sweep, changed] = [this.#step, this.#sweep, this.#changed];
+    const [step, sweep, pending] = [this.#step, this.#sweep, this.#pending];
+    const changed = this.#changed.length === 0 ? pending : [...this.#changed, ...pending];
     this.#uncommitted.clear();
     this.#changed = [];
+    this.#pending = [];
     this.#step = undefined;
+    if (isKept) for (const entry of pending) this.add(entry);
     if (isKept && step !== undefined && sweep !== undefined) this.#stepped(step, sweep);
     return changed;
   }
 
-  #stepped(step: Step, sweep: Sweep): void {
-    const keys = sweep.indexes[0]![1];
-    const [first, last] = [step.entries[0]?.key, step.entries.at(-1)?.key];
+  #stepped({ entries }: Step, sweep: Sweep): void {
+    const { keys, added } = this.#indexes.get(sweep.indexes[0]!)!;
+    const [first, last] = [entries[0]?.key, entries.at(-1)?.key];
     if (first !== undefined && last !== undefined) {
       const start = placeOf(keys, first);
-      this.#size -= keys.splice(start, placeOf(keys, last + AFTER_ALL) - start).length;
+      const removed = keys.splice(start, placeOf(keys, last + AFTER_ALL) - start);
+      this.#size -= entries.length;
       sweep.after = last;
+      if (removed.length > entries.length) {
+        // Meanwhile a reader has had others sorted in between.
+        const written = new Set(entries.map(({ key }) => key));
+        for (const key of removed) if (!written.has(key)) added.push(key);
+      }
     }
     if (placeOf(keys, sweep.after) < keys.length) return;
     sweep.indexes.shift();
     sweep.after = "";
     if (sweep.indexes.length === 0) this.#sweep = undefined;
+  }
+
+  /** All keys of an index, in order; undefined for one that is not written late. @param isInside - as of `has` */
+  #sorted(index: string, isInside = false): string[] | undefined {
+    const entries = this.#indexes.get(index);
+    if (entries === undefined) return undefined;
+    if (isInside) this.#addPending();
+    if (entries.added.length > 0) {
+      const before = entries.keys.length + entries.added.length;
+      entries.keys = withAdded(entries.keys, entries.added);
+      entries.added = [];
+      this.#size -= before - entries.keys.length;
+    }
+    return entries.keys;
+  }
+
+  #addPending(): void {
+    for (const entry of this.#pending) {
+      this.#changed.push(entry);
+      this.#uncommitted.add(entry.key);
+      this.add(entry);
+    }
+    this.#pending = [];
   }
 }
 
@@ -201,6 +243,28 @@ function placeOf(keys: readonly string[], key: string): number {
     else high = middle;
   }
   return low;
+}
+
+/** With more sorted keys than this for each added one, each is inserted by itself. */
+const KEYS_FOR_EACH_ADDED = 32;
+
+/** Sorts keys in, of which some may be there already. */
+function withAdded(keys: string[], added: string[]): string[] {
+  if (added.length * KEYS_FOR_EACH_ADDED < keys.length) {
+    for (const key of added) {
+      const at = placeOf(keys, key);
+      if (keys[at] !== key) keys.splice(at, 0, key);
+    }
+    return keys;
+  }
+  const merged: string[] = [];
+  let at = 0;
+  for (const key of added.toSorted()) {
+    while (at < keys.length && keys[at]! < key) merged.push(keys[at++]!);
+    if (keys[at] !== key && merged.at(-1) !== key) merged.push(key);
+  }
+  while (at < keys.length) merged.push(keys[at++]!);
+  return merged;
 }
 
 /** The entries that may not be in the store, of a reader of what is in it alone; none of a store that has no mark. */

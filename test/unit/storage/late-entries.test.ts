@@ -401,3 +401,84 @@ test("however many entries each transaction adds, those that wait stay within a 
   }
   expect(unmarked).toBeGreaterThan(30_000);
 });
+
+test(`what is sorted in late is seen in order, by whoever may see it, between any two steps of a transaction (seed ${SEED})`, () => {
+  const chance = new Chance(SEED);
+  const late = new LateEntries();
+  const { name: table } = bySession;
+  /** As the store has it, and as readers have to see it: outside the transaction under way, and inside. */
+  let [written, outside, inside] = [new Set<string>(), new Set<string>(), new Set<string>()];
+  const randomKey = () => String(chance.below(40_000)).padStart(8, "0");
+  const inOrder = (keys: Iterable<string>) => Array.from(keys).toSorted();
+
+  function look(isInside: boolean, stored: ReadonlySet<string> = written): void {
+    const [from, to] = [randomKey(), chance.below(4) === 0 ? AFTER_ALL : randomKey()].toSorted() as [string, string];
+    const within = (keys: Iterable<string>) => inOrder(keys).filter((key) => key >= from && key < to);
+    const expected = isInside ? inside : outside;
+    expect(late.merged(table, { from, to }, within(stored), isInside)).toEqual(within(expected));
+    const key = randomKey();
+    expect(late.has({ table, key }, isInside) || stored.has(key)).toBe(expected.has(key));
+  }
+
+  for (let round = 0; round < 500; round++) {
+    inside = new Set(outside);
+    const removes = chance.below(4) === 0;
+    for (let i = chance.below(120); i > 0; i--) {
+      const known = removes && chance.below(3) === 0 ? Array.from(inside)[chance.below(inside.size)] : undefined;
+      const key = known ?? randomKey();
+      if (!removes && inside.has(key)) continue;
+      if (inside.has(key)) {
+        late.removeUncommitted({ table, key });
+        inside.delete(key);
+      } else {
+        late.addUncommitted({ table, key });
+        inside.add(key);
+      }
+      // As the store does not remove what is not there, of those that a transaction removes it shows none inside.
+      if (chance.below(100) === 0) look(true, new Set([...written].filter((one) => inside.has(one))));
+    }
+    const { entries } = late.step("0".repeat(BARE_ID_LENGTH));
+    // What a transaction removes nobody sees any more, whatever becomes of it.
+    if (!removes && chance.below(3) === 0) look(false);
+    // Of one that has failed, too, what it wrote can be there.
+    const [isKept, isThere] = [chance.below(8) > 0, chance.below(2) === 0];
+    if (isKept || isThere) {
+      written = new Set([...written, ...entries.map(({ key }) => key)].filter((key) => inside.has(key)));
+      outside = inside;
+    }
+    for (const entry of late.end(isKept)) {
+      if (isKept) continue;
+      if (outside.has(entry.key)) late.add(entry);
+      else late.remove(entry);
+    }
+    if (chance.below(6) === 0) look(false);
+  }
+  expect(written.size).toBeGreaterThan(2_000);
+});
+
+test("an entry that a reader has sorted in among those that are being written is not taken for written", () => {
+  const late = new LateEntries();
+  const { name: table } = bySession;
+  const step = () => late.step("0".repeat(BARE_ID_LENGTH)).entries;
+  const add = (...keys: string[]) => {
+    for (const key of keys) late.addUncommitted({ table, key });
+    late.end(true);
+  };
+  const many = Array.from({ length: 6_000 }, (_, i) => `${10_000 + i}`);
+  add(...many.slice(1));
+  expect(step()).toEqual([]);
+  add(many[0]!);
+  // Not from the beginning of an index on, where all are sorted in.
+  expect(step().length).toBe(200);
+  late.end(true);
+  const entries = step();
+  late.end(false);
+  const key = `${entries[100]!.key}b`;
+  add(key);
+  expect(step()).toContainEqual(entries[101]!);
+  expect(late.has({ table, key }, false)).toBe(true);
+  late.end(true);
+  expect(late.has(entries[100]!, false)).toBe(false);
+  expect(late.has({ table, key }, false)).toBe(true);
+  expect(late.count(table)).toBe(late.size);
+});
