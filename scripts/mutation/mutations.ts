@@ -84,23 +84,37 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a row is cached while a transaction that changes it is under way",
     file: "src/storage/row-cache.ts",
-    find: "if (this.#uncacheable.size > 0 && this.#uncacheable.has(table + key)) return;",
+    find: "if (this.uncacheable.size > 0 && this.uncacheable.has(key)) return;",
     replace: "",
     tests: [STORE],
   },
   {
     breaks: "a commit leaves the cached row as it was",
     file: "src/storage/row-cache.ts",
-    find: "    this.#tables.get(table)?.delete(key);",
+    find: "    cached.rows.delete(key);",
     replace: "",
     tests: [STORE],
   },
   {
     breaks: "a table that was empty counts as empty for good",
     file: "src/storage/row-cache.ts",
-    find: "    this.#isEmpty.delete(table);\n",
-    replace: "",
+    find: "    cached.isEmpty = undefined;\n    cached.uncacheable",
+    replace: "    cached.uncacheable",
     tests: [STORE, EXPIRY, SESSIONS],
+  },
+  {
+    breaks: "a row of a commit that has failed is cached",
+    file: "src/storage/row-cache.ts",
+    find: "if (isCommitted && cached.keepsCommitted",
+    replace: "if (cached.keepsCommitted",
+    tests: [STORE],
+  },
+  {
+    breaks: "a row is cached that another commit of the same transaction has replaced",
+    file: "src/storage/row-cache.ts",
+    find: "      if (left > 0) {\n",
+    replace: "      if (left > 0 && row === undefined) {\n",
+    tests: [STORE],
   },
   {
     breaks: "a work that throws is answered before the transaction it saw is on disk",
@@ -378,8 +392,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "traces that are put again come to streams of events once more",
     file: "src/storage/store.ts",
-    find: "} else if (write.isNew) {",
-    replace: "} else if (write.value !== undefined) {",
+    find: "else if (write.isNew) {",
+    replace: "else if (write.value !== undefined) {",
     tests: [LATE_ENTRIES, "test/events.test.ts"],
   },
   {

@@ -1,15 +1,17 @@
 /**
- * Rows of a few tables as they were last read outside commits, and what was made of them.
+ * Rows of a few tables as they were last read outside commits, or last committed, and what was made of them.
  *
  * Readers see a commit a moment before this thread learns of it, so that a row read before must not be used with one read
  * after. Hence a commit removes the rows it writes from the cache while its callback runs (`invalidate`), and none of them is
  * cached again until its outcome is known (`release`). Only tables that no other process writes while a server runs can be cached.
+ * Nobody changes a row in place, neither one that was read nor one that was written.
  *
  * @module
  */
 import { Cache, type CacheUses, parsedBytes } from "../lib/cache.ts";
 import { CACHE_BYTES_MAX } from "../lib/limits.ts";
-import { documentRemovals, erasures, memories, provider, removals, sessions, webhooks, type Readable } from "./tables.ts";
+import { documentRemovals, erasures, memories, provider, removals, sessions, webhooks, type AnyTable, type Readable } from "./tables.ts";
+import type { Write } from "./write-buffer.ts";
 
 /** A larger one costs so much to send that making it hardly counts. */
 const DERIVED_BYTES_MAX = 32_768;
@@ -21,46 +23,58 @@ interface CachedRow {
   derived: unknown;
 }
 
-/** A row, an index entry or whatever else a commit writes. */
-interface Written {
-  readonly table: string;
-  readonly key: string;
+/** What a commit writes: a row of a cached table, or something else. */
+type Written = Pick<Write, "table" | "key" | "value" | "row">;
+
+class CachedTable {
+  readonly rows: Cache<CachedRow>;
+  /** Whether rows are cached that were committed, and not read since. */
+  readonly keepsCommitted: boolean;
+  /** Whether it has no rows, where that is known. */
+  isEmpty: boolean | undefined;
+  /** Keys that commits in flight have written, with the number of those commits. */
+  readonly uncacheable = new Map<string, number>();
+
+  constructor({ name }: AnyTable, bytesMax: number) {
+    this.rows = new Cache(bytesMax);
+    // Each change of one reads it, and is most often followed by others.
+    this.keepsCommitted = name === sessions.name;
+  }
+
+  set(key: string, text: string | undefined, row: unknown): void {
+    if (this.uncacheable.size > 0 && this.uncacheable.has(key)) return;
+    this.rows.set(key, { row, derived: undefined }, text === undefined ? 0 : parsedBytes(text, row));
+  }
 }
 
 export class RowCache {
-  readonly #tables = new Map<string, Cache<CachedRow>>([
-    [sessions.name, new Cache(CACHE_BYTES_MAX.sessions)],
-    [memories.name, new Cache(CACHE_BYTES_MAX.memories)],
-    [removals.name, new Cache(CACHE_BYTES_MAX.removals)],
-    [erasures.name, new Cache(CACHE_BYTES_MAX.erasures)],
-    [webhooks.name, new Cache(CACHE_BYTES_MAX.webhooks)],
-    [documentRemovals.name, new Cache(CACHE_BYTES_MAX.documentRemovals)],
-    [provider.name, new Cache(CACHE_BYTES_MAX.provider)],
-  ]);
-  /** Whether a table has no rows, by name. */
-  readonly #isEmpty = new Map<string, boolean>();
-  /** Tables and keys that commits in flight have written, with the number of those commits. */
-  readonly #uncacheable = new Map<string, number>();
+  readonly #tables = new Map(
+    (
+      [
+        [sessions, CACHE_BYTES_MAX.sessions],
+        [memories, CACHE_BYTES_MAX.memories],
+        [removals, CACHE_BYTES_MAX.removals],
+        [erasures, CACHE_BYTES_MAX.erasures],
+        [webhooks, CACHE_BYTES_MAX.webhooks],
+        [documentRemovals, CACHE_BYTES_MAX.documentRemovals],
+        [provider, CACHE_BYTES_MAX.provider],
+      ] as const
+    ).map(([table, bytesMax]) => [table.name, new CachedTable(table, bytesMax)]),
+  );
 
   /** How rows were found, by table. */
   get uses(): Record<string, CacheUses> {
-    return Object.fromEntries(Array.from(this.#tables, ([table, cache]) => [table, cache.uses]));
-  }
-
-  /** Whether rows of a table are cached. */
-  has(table: string): boolean {
-    return this.#tables.has(table);
+    return Object.fromEntries(Array.from(this.#tables, ([table, { rows }]) => [table, rows.uses]));
   }
 
   /** The cached rows of a table, `{ row: undefined }` where it is known that there is none; undefined for a table that is not cached. */
   of(table: string): { get(key: string): { readonly row: unknown } | undefined } | undefined {
-    return this.#tables.get(table);
+    return this.#tables.get(table)?.rows;
   }
 
   /** @param text - the row as it is stored; undefined when there is none */
   set(table: string, key: string, text: string | undefined, row: unknown): void {
-    if (this.#uncacheable.size > 0 && this.#uncacheable.has(table + key)) return;
-    this.#tables.get(table)?.set(key, { row, derived: undefined }, text === undefined ? 0 : parsedBytes(text, row));
+    this.#tables.get(table)?.set(key, text, row);
   }
 
   /**
@@ -74,42 +88,59 @@ export class RowCache {
     make: () => Result,
     bytesOf: (result: Result) => number,
   ): Result {
-    const cached = this.#tables.get(table.name)?.peek(key);
+    const rows = this.#tables.get(table.name)?.rows;
+    const cached = rows?.peek(key);
     if (cached?.row !== row) return make();
     if (cached.derived !== undefined) return cached.derived as Result;
     const result = make();
     const bytes = bytesOf(result);
-    if (bytes <= DERIVED_BYTES_MAX && this.#tables.get(table.name)?.grow(key, bytes) === true) cached.derived = result;
+    if (bytes <= DERIVED_BYTES_MAX && rows?.grow(key, bytes) === true) cached.derived = result;
     return result;
   }
 
   isEmpty(table: string): boolean | undefined {
-    return this.#isEmpty.get(table);
+    return this.#tables.get(table)?.isEmpty;
   }
 
   setEmpty(table: string, isEmpty: boolean): void {
-    if (this.#tables.has(table) && !this.#uncacheable.has(table)) this.#isEmpty.set(table, isEmpty);
+    const cached = this.#tables.get(table);
+    if (cached?.uncacheable.size === 0) cached.isEmpty = isEmpty;
   }
 
-  /** To be called for each row that a commit writes, before any reader can see it; each is cacheable again after `release`. */
-  invalidate({ table, key }: Written): void {
-    this.#tables.get(table)?.delete(key);
-    this.#isEmpty.delete(table);
-    for (const name of [table, table + key]) this.#uncacheable.set(name, (this.#uncacheable.get(name) ?? 0) + 1);
+  /**
+   * To be called for each row that a commit writes, before any reader can see it; each is cacheable again after `release`.
+   *
+   * @returns whether its table is cached
+   */
+  invalidate({ table, key }: Written): boolean {
+    const cached = this.#tables.get(table);
+    if (cached === undefined) return false;
+    cached.rows.delete(key);
+    cached.isEmpty = undefined;
+    cached.uncacheable.set(key, (cached.uncacheable.get(key) ?? 0) + 1);
+    return true;
   }
 
-  release(writes: readonly Written[]): void {
-    for (const { table, key } of writes) {
-      for (const name of [table, table + key]) {
-        const left = (this.#uncacheable.get(name) ?? 0) - 1;
-        if (left > 0) this.#uncacheable.set(name, left);
-        else this.#uncacheable.delete(name);
+  /** @param isCommitted - whether they are known to be what the store has now */
+  release(writes: readonly Written[], isCommitted: boolean): void {
+    for (const { table, key, value, row } of writes) {
+      const cached = this.#tables.get(table);
+      if (cached === undefined) continue;
+      const left = (cached.uncacheable.get(key) ?? 0) - 1;
+      if (left > 0) {
+        cached.uncacheable.set(key, left);
+        continue;
       }
+      cached.uncacheable.delete(key);
+      // Of those that write the same key only the last comes here. A row that was written as its text is parsed by who reads it.
+      if (isCommitted && cached.keepsCommitted && typeof value === "string" && typeof row === "object") cached.set(key, value, row);
     }
   }
 
   clear(): void {
-    for (const rows of this.#tables.values()) rows.clear();
-    this.#isEmpty.clear();
+    for (const cached of this.#tables.values()) {
+      cached.rows.clear();
+      cached.isEmpty = undefined;
+    }
   }
 }

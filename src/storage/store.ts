@@ -340,10 +340,8 @@ export class Store implements RecordStore {
         this.#passIdsOfOthers(stored.now);
         for (const commit of commits) {
           for (const write of this.#run(commit, stored)) {
-            if (this.#rows.has(write.table)) {
-              this.#rows.invalidate(write);
-              written.push(write);
-            } else if (write.isNew) {
+            if (this.#rows.invalidate(write)) written.push(write);
+            else if (write.isNew) {
               if (write.table === traces.name) traced.push(write.key);
               else if (write.table === outbox.name) hasEvents = true;
             }
@@ -353,13 +351,13 @@ export class Store implements RecordStore {
       });
       this.#databases.late.end(true);
       if (this.#newestTrace !== undefined) this.#newestTrace = traced.at(-1)?.slice(1) ?? this.#newestTrace;
-      this.#rows.release(written);
+      this.#rows.release(written, this.#caching === "all");
       this.#tellOfPuts(written);
       // Errors are thrown only now, too: their reason may be what another commit of the same transaction has written.
       for (const commit of commits ?? []) settle(commit);
     } catch (refusal) {
       for (const entry of this.#databases.late.end(false)) this.#settleEntry(entry);
-      this.#rows.release(written);
+      this.#rows.release(written, false);
       // Whether it is there is not always known.
       this.#tellOfPuts(written);
       for (const { reject } of commits ?? this.#queue.splice(0)) reject(refusal);
@@ -465,8 +463,8 @@ export class Store implements RecordStore {
   }
 
   #putEntries({ entries, mark }: Step): void {
-    for (const { table, key } of entries) this.#write({ table, key, value: "", isNew: true });
-    if (mark !== undefined) this.#write({ table: meta.name, key: TRACES_MARK, value: mark, isNew: false });
+    for (const { table, key } of entries) this.#write({ table, key, value: "" });
+    if (mark !== undefined) this.#write({ table: meta.name, key: TRACES_MARK, value: mark });
   }
 
   /** Has an entry follow from its row again, which a transaction that has failed has written, or has not. */
@@ -487,7 +485,7 @@ export class Store implements RecordStore {
     }
   }
 
-  #write({ table, key, value }: Write): void {
+  #write({ table, key, value }: Pick<Write, "table" | "key" | "value">): void {
     this.#vectorListeners.get(table)?.(key, value !== undefined);
     if (value === undefined) this.#databases.late.removeUncommitted({ table, key });
     else this.#bytesWritten += value.length;

@@ -18,6 +18,8 @@ export interface Write {
   readonly value: string | Uint8Array | undefined;
   /** Whether the work takes for granted that no such row is there yet. */
   readonly isNew: boolean;
+  /** What `value` is the stored form of; of a row that is put. */
+  readonly row: unknown;
 }
 
 /** What a work is given however often it is run: its moment, and one id after the other. */
@@ -78,7 +80,7 @@ export class WriteBuffer implements Tx {
   add<Row>(table: Writable<Row>, key: string, row: Row): void {
     for (const index of table.indexes) for (const entry of index.entriesOf(key, row)) this.#write(index, entry, "");
     if (table.indexes.length > 0) this.#note(table, key, row);
-    this.#write(table, key, table.encode(row), true);
+    this.#write(table, key, table.encode(row), true, row);
   }
 
   put<Row>(table: Writable<Row>, key: string, row: Row): void {
@@ -88,7 +90,7 @@ export class WriteBuffer implements Tx {
         for (const index of table.indexes) this.#putEntries(index, key, before, row);
       this.#note(table, key, row);
     }
-    this.#write(table, key, table.encode(row));
+    this.#write(table, key, table.encode(row), false, row);
   }
 
   remove<Row>(table: Writable<Row>, key: string): void {
@@ -165,8 +167,8 @@ export class WriteBuffer implements Tx {
     return typeof write.value === "string" ? undefined : write.value;
   }
 
-  #write({ name }: AnyTable, key: string, value: Write["value"], isNew = false): void {
-    const write = { table: name, key, value, isNew };
+  #write({ name }: AnyTable, key: string, value: Write["value"], isNew = false, row?: unknown): void {
+    const write = { table: name, key, value, isNew, row };
     if (this.#sink === undefined) this.#writes.push(write);
     else this.#sink(write);
   }

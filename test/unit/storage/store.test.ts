@@ -6,6 +6,7 @@ import { mkdirSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { NO_HOME } from "../../../src/lib/ids.ts";
+import { stored } from "../../../src/operations/records.ts";
 import type { Tx } from "../../../src/storage/access.ts";
 import { Store, StoreError } from "../../../src/storage/store.ts";
 import { meta, sessions, turns, vectors, type SessionRow } from "../../../src/storage/tables.ts";
@@ -163,6 +164,35 @@ test("a row that is remembered and one that is not are of the same moment, howev
     }
     await commit;
   }
+});
+
+test("a committed session is cached as it is in the store: the last of a transaction, none of one that failed or that removed it", async () => {
+  store.onVectors(vectors, () => {
+    throw new Error("the transaction fails");
+  });
+  const read = () => store.read((reader) => reader.get(sessions, "aa"));
+  const missed = () => store.cacheUses["sessions"]!.misses;
+  const put = (count: number, fails = false) =>
+    store.commit(NO_HOME, (tx) => {
+      tx.put(sessions, "aa", session(count));
+      if (fails) throw new Error("this work fails");
+    });
+  await Promise.all([put(1), put(2), put(3)]);
+  const missedBefore = missed();
+  expect(read()).toEqual(session(3));
+  expect(missed()).toBe(missedBefore);
+  await put(4, true).catch(() => undefined);
+  expect(read()).toEqual(session(3));
+  await Promise.allSettled([put(5), store.commit(NO_HOME, (tx) => tx.putVector(vectors, "aa", new Uint8Array(1)))]);
+  expect(read()).toEqual(session(3));
+  await Promise.all([put(6), store.commit(NO_HOME, (tx) => tx.remove(sessions, "aa"))]);
+  expect(read()).toBeUndefined();
+});
+
+test("a session that is written as its text is parsed by who reads it", async () => {
+  const row = session(1);
+  await store.commit(NO_HOME, (tx) => tx.put(stored(sessions), "aa", JSON.stringify(row)));
+  expect(store.read((reader) => reader.get(sessions, "aa"))).toEqual(row);
 });
 
 test("a store of a newer version is refused with what to do, and left as it is", async () => {
