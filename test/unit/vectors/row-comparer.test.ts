@@ -25,7 +25,7 @@ function anyRow(damaged: boolean): Row {
   return {
     numbers: Int8Array.from({ length: 4 * below(most / 4 + 1) }, () => below(255) - 127),
     pairs: Array.from({ length: below(isSparse ? 60 : 1) }, () => ({ place: below(places), number: below(65_536) - 32_768 })),
-    terms: Array.from({ length: below(20) }, () => below(2 ** 32)),
+    terms: Array.from({ length: below(random() < 0.05 ? 700 : 20) }, () => below(2 ** 32)),
     scale: 1 + below(65_535),
     place: isSparse ? HEAD : 0,
   };
@@ -64,9 +64,13 @@ function placesOf(pieces: readonly Uint32Array[], slots: readonly number[] | Uin
   );
 }
 
+/** What comparers read where it is: they do not keep it from being collected. */
+const kept: (Uint8Array | Uint32Array)[] = [];
+
 function comparerOf(rows: readonly Row[]) {
   const comparer = newRowComparer();
   const { pieces, chunks } = written(rows);
+  kept.push(...pieces, ...chunks);
   for (const piece of pieces) comparer.addPiece(piece);
   for (const chunk of chunks) comparer.addChunk(chunk);
   return { comparer, pieces, chunks };
@@ -158,7 +162,9 @@ test.each([false, true])("rows of all lengths are compared and bounded as a plai
 
 test("a vector that is gone has a cosine of 0, also where no row was ever written", () => {
   const comparer = newRowComparer();
-  comparer.addPiece(new Uint32Array(4 * PIECE_SLOTS));
+  const places = new Uint32Array(4 * PIECE_SLOTS);
+  kept.push(places);
+  comparer.addPiece(places);
   const [query, slots] = [new Int16Array(DIMENSION).fill(1), Uint32Array.of(0)];
   const [alone, cosines, bounds] = [Float64Array.of(7), Float64Array.of(7), Float64Array.of(7)];
   comparer.compare(query, slots, alone);
