@@ -28,7 +28,7 @@ import { Metrics } from "./http/metrics.ts";
 import { operationsOf, type Operation } from "./http/operation.ts";
 import { asArrived, pathWithoutQuery, routable } from "./http/path.ts";
 import { Pipeline, type Answer, type Exchange, type KeyLookup, type PipelineDeps } from "./http/pipeline.ts";
-import { findKey, type KeyDeps } from "./keys/keys.ts";
+import { findKey, hasEnded, type KeyDeps } from "./keys/keys.ts";
 import type { LastUses } from "./keys/last-use.ts";
 import { findLocalKey, isLocalSecret, type LocalKey } from "./keys/local-key.ts";
 import { keyEndpoints } from "./keys/routes.ts";
@@ -252,13 +252,15 @@ function keyLookup({ store, clock, lastUses, settings, localKey, tickets, bucket
     // A command makes keys too, in a process of its own.
     return row ?? store.readNewest((reader) => findKey(reader, presented));
   };
+  const findAgain = foundAtMoment({ store, clock }, find);
   // What another server has set holds for every request that comes after it. What a request reads later can be of when it came.
   const findAmongServers = (presented: string) => settings.readAlong((reader) => findKey(reader, presented));
   const unlessLocal = (findStored: typeof find) => (presented: string) =>
     isLocalSecret(presented) ? findLocalKey(localKey, presented) : findStored(presented);
   return {
     find: unlessLocal(buckets === undefined ? find : findAmongServers),
-    findAgain: unlessLocal(find),
+    findTwice: unlessLocal(buckets === undefined ? findAgain : findAmongServers),
+    findAgain: unlessLocal(findAgain),
     redeem: (ticket, path) => store.read((reader) => tickets.redeem(reader, ticket, path)),
     ownerOf: (row, presented) => (isLocal(row) ? row.id : presented),
     noteUse(row) {
@@ -266,6 +268,24 @@ function keyLookup({ store, clock, lastUses, settings, localKey, tickets, bucket
     },
     retentionDays: ({ tier }) => (tier === "enterprise" ? settings.values.trace_retention_days : TRACE_RETENTION_DAYS[tier as Tier]),
     anonymousRate: RATE_LIMITS.free,
+  };
+}
+
+type FindKey = (presented: string) => ApiKeyRow | undefined | Promise<ApiKeyRow | undefined>;
+
+/** Finds a key once in each moment of the store, for requests that look before and after their body: most are of few keys. */
+function foundAtMoment({ store, clock }: Pick<AppDeps, "store" | "clock">, find: FindKey): FindKey {
+  let moment: object | undefined;
+  let known = new Map<string, ApiKeyRow>();
+  return (presented) => {
+    if (moment === undefined || store.moment !== moment) known = new Map<string, ApiKeyRow>();
+    moment = store.moment;
+    const before = known.get(presented);
+    if (before !== undefined && !hasEnded(before, clock.now())) return before;
+    const found = find(presented);
+    // Looking for one that is not there can make it another moment.
+    if (moment !== undefined && store.moment === moment && found !== undefined && !(found instanceof Promise)) known.set(presented, found);
+    return found;
   };
 }
 

@@ -121,10 +121,12 @@ test("from the moment a key is revoked no request with it passes, after a restar
   await using cairn = await startCairn();
   const { id, key } = await cairn.ok(cairn.post("/v1/api_keys", {}));
   expect((await cairn.get("/v1/sessions", { key })).status).toBe(200);
+  expect((await cairn.post("/v1/sessions", { agent_id: "a" }, { key })).status).toBe(201);
   const revoked = await cairn.delete(`/v1/api_keys/${id}`);
   expect([revoked.status, revoked.body]).toEqual([200, { object: "api_key", id, deleted: true }]);
   const expectRefused = async () => {
-    const answers = await Promise.all(Array.from({ length: 50 }, () => cairn.get("/v1/sessions", { key })));
+    const requests = [() => cairn.get("/v1/sessions", { key }), () => cairn.post("/v1/sessions", { agent_id: "a" }, { key })];
+    const answers = await Promise.all(Array.from({ length: 50 }, (_, i) => requests[i % 2]!()));
     for (const answer of answers) expect(refusal(answer)).toEqual({ status: 401, code: "authentication_failed" });
   };
   await expectRefused();
@@ -140,7 +142,11 @@ test("a key with an end works until that moment and not from it on", async () =>
   const { id, key } = await cairn.ok(cairn.post("/v1/api_keys", { expires_at: "2026-05-07T08:01:00Z" }));
   cairn.clock.advance({ seconds: 60, ms: -1 });
   expect((await cairn.get("/v1/sessions", { key })).status).toBe(200);
+  const post = () => cairn.post("/v1/sessions", { agent_id: 1 }, { key });
+  expect((await post()).status).toBe(400);
   cairn.clock.advance({ ms: 1 });
+  // In the same turn of the event loop, too.
+  expect(refusal(await post())).toEqual({ status: 401, code: "authentication_failed" });
   expect(refusal(await cairn.get("/v1/sessions", { key }))).toEqual({ status: 401, code: "authentication_failed" });
   expect((await cairn.get(`/v1/api_keys/${id}`)).body).toMatchObject({ id, expires_at: "2026-05-07T08:01:00.000Z" });
 });

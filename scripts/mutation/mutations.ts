@@ -1011,9 +1011,23 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a key that was removed from the state is in no diff",
     file: "src/sessions/diff.ts",
-    find: "if (!Object.hasOwn(after, key)) removed.push([key, from]);",
-    replace: "",
+    find: "if (!Object.hasOwn(after, key)) setOwn(",
+    replace: "if (false) setOwn(",
     tests: ["test/model/diff.test.ts", VERSIONS],
+  },
+  {
+    breaks: "a key that has ended changes something as long as it was found in the same turn of the event loop",
+    file: "src/app.ts",
+    find: "before !== undefined && !hasEnded(before, clock.now())",
+    replace: "before !== undefined",
+    tests: [KEYS],
+  },
+  {
+    breaks: "a key that was revoked changes something in the turn of the event loop in which it was",
+    file: "src/storage/store.ts",
+    find: "    } finally {\n      this.#moment = undefined;\n    }",
+    replace: "    } finally {}",
+    tests: [STORE],
   },
   {
     breaks: "a turn of another session is found",

@@ -38,6 +38,8 @@ import { Sending } from "./sending.ts";
 export interface KeyLookup {
   /** Returns the presented key while it is valid. */
   find(presented: string): ApiKeyRow | undefined | Promise<ApiKeyRow | undefined>;
+  /** The same for a request that is going to look again. */
+  findTwice(presented: string): ApiKeyRow | undefined | Promise<ApiKeyRow | undefined>;
   /** The same while the request is answered. */
   findAgain(presented: string): ApiKeyRow | undefined | Promise<ApiKeyRow | undefined>;
   /** Returns the key that a ticket for this path stands for, and uses the ticket up. */
@@ -329,10 +331,12 @@ export class Pipeline {
     return key;
   }
 
-  #keyOf({ headers }: Request, when: "first" | "again" = "first"): ReturnType<KeyLookup["find"]> {
+  #keyOf({ headers, method }: Request, when: "first" | "again" = "first"): ReturnType<KeyLookup["find"]> {
     const presented = presentedKey(headers);
     const { keys } = this.#deps;
-    return presented === null ? undefined : when === "first" ? keys.find(presented) : keys.findAgain(presented);
+    if (presented === null) return undefined;
+    if (when === "again") return keys.findAgain(presented);
+    return method === "POST" ? keys.findTwice(presented) : keys.find(presented);
   }
 
   #keyOfTicket({ url, headers, method }: Request): ReturnType<KeyLookup["redeem"]> {

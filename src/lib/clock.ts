@@ -101,6 +101,11 @@ const turns = new Turns();
 /** Resolves after the event loop has served what else waits: long work yields to requests by this. */
 export const nextTurn = (): Promise<void> => turns.next();
 
+/** Calls back in the next turn of the event loop. */
+export function afterThisTurn(onTurn: () => void): void {
+  setImmediate(onTurn);
+}
+
 /** Calls back in the second next turn of the event loop: by then it has served whatever had arrived. */
 export function afterNextTurn(onTurn: () => void): void {
   setImmediate(() => setImmediate(onTurn));

@@ -57,8 +57,13 @@ export function homeOfUser(userId: string | null): Home {
 
 /** The home that an id names; `NO_HOME` for what is no id. */
 export function homeOf(id: string): Home {
-  const home = id.slice(-HOME_WIDTH);
-  return /^[0-9A-Za-z]{2}$/.test(home) ? home : NO_HOME;
+  const end = id.length;
+  return end >= HOME_WIDTH && isDigit(id.charCodeAt(end - 1)) && isDigit(id.charCodeAt(end - 2)) ? id.slice(-HOME_WIDTH) : NO_HOME;
+}
+
+/** Whether a character is a digit of base62. */
+function isDigit(code: number): boolean {
+  return (code >= 48 && code <= 57) || (code >= 65 && code <= 90) || (code >= 97 && code <= 122);
 }
 
 /** Where new ids come from. One per store; `startAfter` is the newest id that the store knows. */

@@ -17,19 +17,21 @@ export function isEmptyDiff({ added, removed, modified }: Diff): boolean {
 }
 
 export function diffObjects(before: JsonObject, after: JsonObject): Diff {
-  const added: [string, JsonValue][] = [];
-  const removed: [string, JsonValue][] = [];
-  const modified: [string, { from: JsonValue; to: JsonValue }][] = [];
-  for (const [key, to] of Object.entries(after)) {
-    const from = Object.hasOwn(before, key) ? before[key] : undefined;
-    if (from === undefined) added.push([key, to]);
-    else if (from !== to && !Bun.deepEquals(from, to) && !isSame(from, to)) modified.push([key, { from, to }]);
+  const difference: Diff = { added: {}, removed: {}, modified: {} };
+  for (const key of Object.keys(after)) {
+    const [from, to] = [Object.hasOwn(before, key) ? before[key] : undefined, after[key] as JsonValue];
+    if (from === undefined) setOwn(difference.added, key, to);
+    else if (from !== to && !(isNested(from) && Bun.deepEquals(from, to)) && !isSame(from, to))
+      setOwn(difference.modified, key, { from, to });
   }
-  for (const [key, from] of Object.entries(before)) {
-    if (!Object.hasOwn(after, key)) removed.push([key, from]);
-  }
-  // Built from entries, so that `__proto__` becomes a key like any other.
-  return { added: Object.fromEntries(added), removed: Object.fromEntries(removed), modified: Object.fromEntries(modified) };
+  for (const key of Object.keys(before)) if (!Object.hasOwn(after, key)) setOwn(difference.removed, key, before[key] as JsonValue);
+  return difference;
+}
+
+/** `__proto__` becomes a key like any other. */
+function setOwn<Value>(object: { [key: string]: Value }, key: string, value: Value): void {
+  if (key === "__proto__") Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });
+  else object[key] = value;
 }
 
 /** What `deepEquals` calls different, because it tells -0 from 0, can still be written the same in JSON. */

@@ -23,6 +23,8 @@ export interface RecordStore {
   readonly bytesWritten: number;
   /** How rows were found in caches, by table. */
   readonly cacheUses: Record<string, CacheUses>;
+  /** Another object whenever `read` may see something else; undefined where that is not known. */
+  readonly moment?: object;
   /** Called before a commit is queued: what is committed in this call comes before it, with lower ids. */
   onCommit: () => void;
   /** Called after commits of this process. */

@@ -21,7 +21,7 @@ import { accessSync, chmodSync, constants, existsSync, statSync } from "node:fs"
 import { join } from "node:path";
 import { open, type Database, type RootDatabase, type Transaction } from "lmdb";
 import type { CacheUses } from "../lib/cache.ts";
-import { afterNextTurn, nextTurn, type Clock } from "../lib/clock.ts";
+import { afterNextTurn, afterThisTurn, nextTurn, type Clock } from "../lib/clock.ts";
 import { IdSource, NO_HOME, type BareId, type Home, type Id, type IdPrefix } from "../lib/ids.ts";
 import type { JsonText } from "../lib/json.ts";
 import { systemReason } from "../lib/system-errors.ts";
@@ -75,6 +75,7 @@ export class Store implements RecordStore {
   #ids: IdSource | undefined;
   readonly #rows = new RowCache();
   #caching: "all" | "none" = "all";
+  #moment: object | undefined;
   #bytesWritten = 0;
   readonly #vectorListeners = new Map<string, VectorListener>();
   readonly #putListeners = new Map<string, (key: string) => void>();
@@ -204,7 +205,17 @@ export class Store implements RecordStore {
     return new LmdbReader(this.#databases, this.#rows, this.#caching, this.#clock);
   }
 
+  /** An object that is another one after each commit of this process, and in each turn of the event loop: reads see others' only then. */
+  get moment(): object {
+    if (this.#moment === undefined) {
+      this.#moment = {};
+      afterThisTurn(() => (this.#moment = undefined));
+    }
+    return this.#moment;
+  }
+
   readNewest<Result>(work: (reader: Reader) => Result): Result {
+    this.#moment = undefined;
     this.#env.resetReadTxn();
     return this.read(work);
   }
@@ -279,6 +290,7 @@ export class Store implements RecordStore {
 
   /** Makes the next read see what other threads and processes have committed by now. */
   refresh(): void {
+    this.#moment = undefined;
     this.#env.resetReadTxn();
     this.#rows.clear();
   }
@@ -397,15 +409,19 @@ export class Store implements RecordStore {
 
   /** @throws {ApiError} when the disk refuses it; then nothing was written, unless LMDB panics: then that is not known */
   async #transaction(run: () => void): Promise<void> {
-    await this.health.watch(async () => {
-      await this.#env.childTransaction(() => {
-        this.#writes.begin();
-        run();
-        this.#writes.flush();
-      });
-      if (this.#flushesLater) await this.#env.flushed;
-      // Marked, others may see it by now: only its flush may have failed.
-    }, this.#isMarked);
+    try {
+      await this.health.watch(async () => {
+        await this.#env.childTransaction(() => {
+          this.#writes.begin();
+          run();
+          this.#writes.flush();
+        });
+        if (this.#flushesLater) await this.#env.flushed;
+        // Marked, others may see it by now: only its flush may have failed.
+      }, this.#isMarked);
+    } finally {
+      this.#moment = undefined;
+    }
   }
 
   /** Reads what every store has, as it is now: only a read tells that LMDB has panicked. */

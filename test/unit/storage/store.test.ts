@@ -5,6 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "bun:te
 import { mkdirSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { nextTurn } from "../../../src/lib/clock.ts";
 import { NO_HOME } from "../../../src/lib/ids.ts";
 import { stored } from "../../../src/operations/records.ts";
 import type { Tx } from "../../../src/storage/access.ts";
@@ -187,6 +188,27 @@ test("a committed session is cached as it is in the store: the last of a transac
   expect(read()).toEqual(session(3));
   await Promise.all([put(6), store.commit(NO_HOME, (tx) => tx.remove(sessions, "aa"))]);
   expect(read()).toBeUndefined();
+});
+
+test("a moment of the store ends with the turn of the event loop, with a commit of its own, and when the newest is read", async () => {
+  const first = store.moment;
+  await Promise.resolve();
+  expect(store.moment).toBe(first);
+  await nextTurn();
+  await nextTurn();
+  const second = store.moment;
+  expect(second).not.toBe(first);
+  store.readNewest(() => undefined);
+  expect(store.moment).not.toBe(second);
+  const watch = store.health.watch.bind(store.health);
+  const seen: object[] = [];
+  store.health.watch = async (run, isMarked) => {
+    await watch(run, isMarked);
+    seen.push(store.moment);
+  };
+  await store.commit(NO_HOME, (tx) => tx.put(sessions, "aa", session(1)));
+  expect(seen.length).toBe(1);
+  expect(store.moment).not.toBe(seen[0]!);
 });
 
 test("a session that is written as its text is parsed by who reads it", async () => {
