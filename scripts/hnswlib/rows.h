@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <functional>
 #include <random>
 #include <vector>
 
@@ -260,13 +259,18 @@ private:
     uint32_t scale;
   };
 
+  struct Bound {
+    double bound;
+    uint32_t row;
+  };
+
   const uint32_t dimension_;
   const uint32_t head_;
   const double unit_;
   std::vector<const uint32_t*> pieces_;
   std::vector<Chunk> chunks_;
   /** Scratch. */
-  std::vector<double> ordered_;
+  std::vector<Bound> ordered_;
   std::vector<uint32_t> sums_;
   std::vector<uint32_t> scales_;
   Hits pairs_;
@@ -297,27 +301,28 @@ private:
   }
 
   /**
-   * (query: Int16Array, places: Uint32Array, cosines: Float64Array, bounds: Float64Array, weights: Float64Array, keys: Uint32Array,
-   * answers: Uint32Array, last, share, unrelated, same, count): number
+   * (query: Int16Array, places: Uint32Array, length, cosines: Float64Array, bounds: Float64Array, best: Uint32Array, weights: Float64Array,
+   * keys: Uint32Array, answers: Uint32Array, last, share, unrelated, same): number
    *
-   * Writes the cosines, too, and what each row scores at most by its cosine and by what its terms cover, as `row-comparer.ts` says. Returns
-   * the bound that as many as are counted have, or more.
+   * Writes the cosines, too, what each row scores at most by its cosine and by what its terms cover, as `row-comparer.ts` says, and which
+   * rows have the largest bounds. Returns the largest bound of the others.
    */
   Napi::Value bound(const Napi::CallbackInfo& info) {
     Napi::Int16Array query = info[0].As<Napi::Int16Array>();
     Napi::Uint32Array places = info[1].As<Napi::Uint32Array>();
-    Napi::Float64Array found = info[2].As<Napi::Float64Array>();
-    Napi::Float64Array bounded = info[3].As<Napi::Float64Array>();
-    const bool areWords = words_.read(info[4].As<Napi::Float64Array>(), info[5].As<Napi::Uint32Array>(),
-                                      info[6].As<Napi::Uint32Array>(), info[7].As<Napi::Number>().Uint32Value());
-    const double share = info[8].As<Napi::Number>().DoubleValue();
-    const double unrelated = info[9].As<Napi::Number>().DoubleValue();
-    const double same = info[10].As<Napi::Number>().DoubleValue();
-    const size_t count = info[11].As<Napi::Number>().Uint32Value();
-    const size_t length = found.ElementLength();
-    const bool areAlike = places.ElementLength() == length * PLACE_WORDS && bounded.ElementLength() == length && count > 0 && count <= length;
+    const size_t length = info[2].As<Napi::Number>().Uint32Value();
+    Napi::Float64Array found = info[3].As<Napi::Float64Array>();
+    Napi::Float64Array bounded = info[4].As<Napi::Float64Array>();
+    Napi::Uint32Array chosen = info[5].As<Napi::Uint32Array>();
+    const bool areWords = words_.read(info[6].As<Napi::Float64Array>(), info[7].As<Napi::Uint32Array>(),
+                                      info[8].As<Napi::Uint32Array>(), info[9].As<Napi::Number>().Uint32Value());
+    const double share = info[10].As<Napi::Number>().DoubleValue();
+    const double unrelated = info[11].As<Napi::Number>().DoubleValue();
+    const double same = info[12].As<Napi::Number>().DoubleValue();
+    const size_t count = chosen.ElementLength();
+    const bool areAlike = places.ElementLength() / PLACE_WORDS >= length && found.ElementLength() >= length && bounded.ElementLength() >= length;
     const bool isShare = share >= 0 && share <= 1;
-    if (query.ElementLength() != dimension_ || !areAlike || !isShare || !areWords) {
+    if (query.ElementLength() != dimension_ || !areAlike || count > length || !isShare || !areWords) {
       refuse(info);
       return info.Env().Undefined();
     }
@@ -333,10 +338,14 @@ private:
     words_.cover(terms_, [=](const uint32_t row, const double covered, const bool isLast) {
       bounds[row] = isLast ? INFINITY : bounds[row] + share * covered;
     });
-    ordered_.assign(bounds, bounds + length);
+    ordered_.resize(length);
+    for (size_t i = 0; i < length; i++) ordered_[i] = Bound{bounds[i], static_cast<uint32_t>(i)};
+    const auto isLarger = [](const Bound& a, const Bound& b) { return a.bound > b.bound; };
     // Few of many: a heap of the largest is hardly ever changed.
-    std::partial_sort(ordered_.begin(), ordered_.begin() + count, ordered_.end(), std::greater<double>());
-    return Napi::Number::New(info.Env(), ordered_[count - 1]);
+    std::partial_sort(ordered_.begin(), ordered_.begin() + std::min(count + 1, length), ordered_.end(), isLarger);
+    uint32_t* const best = chosen.Data();
+    for (size_t i = 0; i < count; i++) best[i] = ordered_[i].row;
+    return Napi::Number::New(info.Env(), count < length ? ordered_[count].bound : -INFINITY);
   }
 
   /** Places side by side. */

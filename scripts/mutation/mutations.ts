@@ -1181,17 +1181,17 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: [VECTOR_ROWS],
   },
   {
-    breaks: "the last of the memories of a session that may be among the best is not found there",
+    breaks: "of memories of a session that may have as much of the query as the last of the best, some are not found there",
     file: "src/vectors/resident-set.ts",
-    find: "if (bounds[i]! < first) continue;",
-    replace: "if (bounds[i]! <= first) continue;",
+    find: "(bounds[i]! < last || !best.includes(i))",
+    replace: "bounds[i]! < last",
     tests: [RESIDENT_SETS],
   },
   {
     breaks: "memories of a session that may cover less of the query than others, and have more of it, are not found there",
     file: "src/vectors/resident-set.ts",
-    find: "if (bounds[i]! < least || bounds[i]! >= first) continue;",
-    replace: "if (bounds[i]! < first || bounds[i]! >= first) continue;",
+    find: "if (next < least) return found;",
+    replace: "if (next < least || scores.length > 0) return found;",
     tests: [RESIDENT_SETS],
   },
   {

@@ -85,13 +85,25 @@ export function scoreOf(both: number, { relevant } = LOCAL_CALIBRATION): number 
 /** What a memory of the query's very words has for `closeness`: more than any other. */
 const SAME_TEXT = 2;
 
-/** What `relevance` shows as a score, which rises with it: enough to tell which of many memories score best. */
-export function closeness({ lexical }: EmbeddedQuery, cosine: number, terms: Uint32Array, calibration: Calibration): number {
-  if (lexical.size === 0 || terms.length === 0) return 0;
+/**
+ * What `relevance` shows as a score, which rises with it: enough to tell which of many memories score best.
+ *
+ * @param from - and `to`: which of the terms are the memory's
+ */
+export function closeness(
+  { lexical }: EmbeddedQuery,
+  cosine: number,
+  terms: Uint32Array,
+  calibration: Calibration,
+  from = 0,
+  to = terms.length,
+): number {
+  if (lexical.size === 0 || to === from) return 0;
   // A fingerprint alone answers to nothing.
-  if (terms.length === 1) return closenessAt(0, cosine, calibration);
-  if (answer(lexical, terms) && terms[terms.length - 1] === lexical.fingerprint) return SAME_TEXT;
-  return closenessAt(coverage(lexical, terms), cosine, calibration);
+  if (to - from === 1) return closenessAt(0, cosine, calibration);
+  const end = endOf(lexical, terms, from, to);
+  if (answer(lexical, terms, from, end) && terms[to - 1] === lexical.fingerprint) return SAME_TEXT;
+  return closenessAt(coverage(lexical, end - from), cosine, calibration);
 }
 
 /** The same of a memory that is not the query itself, by the share of the query's weight that it covers. */
@@ -113,7 +125,8 @@ export function explainer(query: EmbeddedQuery, calibration = LOCAL_CALIBRATION)
   const total = lexical.weights.reduce((sum, weight) => sum + weight, 0);
   return (cosine, terms, content) => {
     if (lexical.size === 0 || terms.length === 0) return { semantic: 0, lexical: 0, matches: [] };
-    answer(lexical, terms);
+    const end = endOf(lexical, terms, 0, terms.length);
+    answer(lexical, terms, 0, end);
     const written = spellings(content, "memory");
     const matches: WordMatch[] = [];
     for (let i = 0; i < lexical.size; i++) {
@@ -127,7 +140,7 @@ export function explainer(query: EmbeddedQuery, calibration = LOCAL_CALIBRATION)
       if (other !== undefined && other.toLowerCase() !== word.toLowerCase()) match.matched_word = shown(other);
       matches.push(match);
     }
-    const parts = { semantic: rounded(nearness(cosine, calibration), 1e4), lexical: rounded(coverage(lexical, terms), 1e4) };
+    const parts = { semantic: rounded(nearness(cosine, calibration), 1e4), lexical: rounded(coverage(lexical, end), 1e4) };
     const omitted = matches.length - LIMITS.explainedWordsMax;
     return omitted > 0 ? { ...parts, matches: ofLargestShare(matches), omitted } : { ...parts, matches };
   };
@@ -150,8 +163,8 @@ export function calibrated(both: number, relevant: number): number {
   return (both * (1 + bend)) / (both + bend);
 }
 
-/** Fills `worths` and `answerers`; true if the memory has every word of the query itself. */
-function answer(lexical: QueryTerms, terms: Uint32Array): boolean {
+/** Fills `worths` and `answerers` by the terms that can answer; true if the memory has every word of the query itself. */
+function answer(lexical: QueryTerms, terms: Uint32Array, from: number, end: number): boolean {
   const { buckets, keys, answers, next, size } = lexical;
   if (worths.length < size) {
     worths = new Uint8Array(2 * size);
@@ -160,7 +173,7 @@ function answer(lexical: QueryTerms, terms: Uint32Array): boolean {
   for (let i = 0; i < size; i++) worths[i] = 0;
   const mask = buckets.length - 1;
   let whole = 0;
-  for (let i = 0, end = countOf(lexical, terms); i < end; i++) {
+  for (let i = from; i < end; i++) {
     const term = terms[i]!;
     for (let entry = buckets[bucketOf(term, mask)]!; entry !== 0; entry = next[entry]!) {
       if (keys[entry] !== term) continue;
@@ -176,9 +189,8 @@ function answer(lexical: QueryTerms, terms: Uint32Array): boolean {
   return whole === size;
 }
 
-/** Share of the query's weight that `worths` covers, less for a long memory. */
-function coverage(lexical: QueryTerms, terms: Uint32Array): number {
-  const { size, weights } = lexical;
+/** Share of the query's weight that `worths` covers, less for a long memory. @param length - how many terms can answer */
+function coverage({ size, weights }: QueryTerms, length: number): number {
   let have = 0;
   let all = 0;
   for (let i = 0; i < size; i++) {
@@ -186,16 +198,15 @@ function coverage(lexical: QueryTerms, terms: Uint32Array): number {
     all += weight;
     have += weight * worths[i]!;
   }
-  const length = countOf(lexical, terms);
   const penalty = length > LONG_FROM ? LONG_PENALTY * rounded(Math.log2(length / LONG_FROM), 1e6) : 0;
   return have / WHOLE_WORTH / all / (1 + penalty);
 }
 
-/** How many of a memory's terms can answer: not the fingerprint, the last of them; nor the signs before it, to a query of words. */
-function countOf({ ids }: QueryTerms, terms: Uint32Array): number {
-  let count = terms.length - 1;
-  if (ids[0]! < SIGN) while (count > 0 && terms[count - 1]! >= SIGN) count--;
-  return count;
+/** Where the memory's terms end that can answer: not the fingerprint, the last of them; nor the signs before it, to a query of words. */
+function endOf({ ids }: QueryTerms, terms: Uint32Array, from: number, to: number): number {
+  let end = to - 1;
+  if (ids[0]! < SIGN) while (end > from && terms[end - 1]! >= SIGN) end--;
+  return end;
 }
 
 function nearness(cosine: number, { cosineOfUnrelated, cosineOfSame }: Calibration): number {

@@ -212,7 +212,7 @@ async function candidatesFor(
  */
 export function scoredQuery(embedded: EmbeddedQuery, active: Active, limit: number, enough = limit): ScoredQuery {
   const calibration = active.calibration ?? LOCAL_CALIBRATION;
-  const score = (cosine: number, terms: Uint32Array) => closeness(embedded, cosine, terms, calibration);
+  const score: ScoredQuery["score"] = (cosine, terms, from, to) => closeness(embedded, cosine, terms, calibration, from, to);
   return { vector: quantize(embedded.vector), words: embedded.lexical, blend: calibration, score, limit, enough };
 }
 

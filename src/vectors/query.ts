@@ -74,8 +74,11 @@ function layoutOf(weightCount: number, keyCount: number): { keysAt: number; answ
 
 /** A query on the thread that scores what is found. */
 export interface ScoredQuery extends Query {
-  /** A number that rises with the score of a memory of these terms: at most what `blend` has of it, but of the very text of the query. */
-  readonly score: (cosine: number, terms: Uint32Array) => number;
+  /**
+   * A number that rises with the score of a memory of these terms: at most what `blend` has of it, but of the very text of the query.
+   * Terms are from one place to before another, or all that are given.
+   */
+  readonly score: (cosine: number, terms: Uint32Array, from?: number, to?: number) => number;
   /** How many candidates are enough where all that pass are scored by it: at most `limit`. */
   readonly enough: number;
 }

@@ -114,14 +114,39 @@ export class ResidentSet {
       if (terms > termsMax) return undefined;
     }
     if (shared === undefined) return best(pending, query);
-    const slots = this.#slots.subarray(0, this.#count);
-    if (slots.length <= query.enough) {
+    if (this.#count <= query.enough) {
+      const slots = this.#slots.subarray(0, this.#count);
       const cosines = shared.rows.cosines(query.vector, slots);
       const all = Array.from(slots, (slot, i) => new RowCandidate(shared, slot, cosines[i]!));
       return best([...pending, ...all], query);
     }
-    const places = this.#places.subarray(0, this.#count * PLACE_WORDS);
-    return best([...pending, ...bestOf(slots, places, query, shared)], query);
+    return best([...pending, ...this.#best(query, shared)], query);
+  }
+
+  /**
+   * As many as are enough of those that score best, and what scores the same as the last of them. Of each it is known what it scores at
+   * most: where that is not enough, its terms are not looked at closely.
+   */
+  #best(query: ScoredQuery, shared: SharedVectors): RowCandidate[] {
+    const [slots, places] = [this.#slots, this.#places];
+    const { rows } = shared;
+    const { cosines, bounds, best, next } = rows.bound(query, places, this.#count);
+    const found: RowCandidate[] = [];
+    const scores: number[] = [];
+    let least = Number.POSITIVE_INFINITY;
+    const look = (i: number) => {
+      const score = rows.scoreAt(query, cosines[i]!, places, i);
+      if (score < least) least = score;
+      scores.push(score);
+      found.push(new RowCandidate(shared, slots[i]!, cosines[i]!, score));
+    };
+    // Those that can have most: what they do have hardly any of the others can.
+    for (const i of best) look(i);
+    if (next < least) return found;
+    const [needed, last] = [least, bounds[best.at(-1)!]!];
+    for (let i = 0; i < this.#count; i++) if (bounds[i]! >= needed && (bounds[i]! < last || !best.includes(i))) look(i);
+    const bar = kthLargest(Float64Array.from(scores), query.enough);
+    return found.filter((_, at) => scores[at]! >= bar);
   }
 }
 
@@ -129,38 +154,6 @@ function longer(numbers: Uint32Array, length: number): Uint32Array<ArrayBuffer> 
   const more = new Uint32Array(length);
   more.set(numbers);
   return more;
-}
-
-/**
- * As many of more slots as are enough of those that score best, and what scores the same as the last of them. Of each it is known what it
- * scores at most: where that is not enough, its terms are not looked at closely.
- */
-function bestOf(slots: Uint32Array, places: Uint32Array, query: ScoredQuery, shared: SharedVectors): RowCandidate[] {
-  const { score, enough } = query;
-  const { cosines, bounds, first } = shared.rows.bound(query, places);
-  const looked: number[] = [];
-  const scores: number[] = [];
-  let least = Number.POSITIVE_INFINITY;
-  // Those first that can have most: what they do have most of the others cannot.
-  for (let i = 0; i < slots.length; i++) {
-    if (bounds[i]! < first) continue;
-    const has = score(cosines[i]!, shared.rows.terms(slots[i]!));
-    if (has < least) least = has;
-    looked.push(i);
-    scores.push(has);
-  }
-  for (let i = 0; i < slots.length; i++) {
-    if (bounds[i]! < least || bounds[i]! >= first) continue;
-    looked.push(i);
-    scores.push(score(cosines[i]!, shared.rows.terms(slots[i]!)));
-  }
-  const bar = kthLargest(Float64Array.from(scores), enough);
-  const found: RowCandidate[] = [];
-  for (let at = 0; at < looked.length; at++) {
-    const i = looked[at]!;
-    if (scores[at]! >= bar) found.push(new RowCandidate(shared, slots[i]!, cosines[i]!, scores[at]));
-  }
-  return found;
 }
 
 /** As many as are enough, of equal ones the newer. */

@@ -19,16 +19,20 @@ export interface RowComparer {
   /**
    * Writes the cosines of a query with the vectors at these places, and what each scores at most: infinity where the last of its terms is
    * the one that is named. Otherwise the share of words times what its terms cover of the weights, each by the best of its answers; and the
-   * rest times how far its cosine is on the way from unrelated to the same.
+   * rest times how far its cosine is on the way from unrelated to the same. Writes which have the largest bounds, too, largest first.
    *
+   * @param length - how many vectors: there may be more places, and room for more cosines and bounds
+   * @param best - as long as is wanted, at most as there are vectors
    * @param keys - and `answers`: as in `QueryTerms`; one that answers to what has no weight is a RangeError
-   * @returns the `count`th largest of the bounds; there have to be as many
+   * @returns the largest bound of those that are not among the best; minus infinity where all are
    */
   bound(
     query: Int16Array,
     places: Uint32Array,
+    length: number,
     cosines: Float64Array,
     bounds: Float64Array,
+    best: Uint32Array,
     weights: Float64Array,
     keys: Uint32Array,
     answers: Uint32Array,
@@ -36,7 +40,6 @@ export interface RowComparer {
     lexicalShare: number,
     cosineOfUnrelated: number,
     cosineOfSame: number,
-    count: number,
   ): number;
 }
 

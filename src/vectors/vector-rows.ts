@@ -56,7 +56,7 @@ export class VectorRows {
   #made: RowComparer | undefined;
   /** By home: where its next row goes, if it is not too long. */
   readonly #blocks = new Map<number, Block>();
-  #scratch = new Float64Array(0);
+  readonly #scratch = { cosines: new Float64Array(0), bounds: new Float64Array(0), best: NO_TERMS, next: 0 };
   #told: Uint32Array;
   #shared: SharedRows | undefined;
   #length = 0;
@@ -220,20 +220,25 @@ export class VectorRows {
   /**
    * The cosines of a query with the vectors at some places, and what each scores at most: valid until this is asked again.
    *
-   * @param places - one after the other, at least as many as are enough
+   * @param places - one after the other, of at least as many as are enough; those beyond the length are left alone
    */
-  bound({ vector, words, blend, enough }: ScoredQuery, places: Uint32Array): Bounded {
-    const length = places.length / PLACE_WORDS;
-    if (this.#scratch.length < 2 * length) this.#scratch = new Float64Array(4 * length);
-    const cosines = this.#scratch.subarray(0, length);
-    const bounds = this.#scratch.subarray(length, 2 * length);
+  bound({ vector, words, blend, enough }: ScoredQuery, places: Uint32Array, length: number): Bounded {
+    const scratch = this.#scratch;
+    if (scratch.cosines.length < length) {
+      scratch.cosines = new Float64Array(2 * length);
+      scratch.bounds = new Float64Array(2 * length);
+    }
+    if (scratch.best.length !== enough) scratch.best = new Uint32Array(enough);
+    const { cosines, bounds, best } = scratch;
     const { weights, keys, answers, fingerprint } = words;
     const { lexicalShare, cosineOfUnrelated, cosineOfSame } = blend;
-    const first = this.#comparer.bound(
+    scratch.next = this.#comparer.bound(
       vector,
       places,
+      length,
       cosines,
       bounds,
+      best,
       weights,
       keys,
       answers,
@@ -241,18 +246,28 @@ export class VectorRows {
       lexicalShare,
       cosineOfUnrelated,
       cosineOfSame,
-      enough,
     );
-    return { cosines, bounds, first };
+    return scratch;
+  }
+
+  /** What the query's `score` gives for the vector at one of some places. Its terms are read where they are, without an object for them. */
+  scoreAt({ score }: ScoredQuery, cosine: number, places: Uint32Array, i: number): number {
+    const at = i * PLACE_WORDS;
+    const [start, numbers, counts] = [places[at]!, places[at + 1]!, places[at + 2]!];
+    if (places[at + 3] === 0) return score(cosine, NO_TERMS);
+    const from = (start + (numbers & 0xffff)) / 4 + (counts & PAIR_MASK);
+    return score(cosine, this.#chunks[numbers >>> 16]!.words, from, from + (counts >>> PAIR_BITS));
   }
 }
 
-/** In the order of the places that were asked for. */
+/** In the order of the places that were asked for, and longer than they are many. */
 interface Bounded {
   readonly cosines: Float64Array;
   readonly bounds: Float64Array;
-  /** The least of as many of the largest bounds as are enough. */
-  readonly first: number;
+  /** Those that have the largest bounds, largest first: as many as are enough. */
+  readonly best: Uint32Array;
+  /** The largest bound of the others. */
+  readonly next: number;
 }
 
 function sharedBuffer({ buffer }: Uint32Array): SharedArrayBuffer {

@@ -129,17 +129,20 @@ test.each([false, true])("rows of all lengths are compared and bounded as a plai
     expect(found).toEqual(Float64Array.from(slots, (slot) => cosine(query, rows[slot]!)));
     if (count === 0) continue;
     const last = rows[slots[0]!]!.terms.at(-1) ?? 0;
-    const [cosines, bounds] = [new Float64Array(count), new Float64Array(count)];
+    // With room for more.
+    const [cosines, bounds] = [new Float64Array(count + 3), new Float64Array(count + 3)];
     const { share, unrelated, same } = BLEND;
-    const enough = 1 + below(count);
+    const best = new Uint32Array(below(count + 1));
     const asked = Array.from(slots.subarray(0, 100)).flatMap((slot) => rows[slot]!.terms);
     const words = asked.length === 0 ? NO_WORDS : wordsOf(asked, 6);
     const { weights, keys, answers } = words;
-    const least = comparer.bound(
+    const next = comparer.bound(
       query,
       placesOf(pieces, slots),
+      count,
       cosines,
       bounds,
+      best,
       weights,
       keys,
       answers,
@@ -147,10 +150,12 @@ test.each([false, true])("rows of all lengths are compared and bounded as a plai
       share,
       unrelated,
       same,
-      enough,
     );
-    expect(cosines).toEqual(found);
-    expect(least).toBe(bounds.toSorted().at(-enough)!);
+    expect(cosines.subarray(0, count)).toEqual(found);
+    const ordered = bounds.slice(0, count).toSorted().toReversed();
+    expect(Float64Array.from(best, (i) => bounds[i]!)).toEqual(ordered.subarray(0, best.length));
+    expect(new Set(best).size).toBe(best.length);
+    expect(next).toBe(ordered[best.length] ?? -Infinity);
     for (const [i, slot] of slots.entries()) {
       const [bound, exact] = [bounds[i]!, bounded(query, words, rows[slot]!, last)];
       if (exact === Infinity) expect(bound).toBe(Infinity);
@@ -169,10 +174,11 @@ test("a vector that is gone has a cosine of 0, also where no row was ever writte
   const [alone, cosines, bounds] = [Float64Array.of(7), Float64Array.of(7), Float64Array.of(7)];
   comparer.compare(query, slots, alone);
   const { weights, keys, answers } = wordsOf([0], 1);
-  const least = comparer.bound(query, new Uint32Array(4), cosines, bounds, weights, keys, answers, 0, 0.5, 0, 1, 1);
+  const best = new Uint32Array(1);
+  const next = comparer.bound(query, new Uint32Array(4), 1, cosines, bounds, best, weights, keys, answers, 0, 0.5, 0, 1);
   expect([...alone, ...cosines]).toEqual([0, 0]);
   expect(bounds[0]).toBeCloseTo(0, 6);
-  expect(least).toBe(bounds[0]!);
+  expect(next).toBe(-Infinity);
 });
 
 test("what there is no row for is refused", () => {
@@ -187,12 +193,14 @@ test("what there is no row for is refused", () => {
   for (const length of [0, DIMENSION - 1]) {
     expect(() => comparer.compare(new Int16Array(length), Uint32Array.of(1), new Float64Array(1))).toThrow(RangeError);
   }
-  const bound = ({ length = 2, words = 1, keys = 3, share = 0.5, count = 1, asked = 8, found = 2, numbers = DIMENSION } = {}) =>
+  const bound = ({ length = 2, words = 1, keys = 3, share = 0.5, count = 1, asked = 8, found = 2, bounds = 2, numbers = DIMENSION } = {}) =>
     comparer.bound(
       new Int16Array(numbers),
       placesOf(pieces, [0, 1, 2]).subarray(0, asked),
+      length,
       new Float64Array(found),
-      new Float64Array(length),
+      new Float64Array(bounds),
+      new Uint32Array(count),
       new Float64Array(words),
       new Uint32Array(keys),
       Uint32Array.of(1 << 8, 255, 255),
@@ -200,12 +208,12 @@ test("what there is no row for is refused", () => {
       share,
       0,
       1,
-      count,
     );
-  bound({ count: 2 });
+  for (const right of [{}, { count: 0 }, { count: 2 }, { asked: 12 }, { found: 3, bounds: 4 }, { length: 0, count: 0 }]) bound(right);
   for (const wrong of [
-    { length: 1 },
     { length: 3 },
+    { length: 2 ** 32 - 1 },
+    { bounds: 1 },
     { found: 1 },
     { numbers: DIMENSION - 1 },
     { words: 0 },
@@ -214,11 +222,9 @@ test("what there is no row for is refused", () => {
     { share: -0.1 },
     { share: 1.1 },
     { share: NaN },
-    { count: 0 },
     { count: 3 },
     { asked: 4 },
     { asked: 7 },
-    { asked: 12 },
   ]) {
     expect(() => bound(wrong)).toThrow(RangeError);
   }

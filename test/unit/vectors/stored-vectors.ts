@@ -193,7 +193,7 @@ export function queryOf(text: string, limit: number): ScoredQuery {
     enough: limit,
     words: embedded.lexical,
     blend: LOCAL_CALIBRATION,
-    score: (cosine, terms) => closeness(embedded, cosine, terms, LOCAL_CALIBRATION),
+    score: (cosine, terms, from, to) => closeness(embedded, cosine, terms, LOCAL_CALIBRATION, from, to),
   };
 }
 
