@@ -137,8 +137,11 @@ const MEMBER_BYTES = 200;
 export function parsedBytes(text: string, record: unknown): number {
   let bytes = OBJECT_BYTES + 1.25 * textBytes(text);
   if (typeof record === "object" && record !== null) {
-    for (const value of Object.values<unknown>(record as Record<string, unknown>))
+    const members = record as Record<string, unknown>;
+    for (const name of Object.keys(members)) {
+      const value = members[name];
       if (typeof value === "object" && value !== null) bytes += nestedBytes(value);
+    }
   }
   return bytes;
 }

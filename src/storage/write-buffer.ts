@@ -41,7 +41,7 @@ export class WriteBuffer implements Tx {
   readonly #sink: ((write: Write) => void) | undefined;
   #writes: Write[] = [];
   /** The last write of each key, by table; made when a table is read that was written before, which most commits never do. */
-  readonly #latest = new Map<string, Map<string, Write>>();
+  #latest: Map<string, Map<string, Write>> | undefined;
   #indexed = 0;
   /** Rows of indexed tables as they were read last, by table and key: their entries are removed when others are put. */
   readonly #read = new Map<string, unknown>();
@@ -194,6 +194,7 @@ export class WriteBuffer implements Tx {
   #of({ name }: AnyTable): Map<string, Write> | undefined {
     if (this.#indexed === 0 && this.#writes.length <= WRITES_SEARCHED && !this.#writes.some(({ table }) => table === name))
       return undefined;
+    this.#latest ??= new Map<string, Map<string, Write>>();
     for (; this.#indexed < this.#writes.length; this.#indexed++) {
       const write = this.#writes[this.#indexed]!;
       let table = this.#latest.get(write.table);
