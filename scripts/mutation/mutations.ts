@@ -376,6 +376,20 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: [LATE_ENTRIES],
   },
   {
+    breaks: "an index entry that a reader has sorted in among those that are being written is lost",
+    file: "src/storage/late-entries.ts",
+    find: "if (removed.length > entries.length) {",
+    replace: "if (removed.length < entries.length) {",
+    tests: [LATE_ENTRIES],
+  },
+  {
+    breaks: "the index entries of a transaction are not seen inside it",
+    file: "src/storage/late-entries.ts",
+    find: "    if (isInside) this.#addPending();\n",
+    replace: "",
+    tests: [LATE_ENTRIES],
+  },
+  {
     breaks: "an index entry that is in memory and on the disk is shown twice",
     file: "src/storage/late-entries.ts",
     find: "      if (one === other) j++;\n",
