@@ -89,6 +89,12 @@ export class LateEntries {
     this.#addedSinceStep++;
   }
 
+  /** Adds what a transaction that has failed did not remove, or has written all the same: a sweep under way may have to write it. */
+  putBack(entry: Entry): void {
+    this.add(entry);
+    this.#sorted(entry.table);
+  }
+
   /** Adds what a transaction has written, which alone sees it until `end`. */
   addUncommitted(entry: Entry): void {
     this.#pending.push(entry);

@@ -487,7 +487,7 @@ export class Store implements RecordStore {
   #settleEntry(entry: Entry): void {
     const { late } = this.#databases;
     const index = traces.indexes.find(({ name }) => name === entry.table)!;
-    if (this.#thoseThere([index.recordOf(entry.key)]).length > 0) late.add(entry);
+    if (this.#thoseThere([index.recordOf(entry.key)]).length > 0) late.putBack(entry);
     else late.remove(entry);
   }
 
