@@ -99,6 +99,8 @@ onEmbedded("its rows and vectors are in memory")("metrics say how often caches w
   await using cairn = await startCairn();
   const session = await cairn.createSession();
   await cairn.addTurn(session.id);
+  // Rows as they were committed are in memory already.
+  await cairn.restart();
   const usesOf = async (cache: string) => {
     const found = await figures(cairn);
     return { hits: found[`cairn_cache_hits_total{cache="${cache}"}`]!, misses: found[`cairn_cache_misses_total{cache="${cache}"}`]! };

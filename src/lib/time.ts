@@ -10,10 +10,14 @@ const INSTANT = /^(\d{4}-\d\d-\d\d)(T\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?)(?:Z|([
 /** The last time that a `Date` can hold. */
 const DATE_MS_MAX = 8.64e15;
 
-/** Never throws: other numbers become the nearest time. Memoized, since what is read often is shown often: 14 ns instead of 198. */
-export const toIso = memoize((ms: number): string =>
-  new Date(Number.isNaN(ms) ? 0 : Math.min(Math.max(ms, -DATE_MS_MAX), DATE_MS_MAX)).toISOString(),
-);
+/**
+ * Never throws: other numbers become the nearest time, and what is none, as in a row that is damaged, the first. Memoized, since what is
+ * read often is shown often: 14 ns instead of 198.
+ */
+export const toIso = memoize((ms: number): string => {
+  const nearest = Math.min(Math.max(ms, -DATE_MS_MAX), DATE_MS_MAX);
+  return new Date(Number.isNaN(nearest) ? 0 : nearest).toISOString();
+});
 
 export function isoOrNull(ms: number | null): string | null {
   return ms === null ? null : toIso(ms);

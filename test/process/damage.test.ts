@@ -205,6 +205,16 @@ for (const [seed, { name, damage, isMapped }] of DAMAGES.entries()) {
   });
 }
 
+test("a server on a store in which the name of an index is damaged writes where it can, and ends when it is told to", async () => {
+  using directory = scratchDirectory();
+  cpSync(whole, directory.at("damaged"), { recursive: true });
+  change(join(directory.at("damaged"), DATA_FILE), (bytes) => {
+    const name = "traces.byUser\0";
+    for (let at = bytes.indexOf(name); at !== -1; at = bytes.indexOf(name, at + 1)) bytes[at + 2] = 1;
+  });
+  await serveOn(directory.at("damaged"));
+});
+
 /** A server that starts on it answers, whatever the answer, until it is told to stop; one that does not says why. */
 async function serveOn(dataDirectory: string): Promise<void> {
   let server;

@@ -60,7 +60,7 @@ test("the allocator gives memory back as seldom as its build says, unless the en
     const { stderr } = await runCairn(["version"], { environment: { MIMALLOC_VERBOSE: "1", ...environment } });
     return /'purge_holes_min_interval': (\d+)/.exec(stderr)?.[1];
   };
-  expect(await intervalIn({})).toBe("30000");
+  expect(await intervalIn({})).toBe("5000");
   expect(await intervalIn({ MIMALLOC_PURGE_HOLES_MIN_INTERVAL: "5" })).toBe("5");
 });
 

@@ -51,3 +51,7 @@ test("what is written is read back, and the same instant in any offset is the sa
     }),
   );
 });
+
+test.each([Number.NaN, undefined, "noon", {}])("%p, as a damaged row can have it for a time, is shown as the first time", (ms) => {
+  expect(toIso(ms as number)).toBe("1970-01-01T00:00:00.000Z");
+});

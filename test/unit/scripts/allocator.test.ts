@@ -23,7 +23,7 @@ test("the allocator's interval is another one, and nothing else of the runtime",
   const changed = withAllocatorDefaults(runtime);
   expect(runtime.equals(before)).toBe(true);
   const at = runtime.lastIndexOf(options()) + INTERVAL_AT;
-  expect(changed.readBigInt64LE(at)).toBe(30_000n);
+  expect(changed.readBigInt64LE(at)).toBe(5_000n);
   changed.writeBigInt64LE(100n, at);
   expect(changed.equals(before)).toBe(true);
 });
