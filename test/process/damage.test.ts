@@ -74,21 +74,29 @@ function change(path: string, work: (bytes: Buffer) => void): void {
   closeSync(file);
 }
 
-/** Where the tables are, and how many rows each has: without it nobody can say what is lost. */
-function namesPage(file: string): number {
+/** Where the tables are, and how many rows each has: without it nobody can say what is lost. The root and what it leads to. */
+function namesPages(file: string): number[] {
   const found = readDataFile(file);
-  return found.kind === "whole" ? (found.meta.trees.names.root ?? 0) : 0;
+  const { root = 0, depth = 0 } = found.kind === "whole" ? found.meta.trees.names : {};
+  if (depth < 2) return [root];
+  const bytes = readFileSync(file).subarray(root * PAGE_BYTES, (root + 1) * PAGE_BYTES);
+  const nodes = Array.from(
+    { length: bytes.readUInt16LE(20) >> 1 },
+    (_, i) => PAGE_HEAD_BYTES + bytes.readUInt16LE(PAGE_HEAD_BYTES + 2 * i),
+  );
+  return [root, ...nodes.map((node) => bytes.readUInt32LE(node))];
 }
+const PAGE_HEAD_BYTES = 24;
 
 /** Damage anywhere but there. */
 const changing =
   (work: (bytes: Buffer, chance: Chance) => void): Damage =>
   (file, chance) => {
-    const page = namesPage(file);
+    const pages = namesPages(file);
     change(file, (bytes) => {
-      const names = Buffer.from(bytes.subarray(page * PAGE_BYTES, (page + 1) * PAGE_BYTES));
+      const names = pages.map((page) => Buffer.from(bytes.subarray(page * PAGE_BYTES, (page + 1) * PAGE_BYTES)));
       work(bytes, chance);
-      names.copy(bytes, page * PAGE_BYTES);
+      for (const [i, page] of pages.entries()) names[i]!.copy(bytes, page * PAGE_BYTES);
     });
   };
 const pageAt = (bytes: Buffer, chance: Chance) => (2 + chance.below(bytes.length / PAGE_BYTES - 2)) * PAGE_BYTES;
@@ -110,8 +118,10 @@ const DAMAGES: { name: string; damage: Damage; isMapped: boolean }[] = [
   {
     name: "has zeros where the names of its tables are",
     damage: (file) => {
-      const page = namesPage(file);
-      change(file, (bytes) => bytes.fill(0, page * PAGE_BYTES, (page + 1) * PAGE_BYTES));
+      const pages = namesPages(file);
+      change(file, (bytes) => {
+        for (const page of pages) bytes.fill(0, page * PAGE_BYTES, (page + 1) * PAGE_BYTES);
+      });
     },
     isMapped: true,
   },
