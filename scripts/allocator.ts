@@ -2,8 +2,8 @@
  * Defaults of the memory allocator in the Bun that becomes part of the executable.
  *
  * The allocator, mimalloc, gives the system back what is free between blocks in use ("holes"), in Bun ten times a second. A busy server
- * needs the same memory again at once, and gets it a page fault at a time: every 5 seconds is soon enough for what is free for good, and a
- * change then takes .91 to .95 of the CPU, a search .92. The allocator reads its options before any code of ours runs, so the default in
+ * needs the same memory again at once, and gets it a page fault at a time: every 5 seconds is soon enough for what is free for good, and with
+ * 10 to 30 a change took .91 to .95 of the CPU, a search .92. The allocator reads its options before any code of ours runs, so the default in
  * the file is another one. `MIMALLOC_PURGE_HOLES_MIN_INTERVAL` (milliseconds) in the environment still decides.
  *
  * ```
