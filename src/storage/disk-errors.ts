@@ -10,6 +10,8 @@ import { reasonFor } from "../lib/system-errors.ts";
 
 /** LMDB: the file may grow no further. */
 const MDB_MAP_FULL = -30_792;
+/** LMDB: a page makes no sense. */
+const MDB_CORRUPTED = -30_796;
 /** LMDB: a write of a meta page failed, and nothing is read or written until the process ends. */
 const MDB_PANIC = -30_795;
 
@@ -81,6 +83,11 @@ export function isPanic(error: unknown): boolean {
 /** Whether LMDB has met a damaged page. A copy of the store fails with its text alone. */
 export function isDamage(error: unknown): boolean {
   return error instanceof Error && /^MDB_(CORRUPTED|PAGE_NOTFOUND):/.test(error.message);
+}
+
+/** What LMDB would throw if it looked at the order of keys. */
+export function keysOutOfOrder(table: { name: string }): Error {
+  return Object.assign(new Error(`MDB_CORRUPTED: keys of ${table.name} are out of order`), { code: MDB_CORRUPTED });
 }
 
 /** Says why a read of the store failed. */

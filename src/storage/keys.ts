@@ -13,6 +13,8 @@ import { memoize } from "../lib/memoize.ts";
 
 /** Greater than every character of a key. */
 export const AFTER_ALL = "~";
+/** Matches any key. */
+export const KEY = /^[!-}]+$/;
 
 const HASH_BYTES = 16;
 /** How many characters `hashKey` gives. */

@@ -5,8 +5,10 @@
  */
 import type { Database, Transaction } from "lmdb";
 import type { Clock } from "../lib/clock.ts";
+import { keysOutOfOrder } from "./disk-errors.ts";
 import { FIRST, lastOfEachKey, type PrefixSpan, type Reader, type Span } from "./access.ts";
 import type { WholeRow, WholeStore } from "./record-store.ts";
+import { KEY } from "./keys.ts";
 import { LateEntries, lateEntriesOf } from "./late-entries.ts";
 import type { RowCache } from "./row-cache.ts";
 import type { AnyTable, Readable, VectorTable } from "./tables.ts";
@@ -103,7 +105,9 @@ export class LmdbReader implements Reader {
   }
 
   keys(table: AnyTable, span: Span): string[] {
-    return this.late.merged(table.name, span, Array.from(this.databases.ofAny(table).getKeys(this.#range(span))), this.isInside);
+    const keys = Array.from(this.databases.ofAny(table).getKeys(this.#range(span)));
+    checkKeys(table, span, keys);
+    return this.late.merged(table.name, span, keys, this.isInside);
   }
 
   /** Whether it reads inside a transaction, and sees what that has written. */
@@ -125,7 +129,13 @@ export class LmdbReader implements Reader {
   }
 
   rows<Row>(table: Readable<Row>, span: Span): { key: string; row: Row }[] {
-    return Array.from(this.databases.of(table).getRange(this.#range(span)), ({ key, value }) => ({ key, row: table.decode(value) }));
+    const entries = Array.from(this.databases.of(table).getRange(this.#range(span)));
+    checkKeys(
+      table,
+      span,
+      entries.map(({ key }) => key),
+    );
+    return entries.map(({ key, value }) => ({ key, row: table.decode(value) }));
   }
 
   isEmpty(table: AnyTable): boolean {
@@ -158,6 +168,21 @@ export class LmdbReader implements Reader {
     const bounds =
       descending === true ? { start: to, end: from, reverse: true, exclusiveStart: true, inclusiveEnd: true } : { start: from, end: to };
     return { ...bounds, ...this.at, ...(limit === undefined ? {} : { limit }) };
+  }
+}
+
+/**
+ * To read on behind the last of some keys would never end if these led back.
+ *
+ * @throws {Error} of a damaged page, for keys that are not in order, not of the span or no keys
+ */
+function checkKeys(table: AnyTable, { from, to, descending }: Span, keys: readonly string[]): void {
+  let [low, high] = [from, to];
+  for (const [i, key] of keys.entries()) {
+    const isInOrder = key < high && (i > 0 && descending !== true ? key > low : key >= low);
+    if (!isInOrder || !KEY.test(key)) throw keysOutOfOrder(table);
+    if (descending === true) high = key;
+    else low = key;
   }
 }
 

@@ -27,7 +27,7 @@ import type { JsonText } from "../lib/json.ts";
 import { systemReason } from "../lib/system-errors.ts";
 import type { Reader, Tx } from "./access.ts";
 import { createFiles, DATA_FILE, LOCK_FILE, STORE_DIRECTORY } from "./data-file.ts";
-import { lmdbReason } from "./disk-errors.ts";
+import { keysOutOfOrder, lmdbReason } from "./disk-errors.ts";
 import { DiskHealth } from "./disk-health.ts";
 import { clearUnsyncedMarker, hasUnsyncedMarker, setUnsyncedMarker, type Durability } from "./durability.ts";
 import { AFTER_ALL, KEY_ENCODER } from "./keys.ts";
@@ -35,7 +35,7 @@ import { lateEntriesOf, newestTrace, type Entry, type Step } from "./late-entrie
 import { listRecords, type Listing } from "./list.ts";
 import { Databases, InsideReader, LmdbReader, Snapshot } from "./lmdb-reader.ts";
 import { newestId } from "./newest-id.ts";
-import type { Page } from "./page.ts";
+import { behind, type Page } from "./page.ts";
 import { assertMappable } from "./pages.ts";
 import type { RecordStore, WalkedIds } from "./record-store.ts";
 import { RowCache } from "./row-cache.ts";
@@ -266,12 +266,15 @@ export class Store implements RecordStore {
    * `width` says; behind a shorter one come zeros.
    *
    * @returns how many there are, or as many as there is room for
+   * @throws {Error} of a damaged page, also where reading on behind the last of them would lead back to them
    */
   copyKeys(table: VectorTable, from: string, into: Buffer, width: number): number {
     const transaction = this.#env.useReadTransaction() as Transaction & { address: number };
     try {
       const { db } = this.#databases.ofBytes(table) as unknown as { db: NativeTable };
-      return db.copyKeys(into, KEY_ENCODER.writeKey(from, into, 0), width, transaction.address);
+      const count = db.copyKeys(into, KEY_ENCODER.writeKey(from, into, 0), width, transaction.address);
+      if (count > 0 && behind(into.toString("latin1", (count - 1) * width, count * width)) <= from) throw keysOutOfOrder(table);
+      return count;
     } finally {
       transaction.done();
     }

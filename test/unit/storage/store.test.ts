@@ -2,13 +2,15 @@
  * What only the embedded store does: its files, its caches, and commits of their own. What every store does is in `stores.test.ts`.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, rmSync, statSync } from "node:fs";
+import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, statSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { nextTurn } from "../../../src/lib/clock.ts";
 import { NO_HOME } from "../../../src/lib/ids.ts";
 import { stored } from "../../../src/operations/records.ts";
-import type { Tx } from "../../../src/storage/access.ts";
+import type { Span, Tx } from "../../../src/storage/access.ts";
+import { DATA_FILE } from "../../../src/storage/data-file.ts";
+import { AFTER_ALL } from "../../../src/storage/keys.ts";
 import { Store, StoreError } from "../../../src/storage/store.ts";
 import { meta, sessions, turns, vectors, type SessionRow } from "../../../src/storage/tables.ts";
 import { FakeClock } from "../../support/clock.ts";
@@ -285,3 +287,41 @@ test("keys are copied end to end from one on, shorter ones with zeros behind the
   await store.commit(NO_HOME, (tx) => tx.removeVector(vectors, "bbbb"));
   expect(copied("", 16)).toEqual([4, "aaaacc\0\0ddddeeee"]);
 });
+
+test("keys that a damaged page has out of order, or that are none, are damage: reading on behind them would never end", async () => {
+  await store.commit(NO_HOME, (tx) => {
+    for (const key of ["k1aa", "k2aa", "k3aa", "k4aa", "k5aa"]) {
+      tx.put(turns, key, text("row"));
+      tx.putVector(vectors, key, Uint8Array.of(1));
+    }
+  });
+  const all: Span = { from: "", to: AFTER_ALL };
+  const read = (span: Span) => store.latest.keys(turns, span).join();
+  const damaged = "MDB_CORRUPTED: keys of turns are out of order";
+  const ids = Buffer.alloc(8);
+  expect(read(all)).toBe("k1aa,k2aa,k3aa,k4aa,k5aa");
+
+  overwriteKey("k4aa", "k0aa");
+  store.refresh();
+  expect(read({ ...all, limit: 3 })).toBe("k1aa,k2aa,k3aa");
+  for (const span of [all, { from: "k2b", to: "k5" }, { ...all, limit: 4 }, { ...all, limit: 3, descending: true }]) {
+    expect(() => read(span)).toThrow(damaged);
+    expect(() => store.latest.rows(turns, span)).toThrow(damaged);
+  }
+  expect(store.copyKeys(vectors, "k1b", ids, 4)).toBe(2);
+  expect(() => store.copyKeys(vectors, "k2b", ids, 4)).toThrow("keys of vectors are out of order");
+
+  overwriteKey("k0aa", "k4\xffa");
+  store.refresh();
+  expect(() => read({ from: "k4", to: "k5" })).toThrow(damaged);
+});
+
+/** In every page of the file, as a failing disk would. */
+function overwriteKey(before: string, after: string): void {
+  const path = join(directory, DATA_FILE);
+  const file = openSync(path, "r+");
+  const bytes = readFileSync(path);
+  for (let at = bytes.indexOf(before, 0, "latin1"); at !== -1; at = bytes.indexOf(before, at + 1, "latin1"))
+    writeSync(file, Buffer.from(after, "latin1"), 0, after.length, at);
+  closeSync(file);
+}
