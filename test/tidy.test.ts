@@ -77,7 +77,7 @@ const FENCES: { what: string; pattern: RegExp; allowed: RegExp }[] = [
     what: "state of a module, which no owner closes and no test resets",
     pattern: /^(export )?let |^(export )?const \w+(: [^=]+)? = new ((Weak)?(Map|Set)(<.*>)?\(\)|(Float64|Uint32|Uint8)Array\([^0])/m,
     allowed:
-      /^src\/(vectors\/(worker|packed)|http\/path|operations\/files|memories\/relevance|embeddings\/local\/(characters|local|semantics))\.ts$/,
+      /^src\/(vectors\/(worker|packed|encoding)|http\/path|operations\/files|memories\/relevance|embeddings\/local\/(characters|local|semantics))\.ts$/,
   },
 ];
 

@@ -33,6 +33,17 @@ export interface Embedding {
 export interface EmbeddedQuery {
   readonly vector: Float32Array;
   readonly lexical: QueryTerms;
+  /** The numbers of the vector that are not zero, of a provider that has few of them. */
+  readonly parts?: QueryParts | undefined;
+}
+
+export interface QueryParts {
+  /** Places of single numbers; where one comes again, its number is zero. */
+  readonly places: Uint16Array;
+  readonly numbers: Float32Array;
+  /** Others side by side, and the place of the first. */
+  readonly rest: Float32Array;
+  readonly restFrom: number;
 }
 
 /**

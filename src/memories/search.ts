@@ -22,7 +22,7 @@ import { generationOf } from "../storage/memory-records.ts";
 import { memories, vectors, type MemoryRow } from "../storage/tables.ts";
 import type { Filter } from "../storage/walk.ts";
 import type { Candidate } from "../vectors/candidates.ts";
-import { quantize } from "../vectors/encoding.ts";
+import { comparedNumbers } from "../vectors/encoding.ts";
 import type { ScoredQuery } from "../vectors/query.ts";
 import { memoryMembers, memoryPostings, visibleMemories, type MemoryFilter, type MemoryDeps } from "./memories.ts";
 import { closeness, explainer, LOCAL_CALIBRATION, relevance, scoreOf } from "./relevance.ts";
@@ -213,7 +213,16 @@ async function candidatesFor(
 export function scoredQuery(embedded: EmbeddedQuery, active: Active, limit: number, enough = limit): ScoredQuery {
   const calibration = active.calibration ?? LOCAL_CALIBRATION;
   const score: ScoredQuery["score"] = (cosine, terms, from, to) => closeness(embedded, cosine, terms, calibration, from, to);
-  return { vector: quantize(embedded.vector), words: embedded.lexical, blend: calibration, score, limit, enough };
+  return {
+    get vector() {
+      return comparedNumbers(embedded);
+    },
+    words: embedded.lexical,
+    blend: calibration,
+    score,
+    limit,
+    enough,
+  };
 }
 
 /** Who searches: how much at once is limited for each key. */

@@ -19,7 +19,7 @@
  *
  * @module
  */
-import { DIMENSION, type Embedding, LENGTH_PLACE, WORD_PLACES } from "../embeddings/embedder.ts";
+import { DIMENSION, type EmbeddedQuery, type Embedding, LENGTH_PLACE, WORD_PLACES } from "../embeddings/embedder.ts";
 import { BARE_ID_LENGTH, HOME_WIDTH, type BareId } from "../lib/ids.ts";
 
 /** What 1 is in a number of a query. */
@@ -63,15 +63,42 @@ const SHIFT_MAX = 2 * UNIT + 1;
 /** The numbers of a query as they are compared, in 32,767ths; what is no number becomes 0. */
 export function quantize(vector: Float32Array): Int16Array {
   const numbers = new Int16Array(vector.length);
-  for (let i = 0; i < numbers.length; i++) {
-    const number = vector[i]!;
-    // Most of the built-in provider's numbers are zero. A square has no sign, which nobody could predict.
-    if (!(number * number > 0)) continue;
-    // Rounded without a call and without a look at the sign: of a positive number only what lies behind the point is cut off.
-    const shifted = number * UNIT + SHIFT;
-    numbers[i] = (shifted < SHIFT_MIN ? SHIFT_MIN : shifted > SHIFT_MAX ? SHIFT_MAX : shifted | 0) - (UNIT + 1);
-  }
+  quantizeInto(numbers, vector, 0);
   return numbers;
+}
+
+/** Writes the numbers of some that stand side by side, of which those from `from` on are zero before. */
+function quantizeInto(numbers: Int16Array, some: Float32Array, from: number): void {
+  for (let i = 0; i < some.length; i++) {
+    const number = some[i]!;
+    // Most of the built-in provider's numbers are zero. A square has no sign, which nobody could predict.
+    if (number * number > 0) numbers[from + i] = quantized(number);
+  }
+}
+
+/** Rounded without a call and without a look at the sign: of a positive number only what lies behind the point is cut off. */
+function quantized(number: number): number {
+  const shifted = number * UNIT + SHIFT;
+  return (shifted < SHIFT_MIN ? SHIFT_MIN : shifted > SHIFT_MAX ? SHIFT_MAX : shifted | 0) - (UNIT + 1);
+}
+
+/** The numbers of the query that was compared last, which are compared synchronously: an array of its own for each is too much memory. */
+const compared = new Int16Array(DIMENSION);
+let comparedQuery: EmbeddedQuery | undefined;
+
+/** What `quantize` gives for the vector of a query: valid until this is asked for another one. */
+export function comparedNumbers(query: EmbeddedQuery): Int16Array {
+  if (comparedQuery === query) return compared;
+  compared.fill(0);
+  const { parts } = query;
+  if (parts === undefined) quantizeInto(compared, query.vector, 0);
+  else {
+    const { places, numbers, rest, restFrom } = parts;
+    for (let i = 0; i < places.length; i++) if (numbers[i] !== 0) compared[places[i]!] = quantized(numbers[i]!);
+    quantizeInto(compared, rest, restFrom);
+  }
+  comparedQuery = query;
+  return compared;
 }
 
 export function encodeVector({ vector, terms }: Embedding, { memory, generation }: VectorOwner): Uint8Array {

@@ -25,7 +25,7 @@ export function blended({ lexicalShare, cosineOfUnrelated, cosineOfSame }: Blend
 }
 
 export interface Query {
-  /** As `quantize` gives it. */
+  /** As `quantize` gives it; of one that was embedded here, valid until that of another is asked for. */
   readonly vector: Int16Array;
   readonly words: QueryWords & Pick<QueryTerms, "fingerprint">;
   readonly blend: Blend;

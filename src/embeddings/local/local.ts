@@ -23,6 +23,7 @@ import {
   type Embedder,
   type Embedding,
   LENGTH_PLACE,
+  type QueryParts,
   type QueryTerms,
   type TermId,
   WHOLE_WORTH,
@@ -61,8 +62,18 @@ function rounded(value: number): number {
 const words = new Float64Array(WORD_PLACES);
 const meaning = new Float64Array(MEANING_DIMENSION);
 
-/** The vector of at least one term. */
-function vectorOf(table: Semantics, { terms, signs }: Cut, isQuery: boolean): Float32Array {
+/** What terms come to, of at least one: their words and meaning are in the scratch of this embedding until they are taken. */
+interface Sums {
+  /** Two of each term. */
+  readonly places: Uint16Array;
+  readonly meaningScale: number;
+  /** By which words and meaning are multiplied. */
+  readonly scale: number;
+  /** What words and meaning together are long. */
+  readonly length: number;
+}
+
+function sumsOf(table: Semantics, terms: readonly Term[], isQuery: boolean): Sums {
   const places = new Uint16Array(2 * terms.length);
   const rows = new Int32Array(terms.length);
   const weights = new Float64Array(terms.length);
@@ -88,18 +99,73 @@ function vectorOf(table: Semantics, { terms, signs }: Cut, isQuery: boolean): Fl
   const square = wordSquares * WORD_LENGTH * WORD_LENGTH + meaningSquares * meaningScale * meaningScale;
   const length = isQuery ? 1 : lengthOf(square);
   const scale = length / Math.sqrt(square);
+  return { places, meaningScale, scale, length };
+}
+
+/** Takes the words: the number of each place, or zero where a word before it had the same place. */
+function takeWords({ places, scale }: Sums): Float32Array {
   const wordScale = WORD_LENGTH * scale;
-  const vector = new Float32Array(DIMENSION);
+  const numbers = new Float32Array(places.length);
   for (let i = 0; i < places.length; i++) {
     const place = places[i]!;
-    // Zero where a word before it had the same place.
-    if (words[place] !== 0) vector[place] = words[place]! * wordScale;
+    numbers[i] = words[place]! * wordScale;
     words[place] = 0;
   }
-  for (let i = 0; i < MEANING_DIMENSION; i++) vector[WORD_PLACES + i] = meaning[i]! * meaningScale * scale;
+  return numbers;
+}
+
+/** Takes the meaning. @param from - the place of its first number */
+function takeMeaning({ meaningScale, scale }: Sums, vector: Float32Array, from: number): void {
+  for (let i = 0; i < MEANING_DIMENSION; i++) vector[from + i] = meaning[i]! * meaningScale * scale;
   meaning.fill(0);
-  if (!isQuery) vector[LENGTH_PLACE] = Math.sqrt(1 - length * length - putSigns(signs, SIGN_SHARE * (1 - length * length), vector));
+}
+
+function memoryVector(table: Semantics, { terms, signs }: Cut): Float32Array {
+  if (terms.length === 0) return emptyVector();
+  const sums = sumsOf(table, terms, false);
+  const { places, length } = sums;
+  const vector = new Float32Array(DIMENSION);
+  putWords(places, takeWords(sums), vector);
+  takeMeaning(sums, vector, WORD_PLACES);
+  vector[LENGTH_PLACE] = Math.sqrt(1 - length * length - putSigns(signs, SIGN_SHARE * (1 - length * length), vector));
   return vector;
+}
+
+function putWords(places: Uint16Array, numbers: Float32Array, vector: Float32Array): void {
+  for (let i = 0; i < places.length; i++) if (numbers[i] !== 0) vector[places[i]!] = numbers[i]!;
+}
+
+/** Keeps the few numbers that are not zero: hardly anybody asks for the vector, which is memory that has to be cleared for each search. */
+class LocalQuery implements EmbeddedQuery {
+  readonly lexical: QueryTerms;
+  readonly #parts: QueryParts;
+
+  constructor(table: Semantics, text: string, cut: Cut) {
+    this.lexical = queryTermsOf(table, text, cut);
+    // A query that says nothing is equally far from everything.
+    this.#parts = cut.terms.length === 0 ? NO_PARTS : queryParts(table, cut);
+  }
+
+  get parts(): QueryParts {
+    return this.#parts;
+  }
+
+  get vector(): Float32Array {
+    const { places, numbers, rest, restFrom } = this.#parts;
+    const vector = new Float32Array(DIMENSION);
+    putWords(places, numbers, vector);
+    vector.set(rest, restFrom);
+    return vector;
+  }
+}
+
+const NO_PARTS: QueryParts = { places: new Uint16Array(0), numbers: new Float32Array(0), rest: new Float32Array(0), restFrom: WORD_PLACES };
+
+function queryParts(table: Semantics, { terms }: Cut): QueryParts {
+  const sums = sumsOf(table, terms, true);
+  const rest = new Float32Array(MEANING_DIMENSION);
+  takeMeaning(sums, rest, 0);
+  return { places: sums.places, numbers: takeWords(sums), rest, restFrom: WORD_PLACES };
 }
 
 /** Puts signs of this square of a length where no word is. @returns that square, or 0 where there are no signs */
@@ -258,12 +324,9 @@ export const localEmbedder = {
   version: "local-2",
   embedMemory(text: string): Embedding {
     const cut = cutter().memory(text);
-    return { vector: cut.terms.length === 0 ? emptyVector() : vectorOf(semantics(), cut, false), terms: termsOf(cut) };
+    return { vector: memoryVector(semantics(), cut), terms: termsOf(cut) };
   },
   embedQuery(text: string): EmbeddedQuery {
-    const cut = cutter().query(text);
-    // A query that says nothing is equally far from everything.
-    const vector = cut.terms.length === 0 ? new Float32Array(DIMENSION) : vectorOf(semantics(), cut, true);
-    return { vector, lexical: queryTermsOf(semantics(), text, cut) };
+    return new LocalQuery(semantics(), text, cutter().query(text));
   },
 } satisfies Embedder & { version: string };

@@ -4,6 +4,7 @@ import { DIMENSION } from "../../../src/embeddings/embedder.ts";
 import { localEmbedder } from "../../../src/embeddings/local/local.ts";
 import { dotStored } from "../../../src/vectors/encoding.ts";
 import {
+  comparedNumbers,
   encodeVector,
   HEAD,
   isComparable,
@@ -62,6 +63,15 @@ test("the built-in provider's vectors lose less than 0.002 of a cosine, and thos
     const cosine = vector.reduce((sum, value, i) => sum + value * QUERY[i]!, 0);
     expect(Math.abs(dotStored(quantize(QUERY), bytes) - cosine)).toBeLessThan(0.002);
     if (text.length <= 200) expect(bytes.byteLength).toBeLessThan(750);
+  }
+});
+
+test("the numbers of queries that are compared in turn are those of their vectors", () => {
+  const dense = { vector: DENSE, lexical: embedder.embedQuery("").lexical };
+  const queries = [dense, ...[...TEXTS.slice(0, 20), LONG, "", "x", "!!"].map((text) => embedder.embedQuery(text))];
+  for (const query of [...queries, ...queries.toReversed()]) {
+    expect(comparedNumbers(query)).toEqual(quantize(query.vector));
+    expect(comparedNumbers(dense)).toEqual(quantize(DENSE));
   }
 });
 
