@@ -80,11 +80,12 @@ function namesPages(file: string): number[] {
   const { root = 0, depth = 0 } = found.kind === "whole" ? found.meta.trees.names : {};
   if (depth < 2) return [root];
   const bytes = readFileSync(file).subarray(root * PAGE_BYTES, (root + 1) * PAGE_BYTES);
-  const nodes = Array.from(
-    { length: bytes.readUInt16LE(20) >> 1 },
-    (_, i) => PAGE_HEAD_BYTES + bytes.readUInt16LE(PAGE_HEAD_BYTES + 2 * i),
-  );
-  return [root, ...nodes.map((node) => bytes.readUInt32LE(node))];
+  return [root, ...nodesOf(bytes).map((node) => bytes.readUInt32LE(node))];
+}
+
+/** Where the entries of a page begin. */
+function nodesOf(page: Buffer): number[] {
+  return Array.from({ length: page.readUInt16LE(20) >> 1 }, (_, i) => PAGE_HEAD_BYTES + page.readUInt16LE(PAGE_HEAD_BYTES + 2 * i));
 }
 const PAGE_HEAD_BYTES = 24;
 
@@ -224,6 +225,40 @@ test("a server on a store in which the name of an index is damaged writes where 
   });
   await serveOn(directory.at("damaged"));
 });
+
+test("a server on a store whose list of free pages names pages in use ends when it is told to, whatever it has written over", async () => {
+  for (let seed = 1; seed <= LISTS_OF_FREE_PAGES; seed++) {
+    using directory = scratchDirectory();
+    cpSync(whole, directory.at("damaged"), { recursive: true });
+    nameUsedPagesAsFree(directory.at(join("damaged", DATA_FILE)), new Chance(seed));
+    await using server = await startProcess({ dataDirectory: directory.at("damaged") });
+    await inTurns([...Array(SESSIONS_MADE).keys()], 4, async (i) => {
+      const { status } = await server.post("/v1/sessions", { agent_id: `agent ${i}`, user_id: "user" });
+      expect([201, 401, 429, 500, 503]).toContain(status);
+    });
+    expect({ seed, code: await server.stop() }).toEqual({ seed, code: 0 });
+  }
+}, 60_000);
+/** What is written over is drawn: each has one of about four. */
+const LISTS_OF_FREE_PAGES = 10;
+const SESSIONS_MADE = 200;
+
+/** Each entry of the list has a number of 8 bytes as its key, then how many pages it names, and these from the last to the first. */
+function nameUsedPagesAsFree(file: string, chance: Chance): void {
+  const found = readDataFile(file);
+  const { root = 0, depth = 0 } = found.kind === "whole" ? found.meta.trees.free : {};
+  expect(depth).toBe(1);
+  change(file, (bytes) => {
+    const page = bytes.subarray(root * PAGE_BYTES, (root + 1) * PAGE_BYTES);
+    for (const node of nodesOf(page)) {
+      const at = node + 2 * 8;
+      const count = Number(page.readBigUInt64LE(at));
+      const pages = new Set<number>();
+      while (pages.size < count) pages.add(2 + chance.below(bytes.length / PAGE_BYTES - 2));
+      for (const [i, number] of [...pages].toSorted((a, b) => b - a).entries()) page.writeBigUInt64LE(BigInt(number), at + 8 + 8 * i);
+    }
+  });
+}
 
 /** A server that starts on it answers, whatever the answer, until it is told to stop; one that does not says why. */
 async function serveOn(dataDirectory: string): Promise<void> {
