@@ -116,6 +116,7 @@ export class SearchIndex {
   /** Takes in some of what is noted, or the numbers of what a snapshot had. @returns whether there was anything to do */
   takeIn(reader: Reader, count: number): boolean {
     if (!this.hasAllRows) {
+      if (this.rows.length === 0) this.rows.expect(this.slots.homes());
       const end = Math.min(this.slots.length, this.rows.length + count);
       while (this.rows.length < end) this.rows.add(this.#stored(reader, this.slots.id(this.rows.length)));
       if (this.behind === 0) return true;

@@ -98,6 +98,11 @@ export class Slots {
     return this.ids.memory(slot);
   }
 
+  /** What `storedHome` gives for each vector; undefined for one that was removed. */
+  *homes(): Generator<number | undefined> {
+    for (let slot = 0; slot < this.#length; slot++) yield this.has(slot) ? this.ids.home(slot) : undefined;
+  }
+
   /** The slot of a vector; undefined when it is not here, or removed. O(log n) */
   slotOf(id: BareId): number | undefined {
     const slot = this.ids.find(id, this.#length);

@@ -5,7 +5,8 @@
  * A row is what the store has of a vector before whose it is (`encoding.ts`): half a kilobyte for a memory of the built-in provider,
  * 1.6 KB for one of any other. Rows lie in chunks, where `row-comparer.ts` compares them; what is not written yet of one takes no memory.
  * A row is never taken out: the index is rebuilt when many are of deleted vectors. Rows of one home lie together, in blocks: those of a
- * user are compared in a third of the time that it takes when each has to come from another page of memory.
+ * user are compared in a third of the time that it takes when each has to come from another page of memory. Those that a start reads
+ * stand side by side, which takes another tenth off.
  *
  * ```
  * place  uint32 where the row begins  |  uint16 bytes of numbers, uint16 chunk
@@ -28,10 +29,17 @@ export const PLACE_WORDS = 4;
 const PAIR_BITS = 12;
 const PAIR_MASK = 2 ** PAIR_BITS - 1;
 const CHUNK_BYTES = 64 * 1024 * 1024;
-/** Blocks grow with what the home has, so that little of the last one is empty; and are as long as reading ahead is of use. */
+/**
+ * Blocks grow with what the home has, so that little of the last one is empty. A user of 400 memories is compared in .88 of the time that
+ * it takes with a quarter and 16 KB, and rows take a fortieth more.
+ */
 const BLOCK_MIN_BYTES = 2_048;
-const BLOCK_MAX_BYTES = 16_384;
-const BLOCK_SHARE = 0.25;
+const BLOCK_MAX_BYTES = 32_768;
+const BLOCK_SHARE = 0.5;
+/** The processor reads a longer one hardly faster, where rows are expected. */
+const EXPECTED_BLOCK_MAX_BYTES = 131_072;
+/** Rows are not equally long: with room for two more those of a home hardly ever need another block. */
+const EXPECTED_MORE = 2;
 
 const NO_TERMS = new Uint32Array(0);
 
@@ -60,6 +68,8 @@ export class VectorRows {
   #told: Uint32Array;
   #shared: SharedRows | undefined;
   #length = 0;
+  /** Rows before this slot are expected. */
+  #expectedTo = 0;
   #whole = 0;
 
   /** @param shared - what another thread writes */
@@ -125,6 +135,15 @@ export class VectorRows {
     this.#told = new Uint32Array(new SharedArrayBuffer(4));
   }
 
+  /** Tells of rows that are going to be added, so that those of a home get room side by side. @param homes - of each; undefined: none */
+  expect(homes: Iterable<number | undefined>): void {
+    this.#expectedTo = this.#length;
+    for (const home of homes) {
+      this.#expectedTo++;
+      if (home !== undefined) this.#blockOf(home).expected++;
+    }
+  }
+
   /** Adds the row of the next slot. @param stored - the vector as it is stored, or undefined for one that is gone */
   add(stored: Uint8Array | undefined): void {
     const slot = this.#length;
@@ -153,10 +172,14 @@ export class VectorRows {
 
   /** Takes room where other rows of the home are. */
   #takeIn(home: number, bytes: number): [chunk: number, at: number] {
-    let block = this.#blocks.get(home);
-    if (block === undefined) this.#blocks.set(home, (block = { chunk: 0, at: 0, end: 0, taken: 0 }));
+    const block = this.#blockOf(home);
+    block.taken += bytes;
+    block.rows++;
+    const isExpected = this.#length < this.#expectedTo;
     if (block.at + bytes > block.end) {
-      const length = Math.min(BLOCK_MAX_BYTES, Math.max(BLOCK_MIN_BYTES, BLOCK_SHARE * block.taken));
+      const length = isExpected
+        ? Math.min(EXPECTED_BLOCK_MAX_BYTES, (block.expected + EXPECTED_MORE) * (block.taken / block.rows))
+        : Math.min(BLOCK_MAX_BYTES, Math.max(BLOCK_MIN_BYTES, BLOCK_SHARE * block.taken));
       // A multiple of four, as all that is compared.
       const size = Math.max(bytes, Math.floor(length / 4) * 4);
       const [chunk, at] = this.#take(size);
@@ -164,10 +187,16 @@ export class VectorRows {
       block.at = at;
       block.end = at + size;
     }
+    if (isExpected) block.expected--;
     const { chunk, at } = block;
     block.at += bytes;
-    block.taken += bytes;
     return [chunk, at];
+  }
+
+  #blockOf(home: number): Block {
+    let block = this.#blocks.get(home);
+    if (block === undefined) this.#blocks.set(home, (block = { chunk: 0, at: 0, end: 0, taken: 0, rows: 0, expected: 0 }));
+    return block;
   }
 
   #take(bytes: number): [chunk: number, at: number] {
@@ -274,12 +303,14 @@ function sharedBuffer({ buffer }: Uint32Array): SharedArrayBuffer {
   return buffer as SharedArrayBuffer;
 }
 
-/** The rest of the last block of a home, and how many bytes of rows that has in all. */
+/** The rest of the last block of a home, what it has of rows in all, and how many more are expected. */
 interface Block {
   chunk: number;
   at: number;
   end: number;
   taken: number;
+  rows: number;
+  expected: number;
 }
 
 /** A chunk as one thread sees it. */

@@ -1,9 +1,12 @@
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
+import { emptyVector } from "../../../src/embeddings/local/local.ts";
+import { storedHome } from "../../../src/vectors/encoding.ts";
 import { Slots } from "../../../src/vectors/slots.ts";
 import { sourceOf } from "./part-source.ts";
-import { idAt } from "./stored-vectors.ts";
+import { idAt, storedBytes } from "./stored-vectors.ts";
 
+const VECTOR = emptyVector();
 const bytesOf = (number: number) => Buffer.from(idAt(number));
 const idsIn = (slots: Slots) => Array.from({ length: slots.length }, (_, slot) => (slots.has(slot) ? slots.id(slot) : undefined));
 
@@ -27,6 +30,8 @@ test("ids and memories are found by slot, and slots by either, also after a way 
           expect([one.id(slot), one.memory(slot)]).toEqual([id, memories[slot]!]);
         }
         expect(one.slotOf(idAt(999_999))).toBeUndefined();
+        const homes = memories.map((memory, slot) => (gone.has(slot) ? undefined : storedHome(storedBytes({ vector: VECTOR }, memory))));
+        expect(Array.from(one.homes())).toEqual(homes);
       }
     }),
   );

@@ -12,6 +12,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { DIMENSION } from "../../../src/embeddings/embedder.ts";
 import { NO_HOME } from "../../../src/lib/ids.ts";
 import { provider, PROVIDER_KEY } from "../../../src/storage/tables.ts";
 import { Indexer } from "../../../src/vectors/indexer.ts";
@@ -216,6 +217,15 @@ describe("a start goes on from the store alone when", () => {
       expect(await restartFrom(vectors, random)).toEqual({ reason, pending: COUNT });
     });
   }
+});
+
+test("a start has room for the rows that it reads, and for few others", async () => {
+  const { vectors } = await saved(11);
+  const indexer = new Indexer(vectors.store, directoryOf(vectors));
+  await indexer.start();
+  while (indexer.step());
+  const places = 16_384 * 16;
+  expect(indexer.bytes.rows).toBeLessThan(places + (COUNT + 3) * DIMENSION);
 });
 
 test("a whole snapshot is all that a start needs", async () => {
