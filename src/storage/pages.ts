@@ -291,6 +291,8 @@ function treePageProblem(bytes: Buffer, page: number, kind: number, transaction:
   if ((bytes.readUInt16LE(18) & KIND_BITS) !== kind) return "it is of another kind than it should be";
   const [lower, upper, room] = [bytes.readUInt16LE(20), bytes.readUInt16LE(22), bytes.length - HEAD_BYTES];
   if (lower === 0 || (lower & 1) !== 0 || lower > upper || upper > room) return "its directory is wrong";
+  // Entries fill a page from `upper` to its end: where one ends another begins.
+  const [starts, ends] = [new Set<number>([room]), new Set<number>([upper])];
   for (let i = 0; i < lower; i += 2) {
     const at = bytes.readUInt16LE(HEAD_BYTES + i);
     if (at < upper || (at & 1) !== 0 || at + NODE_BYTES > room) return "its directory is wrong";
@@ -299,6 +301,8 @@ function treePageProblem(bytes: Buffer, page: number, kind: number, transaction:
     const keyEnd = at + NODE_BYTES + bytes.readUInt16LE(node + 6);
     const valueBytes = kind === BRANCH ? 0 : (flags & IN_OVERFLOW) === 0 ? bytes.readUInt32LE(node) : REFERENCE_BYTES;
     if (keyEnd + valueBytes > room || (kind === LEAF && (flags & ~(IN_OVERFLOW | IS_TABLE)) !== 0)) return "an entry of it is wrong";
+    starts.add(at);
+    ends.add((keyEnd + valueBytes + 1) & ~1);
   }
-  return undefined;
+  return starts.size === ends.size && starts.size === lower / 2 + 1 && starts.isSubsetOf(ends) ? undefined : "entries of it overlap";
 }

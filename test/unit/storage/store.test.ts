@@ -11,6 +11,7 @@ import { stored } from "../../../src/operations/records.ts";
 import type { Span, Tx } from "../../../src/storage/access.ts";
 import { DATA_FILE } from "../../../src/storage/data-file.ts";
 import { AFTER_ALL } from "../../../src/storage/keys.ts";
+import { Pages } from "../../../src/storage/pages.ts";
 import { Store, StoreError } from "../../../src/storage/store.ts";
 import { meta, sessions, turns, vectors, type SessionRow } from "../../../src/storage/tables.ts";
 import { FakeClock } from "../../support/clock.ts";
@@ -316,12 +317,36 @@ test("keys that a damaged page has out of order, or that are none, are damage: r
   expect(() => read({ from: "k4", to: "k5" })).toThrow(damaged);
 });
 
-/** In every page of the file, as a failing disk would. */
-function overwriteKey(before: string, after: string): void {
+test("a page on which two entries have the same bytes is damaged: to write to it as if each had its own ended the process", async () => {
+  await store.commit(NO_HOME, (tx) => {
+    for (const key of ["k1aa", "k2aa", "k3aa"]) tx.put(turns, key, text("row"));
+  });
+  await store.close();
+  overwrite("k1aa", (bytes, at) => {
+    const entries = Math.floor(at / PAGE_BYTES) * PAGE_BYTES + PAGE_HEAD_BYTES;
+    bytes.copyWithin(entries + 2, entries, entries + 2);
+  });
+  using pages = new Pages(join(directory, DATA_FILE));
+  for (const table of pages.tables()) expect([...pages.rows(table)].length).toBe(table.name === "turns" ? 0 : table.entries);
+  expect(pages.damage.map(({ reason }) => reason)).toEqual(["entries of it overlap"]);
+  store = await Store.open(directory, new FakeClock());
+  expect(() => store.latest.get(turns, "k1aa")).toThrow("MDB_CORRUPTED");
+  await expect(store.commit(NO_HOME, (tx) => tx.remove(turns, "k1aa"))).rejects.toThrow("Nothing was changed");
+});
+
+const PAGE_BYTES = 4096;
+const PAGE_HEAD_BYTES = 24;
+
+/** As a failing disk does it, wherever the file has these bytes. */
+function overwrite(found: string, change: (bytes: Buffer, at: number) => void): void {
   const path = join(directory, DATA_FILE);
-  const file = openSync(path, "r+");
   const bytes = readFileSync(path);
-  for (let at = bytes.indexOf(before, 0, "latin1"); at !== -1; at = bytes.indexOf(before, at + 1, "latin1"))
-    writeSync(file, Buffer.from(after, "latin1"), 0, after.length, at);
+  for (let at = bytes.indexOf(found, 0, "latin1"); at !== -1; at = bytes.indexOf(found, at + 1, "latin1")) change(bytes, at);
+  const file = openSync(path, "r+");
+  writeSync(file, bytes);
   closeSync(file);
+}
+
+function overwriteKey(before: string, after: string): void {
+  overwrite(before, (bytes, at) => bytes.write(after, at, "latin1"));
 }
