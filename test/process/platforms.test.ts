@@ -56,12 +56,12 @@ test("the add-on of the search index is unpacked with the first search of more m
 });
 
 test("the allocator gives memory back as seldom as its build says, unless the environment says otherwise", async () => {
-  const intervalIn = async (environment: Record<string, string>) => {
+  const intervalsIn = async (environment: Record<string, string>) => {
     const { stderr } = await runCairn(["version"], { environment: { MIMALLOC_VERBOSE: "1", ...environment } });
-    return /'purge_holes_min_interval': (\d+)/.exec(stderr)?.[1];
+    return ["purge_delay", "purge_holes_min_interval"].map((name) => Number(new RegExp(`'${name}': (\\d+)`).exec(stderr)?.[1]));
   };
-  expect(await intervalIn({})).toBe("5000");
-  expect(await intervalIn({ MIMALLOC_PURGE_HOLES_MIN_INTERVAL: "5" })).toBe("5");
+  expect(await intervalsIn({})).toEqual([1_000, 5_000]);
+  expect(await intervalsIn({ MIMALLOC_PURGE_DELAY: "4", MIMALLOC_PURGE_HOLES_MIN_INTERVAL: "5" })).toEqual([4, 5]);
 });
 
 test("a server removes the add-ons that other versions have unpacked, once the data directory is its own, and nothing else", async () => {
