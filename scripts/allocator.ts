@@ -7,8 +7,8 @@
  *
  * - holes every 5 seconds: with 10 to 30 a change took .91 to .95 of the CPU, a search .92;
  * - pages after a second: page faults and giving back are then 2.9 % of a state instead of 4.8, and 3.0 % of a turn instead of 3.7. With 5
- *   seconds they are 1.9 and 2.3 %, but a busy server has 35 to 75 MB more of the memory instead of 25. Ten seconds after the load it has the
- *   same as with 100 ms.
+ *   seconds they are 1.9 and 2.3 %, but a busy server has 35 to 75 MB more of the memory instead of 25. Fifteen seconds after the load it has
+ *   the same as with 100 ms.
  *
  * The allocator reads its options before any code of ours runs, so the defaults in the file are others. `MIMALLOC_PURGE_DELAY` and
  * `MIMALLOC_PURGE_HOLES_MIN_INTERVAL` (milliseconds) in the environment still decide.
