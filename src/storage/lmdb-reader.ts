@@ -8,7 +8,7 @@ import type { Clock } from "../lib/clock.ts";
 import { keysOutOfOrder } from "./disk-errors.ts";
 import { FIRST, lastOfEachKey, type PrefixSpan, type Reader, type Span } from "./access.ts";
 import type { WholeRow, WholeStore } from "./record-store.ts";
-import { KEY } from "./keys.ts";
+import { KEY, rightBehind } from "./keys.ts";
 import { LateEntries, lateEntriesOf } from "./late-entries.ts";
 import type { RowCache } from "./row-cache.ts";
 import type { AnyTable, Readable, VectorTable } from "./tables.ts";
@@ -99,15 +99,15 @@ export class LmdbReader implements Reader {
   aheadOf(): void {}
 
   has(table: AnyTable, key: string): boolean {
-    if (this.late.has({ table: table.name, key }, this.isInside)) return true;
+    if (this.#databases.late.isOf(table.name) && this.late.has({ table: table.name, key }, this.isInside)) return true;
     const database = this.databases.ofAny(table);
     return this.at === undefined ? database.doesExist(key) : database.get(key, this.at) !== undefined;
   }
 
   keys(table: AnyTable, span: Span): string[] {
-    const keys = Array.from(this.databases.ofAny(table).getKeys(this.#range(span)));
-    checkKeys(table, span, keys);
-    return this.late.merged(table.name, span, keys, this.isInside);
+    const read = (some: Span) => Array.from(this.databases.ofAny(table).getKeys(this.#range(some)));
+    const keys = soundOnes(table, span, read, (key) => key);
+    return this.#databases.late.isOf(table.name) ? this.late.merged(table.name, span, keys, this.isInside) : keys;
   }
 
   /** Whether it reads inside a transaction, and sees what that has written. */
@@ -129,12 +129,8 @@ export class LmdbReader implements Reader {
   }
 
   rows<Row>(table: Readable<Row>, span: Span): { key: string; row: Row }[] {
-    const entries = Array.from(this.databases.of(table).getRange(this.#range(span)));
-    checkKeys(
-      table,
-      span,
-      entries.map(({ key }) => key),
-    );
+    const read = (some: Span) => Array.from(this.databases.of(table).getRange(this.#range(some)));
+    const entries = soundOnes(table, span, read, ({ key }) => key);
     return entries.map(({ key, value }) => ({ key, row: table.decode(value) }));
   }
 
@@ -172,18 +168,35 @@ export class LmdbReader implements Reader {
 }
 
 /**
- * To read on behind the last of some keys would never end if these led back.
+ * What is read of a span, without what has no key: a damaged one, which would be taken for an id. To read on behind the last of some
+ * keys would never end if these led back.
  *
- * @throws {Error} of a damaged page, for keys that are not in order, not of the span or no keys
+ * @throws {Error} of a damaged page, for keys that are not in order or not of the span
  */
-function checkKeys(table: AnyTable, { from, to, descending }: Span, keys: readonly string[]): void {
+function soundOnes<Item>(table: AnyTable, span: Span, read: (span: Span) => Item[], keyOf: (item: Item) => string): Item[] {
+  const found: Item[] = [];
+  for (let left = span; ;) {
+    const items = read(left);
+    const end = checkOrder(table, left, items, keyOf);
+    const sound = items.filter((item) => KEY.test(keyOf(item)));
+    const missing = items.length - sound.length;
+    if (missing === 0 && found.length === 0) return items;
+    found.push(...sound);
+    if (missing === 0 || items.length !== left.limit) return found;
+    left = { ...left, ...(left.descending === true ? { to: end } : { from: rightBehind(end) }), limit: missing };
+  }
+}
+
+/** @returns the last key */
+function checkOrder<Item>(table: AnyTable, { from, to, descending }: Span, items: readonly Item[], keyOf: (item: Item) => string): string {
   let [low, high] = [from, to];
-  for (const [i, key] of keys.entries()) {
-    const isInOrder = key < high && (i > 0 && descending !== true ? key > low : key >= low);
-    if (!isInOrder || !KEY.test(key)) throw keysOutOfOrder(table);
+  for (const [i, item] of items.entries()) {
+    const key = keyOf(item);
+    if (key >= high || key < low || (key === low && i > 0 && descending !== true)) throw keysOutOfOrder(table);
     if (descending === true) high = key;
     else low = key;
   }
+  return descending === true ? high : low;
 }
 
 /** Inside a transaction: LMDB gets what that has written before it is read. */
@@ -218,7 +231,12 @@ export class Snapshot extends LmdbReader implements Disposable, WholeStore {
     if (this.#late !== undefined) return this.#late;
     // What is read to find them has none.
     this.#late = new LateEntries();
-    return (this.#late = lateEntriesOf(this));
+    try {
+      return (this.#late = lateEntriesOf(this));
+    } catch (error) {
+      this.#late = undefined;
+      throw error;
+    }
   }
 
   /** Every row as the text it is stored as, in the order of keys; across awaits too. */

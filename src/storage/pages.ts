@@ -11,6 +11,7 @@ import { closeSync, fstatSync, openSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf } from "../lib/errors.ts";
 import { DATA_FILE, readDataFile, type DataFile } from "./data-file.ts";
+import { KEY } from "./keys.ts";
 import { HEAD_BYTES, META_PAGES, PAGE_BYTES, treeAt, type Damaged, type Meta, type Tree } from "./meta-pages.ts";
 
 const BRANCH = 0x01;
@@ -146,6 +147,7 @@ export class Pages implements Disposable {
     let before: string | undefined;
     for (const { key, value, page } of this.#walk(table, table.name)) {
       if (before !== undefined && key <= before) this.damage.push({ page, table: table.name, reason: "a key is out of order" });
+      else if (!KEY.test(key)) this.damage.push({ page, table: table.name, reason: "a key has characters that no key has" });
       before = key;
       yield { key, value, page };
     }

@@ -404,8 +404,10 @@ export class Store implements RecordStore {
         }
       });
     } catch (refusal) {
+      for (const entry of this.#databases.late.end(false)) this.#settleEntry(entry);
       throw outcome !== undefined && "thrown" in outcome ? outcome.thrown : refusal;
     }
+    this.#databases.late.end(true);
     this.#rows.clear();
     return (outcome as { result: unknown } | undefined)?.result as Result;
   }

@@ -7,13 +7,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { nextTurn } from "../../../src/lib/clock.ts";
 import { NO_HOME } from "../../../src/lib/ids.ts";
+import type { JsonText } from "../../../src/lib/json.ts";
 import { stored } from "../../../src/operations/records.ts";
 import type { Span, Tx } from "../../../src/storage/access.ts";
 import { DATA_FILE } from "../../../src/storage/data-file.ts";
 import { AFTER_ALL } from "../../../src/storage/keys.ts";
 import { Pages } from "../../../src/storage/pages.ts";
 import { Store, StoreError } from "../../../src/storage/store.ts";
-import { meta, sessions, turns, vectors, type SessionRow } from "../../../src/storage/tables.ts";
+import { meta, sessions, traces, turns, vectors, type SessionRow, type TraceRow } from "../../../src/storage/tables.ts";
 import { FakeClock } from "../../support/clock.ts";
 
 let directory: string;
@@ -289,7 +290,7 @@ test("keys are copied end to end from one on, shorter ones with zeros behind the
   expect(copied("", 16)).toEqual([4, "aaaacc\0\0ddddeeee"]);
 });
 
-test("keys that a damaged page has out of order, or that are none, are damage: reading on behind them would never end", async () => {
+test("keys that a damaged page has out of order are damage: reading on behind them would never end", async () => {
   await store.commit(NO_HOME, (tx) => {
     for (const key of ["k1aa", "k2aa", "k3aa", "k4aa", "k5aa"]) {
       tx.put(turns, key, text("row"));
@@ -311,10 +312,42 @@ test("keys that a damaged page has out of order, or that are none, are damage: r
   }
   expect(store.copyKeys(vectors, "k1b", ids, 4)).toBe(2);
   expect(() => store.copyKeys(vectors, "k2b", ids, 4)).toThrow("keys of vectors are out of order");
+});
 
-  overwriteKey("k0aa", "k4\xffa");
+test("a snapshot that cannot find the entries still to be written says so each time they are asked for, and has all else", async () => {
+  const trace: TraceRow = { expiresAt: 1, actor: "system", sessionId: "sess_0000000000aa", body: "{}" as JsonText };
+  await store.writeEntriesLate();
+  await store.commit(NO_HOME, (tx) => {
+    for (const key of ["k1", "k2", "k3", "k4", "k5"]) tx.add(traces, `A${"0".repeat(9)}${key}`, trace);
+    tx.put(turns, "turn", text("row"));
+  });
+  overwriteKey(`A${"0".repeat(9)}k4`, `A${"0".repeat(9)}k0`);
+  using snapshot = store.snapshot();
+  for (let i = 0; i < 2; i++) {
+    expect(() => snapshot.keys(traces.index.bySession, { from: "", to: AFTER_ALL })).toThrow("keys of traces are out of order");
+    expect(() => snapshot.has(traces.index.bySession, "a")).toThrow("keys of traces are out of order");
+    expect([snapshot.keys(turns, { from: "", to: AFTER_ALL }), snapshot.has(turns, "turn")]).toEqual([["turn"], true]);
+  }
+});
+
+test("what has no key is left out, however few are asked for: it is no record, and hides none", async () => {
+  const keys = ["k1aa", "k2aa", "k3aa", "k4aa", "k5aa"];
+  await store.commit(NO_HOME, (tx) => {
+    for (const key of keys) tx.put(turns, key, text(key));
+  });
+  for (const [i, damaged] of ["k2\xffa", "k3\x02a", "k5a~"].entries()) overwriteKey([1, 2, 4].map((at) => keys[at]!)[i]!, damaged);
   store.refresh();
-  expect(() => read({ from: "k4", to: "k5" })).toThrow(damaged);
+  for (const limit of [undefined, 1, 2, 3]) {
+    for (const descending of [false, true]) {
+      const span = { from: "", to: AFTER_ALL, descending, ...(limit === undefined ? {} : { limit }) };
+      const found = (descending ? ["k4aa", "k1aa"] : ["k1aa", "k4aa"]).slice(0, limit);
+      expect({ ...span, found: store.latest.keys(turns, span) }).toEqual({ ...span, found });
+      expect(store.latest.rows(turns, span)).toEqual(found.map((key) => ({ key, row: text(key) })));
+    }
+  }
+  using pages = new Pages(join(directory, DATA_FILE));
+  for (const table of pages.tables()) expect([...pages.rows(table)].length).toBe(table.entries);
+  expect(pages.damage.map(({ reason }) => reason)).toEqual(Array(3).fill("a key has characters that no key has"));
 });
 
 test("a page on which two entries have the same bytes is damaged: to write to it as if each had its own ended the process", async () => {
