@@ -347,9 +347,9 @@ test("documents get new vectors after a change of the provider, and those that a
   const asBuiltIn = (await found(cairn, ["a"], "green tea")).data;
   await setProvider(cairn, server);
   expect((await found(cairn, ["a"], "green tea")).data).toEqual([]);
-  expect((await cairn.settings()).embedding.vectors).toEqual({ ready: 0, owed: 2 });
+  expect((await cairn.settings()).embedding.vectors).toEqual({ ready: 0, pending: 2 });
   await makeVectors(cairn);
-  expect((await cairn.settings()).embedding.vectors).toEqual({ ready: 2, owed: 0 });
+  expect((await cairn.settings()).embedding.vectors).toEqual({ ready: 2, pending: 0 });
   expect(keysOf(await found(cairn, ["a"], "green tea"))[0]).toBe("tea");
   server.always(DOWN);
   await batch(cairn, [put(["a"], "late", { text: "Green tea, but later." })]);

@@ -56,24 +56,24 @@ describe("another provider", () => {
     await using cairn = await startCairn();
     const memories = await addAll(cairn, NOTES(300));
     const [never] = await addAll(cairn, [TEA], { embed: false });
-    expect((await setProvider(cairn, server)).vectors).toEqual({ ready: 0, owed: 300 });
+    expect((await setProvider(cairn, server)).vectors).toEqual({ ready: 0, pending: 300 });
     expect(await cairn.ok(cairn.get(`/v1/memory/${memories[0].id}`))).toMatchObject({ vector_available: false });
     const seen = [];
     while ((await cairn.runTaskOnce(EMBEDDINGS)) === 0) {
       cairn.clock.advance({ seconds: 5 });
       seen.push(await vectorsOf(cairn));
     }
-    expect(seen.every(({ ready, owed }) => ready + owed === 300)).toBe(true);
+    expect(seen.every(({ ready, pending }) => ready + pending === 300)).toBe(true);
     expect(seen.map(({ ready }) => ready)).toEqual([0, 0, 64, 128, 192, 256, 300]);
     expect(log(cairn).filter(({ message }) => String(message).includes("vectors"))).toEqual([
       ...[0, 0, 0, 64, 128, 192].map((ready) => ({
         level: "info",
         message: "making vectors",
         ready,
-        owed: 300 - ready,
+        pending: 300 - ready,
         percent: Math.floor((100 * ready) / 300),
       })),
-      { level: "info", message: "all vectors are made", ready: 300, owed: 0 },
+      { level: "info", message: "all vectors are made", ready: 300, pending: 0 },
     ]);
     const after = await memoriesOf(cairn);
     expect(after.get(never.id)).toEqual(never);
@@ -169,7 +169,7 @@ describe("another provider", () => {
     });
     const after = await memoriesOf(cairn);
     expect(after.size).toBe(expected.length + added.length);
-    expect(await vectorsOf(cairn)).toEqual({ ready: after.size, owed: 0 });
+    expect(await vectorsOf(cairn)).toEqual({ ready: after.size, pending: 0 });
     for (const [id, content] of [...expected, ...added.map((memory) => [memory.id, memory.content])]) {
       expect(after.get(id)).toMatchObject({ content, vector_available: true });
     }
@@ -199,7 +199,7 @@ describe("another provider", () => {
     expect(await cairn.ok(cairn.patch(`/v1/memory/${memory.id}`, { content: CHESS }))).toMatchObject({ vector_available: false });
     release.resolve();
     await making;
-    expect(await vectorsOf(cairn)).toEqual({ ready: 0, owed: 1 });
+    expect(await vectorsOf(cairn)).toEqual({ ready: 0, pending: 1 });
     cairn.clock.advance({ seconds: 60 });
     await makeVectors(cairn);
     expect(await cairn.search(CHESS)).toMatchObject({ data: [{ id: memory.id, score: 1 }] });
@@ -223,7 +223,7 @@ describe("another provider", () => {
       return commit(home, work);
     };
     await cairn.runTaskOnce(EMBEDDINGS);
-    expect(await vectorsOf(cairn)).toEqual({ ready: 0, owed: 60 });
+    expect(await vectorsOf(cairn)).toEqual({ ready: 0, pending: 60 });
     await makeVectors(cairn);
     expect(await found(cairn)).toEqual(expected);
   });
@@ -242,17 +242,17 @@ describe("another provider", () => {
       }
       const expected = await found(cairn);
       expect(crashes.length).toBe(8);
-      expect(await vectorsOf(cairn)).toEqual({ ready: 300, owed: 0 });
+      expect(await vectorsOf(cairn)).toEqual({ ready: 300, pending: 0 });
       for (const directory of crashes) {
         await using after = await startCairn({ directory });
         after.key = cairn.key;
         const before = await vectorsOf(after);
-        expect(before.ready + before.owed).toBe(300);
+        expect(before.ready + before.pending).toBe(300);
         const asked = server.batches.length;
         await makeVectors(after);
-        expect(await vectorsOf(after)).toEqual({ ready: 300, owed: 0 });
+        expect(await vectorsOf(after)).toEqual({ ready: 300, pending: 0 });
         // None is paid for twice.
-        expect(server.batches.slice(asked).flat().length).toBe(before.owed);
+        expect(server.batches.slice(asked).flat().length).toBe(before.pending);
         expect((await memoriesOf(after)).size).toBe(memories.length);
         expect(await found(after)).toEqual(expected);
       }
@@ -288,7 +288,7 @@ describe("another provider", () => {
       await makeVectors(cairn);
       expect(await found(cairn)).toEqual(before);
       expect(await areFound(cairn, 400)).toBe(true);
-      expect(await vectorsOf(cairn)).toEqual({ ready: 400, owed: 0 });
+      expect(await vectorsOf(cairn)).toEqual({ ready: 400, pending: 0 });
       await cairn.restart();
       expect(await found(cairn)).toEqual(before);
       expect(await areFound(cairn, 400)).toBe(true);
@@ -322,9 +322,9 @@ describe("another provider", () => {
       environment: { embedding: { provider: "openai", base_url: server.baseUrl } },
     });
     next.key = cairn.key;
-    expect(await vectorsOf(next)).toEqual({ ready: 0, owed: 20 });
+    expect(await vectorsOf(next)).toEqual({ ready: 0, pending: 20 });
     await makeVectors(next);
-    expect(await vectorsOf(next)).toEqual({ ready: 20, owed: 0 });
+    expect(await vectorsOf(next)).toEqual({ ready: 20, pending: 0 });
     expect((await next.search(NOTES(1)[0]!)).data[0]).toMatchObject({ content: NOTES(1)[0], score: 1 });
   });
 });

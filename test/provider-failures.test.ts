@@ -58,7 +58,7 @@ describe("while the provider is down", () => {
     expect((await cairn.settings()).embedding.state).toEqual({ available: false, reason });
   });
 
-  test("memories are stored at once and owed, searches say what is wrong, and all else works", async () => {
+  test("memories are stored at once with their vectors pending, searches say what is wrong, and all else works", async () => {
     await using server = startEmbeddingServer({ length: 384 });
     await using cairn = await startCairn();
     await setProvider(cairn, server);
@@ -88,18 +88,18 @@ describe("while the provider is down", () => {
     expect((await cairn.delete(`/v1/memory/${id}`)).status).toBe(200);
     expect((await cairn.settings()).embedding).toMatchObject({
       state: { available: false, reason: "The embedding provider answered 404 (invalid_request_error)" },
-      vectors: { ready: 0, owed: 3 },
+      vectors: { ready: 0, pending: 3 },
     });
     expect([server.requests.length, cairn.clock.pauses.length]).toEqual([asked, pauses]);
 
-    // What is owed survives a restart, and is made when the provider is back.
+    // What is pending survives a restart, and is made when the provider is back.
     await cairn.restart();
-    expect(await vectorsOf(cairn)).toEqual({ ready: 0, owed: 3 });
+    expect(await vectorsOf(cairn)).toEqual({ ready: 0, pending: 3 });
     expect(await cairn.runTaskOnce(EMBEDDINGS)).toBeGreaterThan(0);
     server.always(undefined);
     cairn.clock.advance({ ms: 5_000 });
     await makeVectors(cairn);
-    expect(await vectorsOf(cairn)).toEqual({ ready: 3, owed: 0 });
+    expect(await vectorsOf(cairn)).toEqual({ ready: 3, pending: 0 });
     expect(await cairn.ok(cairn.get(`/v1/memory/${first.id}`))).toEqual({
       ...first,
       vector_available: true,
@@ -113,7 +113,7 @@ describe("while the provider is down", () => {
         message: "the embedding provider does not work",
         reason: "The embedding provider answered 404 (invalid_request_error)",
       },
-      { level: "info", message: "the embedding provider works again", ready: 0, owed: 3 },
+      { level: "info", message: "the embedding provider works again", ready: 0, pending: 3 },
     ]);
   });
 
@@ -188,7 +188,7 @@ describe("while the provider is down", () => {
       cairn.clock.advance({ ms: 1 });
       expect(await answer).toMatchObject({ vector_available: false });
     }
-    expect(await vectorsOf(cairn)).toEqual({ ready: 0, owed: 2 });
+    expect(await vectorsOf(cairn)).toEqual({ ready: 0, pending: 2 });
   });
 
   test("one of the environment that is down at the start is measured when it is back", async () => {
@@ -208,7 +208,7 @@ describe("while the provider is down", () => {
       separation: expect.any(Number),
       vector_length: 384,
       state: { available: true },
-      vectors: { ready: 1, owed: 0 },
+      vectors: { ready: 1, pending: 0 },
     });
     expect(await cairn.search(TEA)).toMatchObject({ data: [{ id: memory.id, score: 1 }] });
   });
@@ -251,7 +251,7 @@ describe("while the provider is down", () => {
 describe("a text that the provider refuses for itself", () => {
   const refusesWord = when(({ body }) => body.input.some((text) => text.includes("rent")), refuses(400, "Indecent: rent"));
 
-  test("stays owed without holding up others, is logged once, and is offered again an hour later", async () => {
+  test("stays pending without holding up others, is logged once, and is offered again an hour later", async () => {
     await using server = startEmbeddingServer({ length: 384 });
     const cairn = await startCairn();
     const memories = await addAll(cairn, [...NOTES(150), RENT]);
@@ -259,7 +259,7 @@ describe("a text that the provider refuses for itself", () => {
     await setProvider(cairn, server);
     server.always(refusesWord);
     await makeVectors(cairn);
-    expect(await vectorsOf(cairn)).toEqual({ ready: memories.length - refused.length, owed: refused.length });
+    expect(await vectorsOf(cairn)).toEqual({ ready: memories.length - refused.length, pending: refused.length });
     expect((await cairn.settings()).embedding.state).toEqual({ available: true });
     expect((await cairn.search(NOTES(1)[0]!)).data[0]).toMatchObject({ content: NOTES(1)[0], score: 1 });
 
@@ -281,7 +281,7 @@ describe("a text that the provider refuses for itself", () => {
     server.always(undefined);
     cairn.clock.advance({ ms: 3_600_000 });
     await makeVectors(cairn);
-    expect(await vectorsOf(cairn)).toEqual({ ready: memories.length, owed: 0 });
+    expect(await vectorsOf(cairn)).toEqual({ ready: memories.length, pending: 0 });
   });
 
   test("is offered again at once when it is changed, and when another provider is set", async () => {
@@ -292,12 +292,12 @@ describe("a text that the provider refuses for itself", () => {
     server.always(refusesWord);
     const [one, two] = await addAll(cairn, [RENT, `${RENT} Or not.`]);
     await makeVectors(cairn);
-    expect(await vectorsOf(cairn)).toEqual({ ready: 0, owed: 2 });
+    expect(await vectorsOf(cairn)).toEqual({ ready: 0, pending: 2 });
     expect(await cairn.ok(cairn.patch(`/v1/memory/${one.id}`, { content: TEA }))).toMatchObject({ vector_available: true });
-    expect(await vectorsOf(cairn)).toEqual({ ready: 1, owed: 1 });
+    expect(await vectorsOf(cairn)).toEqual({ ready: 1, pending: 1 });
     await setProvider(cairn, other);
     await makeVectors(cairn);
-    expect(await vectorsOf(cairn)).toEqual({ ready: 2, owed: 0 });
+    expect(await vectorsOf(cairn)).toEqual({ ready: 2, pending: 0 });
     expect(await cairn.search(two.content)).toMatchObject({ data: [{ id: two.id, score: 1 }] });
   });
 });
@@ -316,7 +316,7 @@ test("with a full disk nothing is asked of the provider that could not be kept",
   expect(server.requests.length).toBe(asked);
   store.commit = commit;
   await makeVectors(cairn);
-  expect(await vectorsOf(cairn)).toEqual({ ready: 10, owed: 0 });
+  expect(await vectorsOf(cairn)).toEqual({ ready: 10, pending: 0 });
 });
 
 test("no text that was sent to be embedded comes back in a log, in the settings or in an answer, whatever the provider says", async () => {

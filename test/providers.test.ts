@@ -49,7 +49,7 @@ describe("setting a provider", () => {
       separation: expect.any(Number),
       vector_length: 768,
       state: { available: true },
-      vectors: { ready: 0, owed: 0 },
+      vectors: { ready: 0, pending: 0 },
     });
     expect(set.relevant_cosine.value).toBeWithin(0.4, 1);
     expect(set.separation).toBeWithin(0.5, 1);
@@ -61,7 +61,7 @@ describe("setting a provider", () => {
       ["some-model", [`document: ${TEA}`], `Bearer ${KEY}`],
       ["some-model", [`search: ${TEA}`], `Bearer ${KEY}`],
     ]);
-    expect((await cairn.settings()).embedding).toEqual({ ...set, vectors: { ready: 1, owed: 0 } });
+    expect((await cairn.settings()).embedding).toEqual({ ...set, vectors: { ready: 1, pending: 0 } });
     expect(log(cairn)).toContainEqual({
       level: "info",
       message: "embedding provider set",
@@ -219,7 +219,7 @@ describe("setting a provider", () => {
     const memories = await addAll(cairn, NOTES(5));
     const asked = server.requests.length;
     const after = (await cairn.ok(setEmbedding(cairn, { api_key: OTHER_KEY }))).embedding;
-    expect(after).toEqual({ ...before, vectors: { ready: 5, owed: 0 } });
+    expect(after).toEqual({ ...before, vectors: { ready: 5, pending: 0 } });
     await makeVectors(cairn);
     expect(server.batches.slice(asked)).toEqual([[expect.any(String)]]);
     expect(server.requests.at(-1)?.headers.get("authorization")).toBe(`Bearer ${OTHER_KEY}`);
@@ -327,7 +327,7 @@ describe("scores", () => {
     expect((await cairn.settings()).embedding.relevant_cosine).toEqual(set.relevant_cosine);
     expect((await cairn.ok(setEmbedding(cairn, { relevant_cosine: null }))).embedding.relevant_cosine).toEqual(measured);
     expect(await score()).toBe(before);
-    expect(await vectorsOf(cairn)).toEqual({ ready: 1, owed: 0 });
+    expect(await vectorsOf(cairn)).toEqual({ ready: 1, pending: 0 });
     // Nothing was tried or measured: it was asked for the query alone, before the restart and after.
     expect(server.batches.slice(asked)).toEqual([[query], [query]]);
   });

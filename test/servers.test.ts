@@ -97,7 +97,7 @@ if (hasPostgres()) {
       await makeVectors(cairn);
       for (const server of [0, 1, 2]) {
         const { embedding } = await cairn.ok(cairn.get("/v1/settings", { server }));
-        expect(embedding).toMatchObject({ provider: { value: "openai" }, state: { available: true }, vectors: { ready: 1, owed: 0 } });
+        expect(embedding).toMatchObject({ provider: { value: "openai" }, state: { available: true }, vectors: { ready: 1, pending: 0 } });
         const { data } = await cairn.ok(cairn.post("/v1/memory/search", { query: TEA, session_id: id }, { server }));
         expect(data).toMatchObject([{ content: TEA, score: 1 }]);
       }

@@ -30,7 +30,7 @@ const AT_FIRST = {
     separation: null,
     vector_length: null,
     state: { available: true },
-    vectors: { ready: 0, owed: 0 },
+    vectors: { ready: 0, pending: 0 },
   },
 };
 

@@ -3,7 +3,7 @@ import { startCairn, type Cairn } from "./support/cairn.ts";
 
 const stats = (cairn: Cairn, query = "") => cairn.ok(cairn.get(`/v1/stats${query}`));
 
-test("the statistics count what is stored, what is owed and how long the server has been up", async () => {
+test("the statistics count what is stored, what is pending and how long the server has been up", async () => {
   await using cairn = await startCairn();
   const { traces } = await stats(cairn);
   const { id } = await cairn.createSession();
@@ -19,7 +19,7 @@ test("the statistics count what is stored, what is owed and how long the server 
     versions: 2,
     memories: 2,
     traces: traces + 5,
-    vectors: { stored: 1, owed: 0 },
+    vectors: { stored: 1, pending: 0 },
     deliveries: { pending: 0, failed: 0 },
     store: { bytes: expect.any(Number), used_bytes: expect.any(Number), max_bytes: null },
     uptime_seconds: 90,

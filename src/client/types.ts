@@ -1346,7 +1346,7 @@ export interface Settings {
       /** Memories and documents that searches find. */
       ready: number;
       /** Memories and documents that wait for a vector. */
-      owed: number;
+      pending: number;
     };
   };
 }
@@ -1510,7 +1510,7 @@ export interface Stats {
     /** Vectors of memories and documents. */
     stored: number;
     /** Those that are still to be made. */
-    owed: number;
+    pending: number;
   };
   deliveries: {
     /** Deliveries of webhooks that are still to be made. */

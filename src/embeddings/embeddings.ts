@@ -23,7 +23,7 @@ import { identityOf, type EmbeddingSettings } from "./provider-settings.ts";
 import { OpenAiEmbedder, type OpenAiDeps } from "./remote/openai.ts";
 import { closed, ProviderError, PUBLIC_REASON, tooLate } from "./remote/provider-error.ts";
 
-/** A request that stores a memory waits this long for its vector; after that the vector is owed. */
+/** A request that stores a memory waits this long for its vector; after that the vector is pending. */
 const STORE_WAIT_MS = 2_500;
 
 /** A request that sets a provider waits this long: clients and proxies close a connection that is silent for a minute. */
@@ -59,7 +59,7 @@ type ProviderFacts = Omit<ProviderRow, "generation" | "replacesUntil">;
 /** How many memories and documents have a vector of the provider that is set, and how many still wait for one. */
 export interface Progress {
   ready: number;
-  owed: number;
+  pending: number;
 }
 
 export interface VectorCounts {
@@ -140,7 +140,7 @@ export class Embeddings {
     return { pending, stored: stored.reduce((sum, count) => sum + count, 0) };
   }
 
-  /** Vectors of a previous provider count as owed, whether or not they were removed yet. */
+  /** Vectors of a previous provider count as pending, whether or not they were removed yet. */
   async progress(): Promise<Progress> {
     const counts = await this.counts();
     return this.#store.read((reader) => this.progressIn(reader, counts));
@@ -152,10 +152,10 @@ export class Embeddings {
     // New ones are few as long as there are old ones, which are removed first.
     const newOnes = (table: AnyTable) => reader.keys(table, { from: `${replacesUntil}!`, to: AFTER_ALL }).length;
     const ready = replacesUntil === undefined ? stored : VECTOR_TABLES.reduce((sum, table) => sum + newOnes(table), 0);
-    return { ready, owed: pending + Math.max(0, stored - ready) };
+    return { ready, pending: pending + Math.max(0, stored - ready) };
   }
 
-  /** Returns the vector of a memory about to be stored, or undefined if it has to be owed. Never takes longer than 2.5 s. */
+  /** Returns the vector of a memory about to be stored, or undefined if it is left pending. Never takes longer than 2.5 s. */
   async embedMemory({ embedder, remote }: Active, text: string): Promise<Embedding | undefined> {
     if (text.length > LONG_TEXT_LENGTH) await nextTurn();
     if (remote === undefined) return embedder.embedMemory(text);

@@ -137,16 +137,16 @@ class ProgressLog {
     if (now - this.#loggedAt < PROGRESS_MS) return;
     this.#loggedAt = now;
     this.#hasLoggedProgress = true;
-    const { ready, owed: left } = await this.#deps.embeddings.progress();
-    this.#deps.log.info("making vectors", { ready, owed: left, percent: Math.floor((100 * ready) / Math.max(1, ready + left)) });
+    const { ready, pending: left } = await this.#deps.embeddings.progress();
+    this.#deps.log.info("making vectors", { ready, pending: left, percent: Math.floor((100 * ready) / Math.max(1, ready + left)) });
   }
 
   async logEnd(): Promise<void> {
     if (!this.#hasLoggedProgress) return;
     this.#hasLoggedProgress = false;
     this.#loggedAt = Number.NEGATIVE_INFINITY;
-    const { ready, owed: left } = await this.#deps.embeddings.progress();
-    this.#deps.log.info(left === 0 ? "all vectors are made" : "all vectors are made that could be", { ready, owed: left });
+    const { ready, pending: left } = await this.#deps.embeddings.progress();
+    this.#deps.log.info(left === 0 ? "all vectors are made" : "all vectors are made that could be", { ready, pending: left });
   }
 
   /** Logs each reason once: a probe may say more than what failed first. */

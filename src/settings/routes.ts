@@ -14,7 +14,7 @@ import { EffectiveSettings } from "./settings.ts";
 const Source = OneOf(["default", "environment", "setting", "probes", "built-in"], { description: "Where the value comes from." });
 
 const REQUEST = { trace_retention_days: 400, region: "eu", webhooks: { timeout: "30s" } };
-const EXAMPLE = describeSettings(new EffectiveSettings({}, changesIn(REQUEST) as SettingsRow), undefined, {}, { ready: 20, owed: 0 });
+const EXAMPLE = describeSettings(new EffectiveSettings({}, changesIn(REQUEST) as SettingsRow), undefined, {}, { ready: 20, pending: 0 });
 
 const answered = ofEach(answeredAs);
 const SettingsAnswer = Type.Object(
@@ -39,7 +39,7 @@ const SettingsAnswer = Type.Object(
         vectors: Type.Object(
           {
             ready: Type.Integer({ description: "Memories and documents that searches find." }),
-            owed: Type.Integer({ description: "Memories and documents that wait for a vector." }),
+            pending: Type.Integer({ description: "Memories and documents that wait for a vector." }),
           },
           { description: "Progress after a change of provider, or while it is down." },
         ),

@@ -48,7 +48,7 @@ export const Stats = Type.Object(
     traces: count("Traces.", 48_655),
     vectors: Type.Object({
       stored: count("Vectors of memories and documents.", 19_990),
-      owed: count("Those that are still to be made.", 12),
+      pending: count("Those that are still to be made.", 12),
     }),
     deliveries: Type.Object({
       pending: count("Deliveries of webhooks that are still to be made.", 0),

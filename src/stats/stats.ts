@@ -34,9 +34,8 @@ export async function getStats(
 ): Promise<JsonText> {
   const seen = span === undefined ? undefined : history.of(span);
   const counted = [sessions, turns, versions, memories, traces, vectors, documentVectors, pendingEmbeddings, inLine, failed];
-  const [ofSessions, ofTurns, ofVersions, ofMemories, ofTraces, stored, storedOfDocuments, owed, ofPending, ofFailed] = await Promise.all(
-    counted.map(async (table) => store.count(table)),
-  );
+  const [ofSessions, ofTurns, ofVersions, ofMemories, ofTraces, stored, storedOfDocuments, pending, ofPending, ofFailed] =
+    await Promise.all(counted.map(async (table) => store.count(table)));
   return toJson({
     object: "stats",
     sessions: ofSessions,
@@ -44,7 +43,7 @@ export async function getStats(
     versions: ofVersions,
     memories: ofMemories,
     traces: ofTraces,
-    vectors: { stored: stored! + storedOfDocuments!, owed },
+    vectors: { stored: stored! + storedOfDocuments!, pending },
     deliveries: { pending: ofPending, failed: ofFailed },
     store: {
       bytes: store.bytes,

@@ -306,7 +306,7 @@ test("an import into a directory with a store, or one that is served, is refused
   expect(await cairn.session(session.id)).toEqual(session);
 });
 
-test("a memory whose vector is lost is exported without one, and owed it where it is imported", async () => {
+test("a memory whose vector is lost is exported without one, and is pending where it is imported", async () => {
   await using cairn = await startCairn();
   const session = await cairn.createSession();
   const { id } = await cairn.addMemory(session.id, "The parcel is blue.");

@@ -177,7 +177,7 @@ it("on a full disk a start succeeds with another embedding provider and a new CA
   expect((await other.post("/v1/sessions", { agent_id: "agent" })).status).toBe(503);
   expect((await other.get("/v1/settings")).body.embedding).toMatchObject({
     provider: { value: "openai", source: "environment" },
-    vectors: { ready: 0, owed: 1 },
+    vectors: { ready: 0, pending: 1 },
   });
   shim.mend();
   await until("the new key to be valid", async () => (await statusWith(NEW_KEY)) === 200);

@@ -34,7 +34,7 @@ export type Memory = Static<typeof MemorySchema>;
 export interface Settings {
   embedding: {
     state: { available: boolean; reason?: string };
-    vectors: { ready: number; owed: number };
+    vectors: { ready: number; pending: number };
     separation: number | null;
     vector_length: number | null;
   };

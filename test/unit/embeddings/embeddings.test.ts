@@ -76,7 +76,7 @@ for (const { name, before, after, isOther } of CHANGES) {
     const generation = generationOf(opened.store.latest);
     const embeddings = await opened.embeddings(after);
     expect(embeddings.active.generation > generation).toBe(isOther);
-    expect(await embeddings.progress()).toEqual(isOther ? { ready: 0, owed: 3 } : { ready: 3, owed: 0 });
+    expect(await embeddings.progress()).toEqual(isOther ? { ready: 0, pending: 3 } : { ready: 3, pending: 0 });
   });
 }
 
@@ -96,7 +96,7 @@ test("every change starts a generation of its own, also back and where no vector
     await opened.addVectors(vectors);
   }
   expect(generations).toEqual([1, 2, 3, 4, 4, 5, 5]);
-  expect(await (await opened.embeddings({})).progress()).toEqual({ ready: 3, owed: 2 });
+  expect(await (await opened.embeddings({})).progress()).toEqual({ ready: 3, pending: 2 });
 });
 
 /** The disk takes nothing until this is disposed of. */
@@ -114,7 +114,7 @@ test("on a full disk another provider is opened all the same: no vector is its o
   let full = fullDisk(opened.store);
   const embeddings = await opened.embeddings(REMOTE);
   const before = embeddings.active;
-  expect([before.remote === undefined, await embeddings.progress()]).toEqual([false, { ready: 0, owed: 3 }]);
+  expect([before.remote === undefined, await embeddings.progress()]).toEqual([false, { ready: 0, pending: 3 }]);
   await expect(embeddings.startGenerationIfNeeded()).rejects.toThrow("nearly full");
   // Started once more with the provider of before, nothing has happened.
   const { active } = await opened.embeddings({});
@@ -122,7 +122,7 @@ test("on a full disk another provider is opened all the same: no vector is its o
   full[Symbol.dispose]();
   await embeddings.startGenerationIfNeeded();
   expect(embeddings.active).toMatchObject({ generation: generationOf(opened.store.latest), remote: before.remote });
-  expect([generationOf(opened.store.latest), await embeddings.progress()]).toEqual([generation + 1, { ready: 0, owed: 3 }]);
+  expect([generationOf(opened.store.latest), await embeddings.progress()]).toEqual([generation + 1, { ready: 0, pending: 3 }]);
   await embeddings.startGenerationIfNeeded();
   full = fullDisk(opened.store);
   expect((await opened.embeddings(REMOTE)).active.generation).toBe(generation + 1);

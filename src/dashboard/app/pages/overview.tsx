@@ -130,10 +130,10 @@ function Attention({ stats: { vectors, deliveries } }: { stats: Stats }) {
     queryFn: ({ signal }) => api.webhooks({}, signal),
   });
   const troubled = webhooks.data?.data.filter(({ failing_since, disabled_reason }) => (failing_since ?? disabled_reason) !== null) ?? [];
-  if (vectors.owed === 0 && deliveries.failed === 0 && troubled.length === 0) return null;
+  if (vectors.pending === 0 && deliveries.failed === 0 && troubled.length === 0) return null;
   return (
     <ul class="note attention">
-      {vectors.owed > 0 && <li>{counted(vectors.owed, "memories")} without a vector yet: search does not find what has none.</li>}
+      {vectors.pending > 0 && <li>{counted(vectors.pending, "memories")} without a vector yet: search does not find what has none.</li>}
       {deliveries.failed > 0 && (
         <li>
           {counted(deliveries.failed, "deliveries")} failed. {mayAdmin && <a href="/dashboard/webhooks?show=failed">See which</a>}

@@ -99,7 +99,7 @@ async function change(changes: readonly (readonly [SettingName, unknown])[]): Pr
 }
 
 const PROGRESS_MS = 2_000;
-const isBehind = (settings: SettingsRecord | undefined) => (settings?.embedding.vectors.owed ?? 0) > 0;
+const isBehind = (settings: SettingsRecord | undefined) => (settings?.embedding.vectors.pending ?? 0) > 0;
 
 export default function Settings() {
   const result = useQuery<SettingsRecord>({
@@ -248,7 +248,7 @@ function Source({ name, label, effective }: { name: SettingName; label: string; 
 }
 
 function Provider({ embedding: { state, vectors, separation, vector_length } }: { embedding: SettingsRecord["embedding"] }) {
-  const total = vectors.ready + vectors.owed;
+  const total = vectors.ready + vectors.pending;
   return (
     <div class="stack provider">
       <p class="row">
@@ -258,7 +258,7 @@ function Provider({ embedding: { state, vectors, separation, vector_length } }: 
           <span class="quiet">tells {Math.round(separation * 100)} % of known texts apart, related from unrelated</span>
         )}
       </p>
-      {vectors.owed > 0 && (
+      {vectors.pending > 0 && (
         <p class="row" role="status">
           <progress max={total} value={vectors.ready} aria-label="Memories with a vector" />
           <span>
