@@ -31,7 +31,7 @@ import { keysOutOfOrder, lmdbReason } from "./disk-errors.ts";
 import { DiskHealth } from "./disk-health.ts";
 import { clearUnsyncedMarker, hasUnsyncedMarker, setUnsyncedMarker, type Durability } from "./durability.ts";
 import { AFTER_ALL, KEY_ENCODER } from "./keys.ts";
-import { lateEntriesOf, newestTrace, type Entry, type Step } from "./late-entries.ts";
+import { lateEntriesOf, newestTrace, type Step } from "./late-entries.ts";
 import { listRecords, type Listing } from "./list.ts";
 import { Databases, InsideReader, LmdbReader, Snapshot } from "./lmdb-reader.ts";
 import { newestId } from "./newest-id.ts";
@@ -371,7 +371,7 @@ export class Store implements RecordStore {
       // Errors are thrown only now, too: their reason may be what another commit of the same transaction has written.
       for (const commit of commits ?? []) settle(commit);
     } catch (refusal) {
-      for (const entry of this.#databases.late.end(false)) this.#settleEntry(entry);
+      this.#settleLateEntries();
       this.#rows.release(written, false);
       // Whether it is there is not always known.
       this.#tellOfPuts(written);
@@ -404,7 +404,7 @@ export class Store implements RecordStore {
         }
       });
     } catch (refusal) {
-      for (const entry of this.#databases.late.end(false)) this.#settleEntry(entry);
+      this.#settleLateEntries();
       throw outcome !== undefined && "thrown" in outcome ? outcome.thrown : refusal;
     }
     this.#databases.late.end(true);
@@ -488,12 +488,14 @@ export class Store implements RecordStore {
     if (mark !== undefined) this.#write({ table: meta.name, key: TRACES_MARK, value: mark });
   }
 
-  /** Has an entry follow from its row again, which a transaction that has failed has written, or has not. */
-  #settleEntry(entry: Entry): void {
+  /** Has entries follow from their rows again, which a transaction that has failed has written, or has not. */
+  #settleLateEntries(): void {
     const { late } = this.#databases;
-    const index = traces.indexes.find(({ name }) => name === entry.table)!;
-    if (this.#thoseThere([index.recordOf(entry.key)]).length > 0) late.putBack(entry);
-    else late.remove(entry);
+    for (const entry of late.end(false)) {
+      const index = traces.indexes.find(({ name }) => name === entry.table)!;
+      if (this.#thoseThere([index.recordOf(entry.key)]).length > 0) late.putBack(entry);
+      else late.remove(entry);
+    }
   }
 
   /** Those among the keys of traces that a transaction has written which has failed. */
