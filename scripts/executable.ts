@@ -168,7 +168,7 @@ export class Executable {
     const figure = (name: string) => Number(new RegExp(`^cairn_${name} (\\d+)$`, "m").exec(text)?.[1]);
     const stored = figure("vectors_stored");
     const [indexed, pending] = [figure('vectors\\{state="indexed"\\}'), figure('vectors\\{state="pending"\\}')];
-    return figure("vectors_pending") === 0 && pending === 0 && (indexed >= stored || stored <= FEW_MAX);
+    return figure("embeddings_pending") === 0 && pending === 0 && (indexed >= stored || stored <= FEW_MAX);
   }
 
   async stop(): Promise<number> {

@@ -155,7 +155,7 @@ function vectorMetrics({ store, vectors, documentVectors }: MetricDeps): MetricS
       () => ({ ...sumOf(vectors.bytes, documentVectors.bytes) }),
       "part",
     ),
-    gauge("cairn_vectors_pending", "Vectors still to be made.", () => store.count(pendingEmbeddings)),
+    gauge("cairn_embeddings_pending", "Vectors still to be made.", () => store.count(pendingEmbeddings)),
   ];
 }
 

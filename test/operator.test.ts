@@ -41,7 +41,7 @@ test("metrics say what is in the store, and what is overdue", async () => {
     'cairn_records{kind="memories"}': 1,
     // Of the first key, too.
     'cairn_records{kind="traces"}': 4,
-    cairn_vectors_pending: 0,
+    cairn_embeddings_pending: 0,
     cairn_expiry_lag_seconds: 0,
   });
   cairn.clock.advance({ seconds: 90 });
@@ -138,7 +138,7 @@ test("metrics are typed: what only rises is a counter", async () => {
     cairn_store_used_bytes: "gauge",
     cairn_vector_index_bytes: "gauge",
     cairn_vectors: "gauge",
-    cairn_vectors_pending: "gauge",
+    cairn_embeddings_pending: "gauge",
     cairn_vectors_stored: "gauge",
     cairn_outbox_events: "gauge",
     cairn_webhook_deliveries_pending: "gauge",
