@@ -336,7 +336,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "index entries that were in memory are lost in a crash",
     file: "src/storage/store.ts",
-    find: "    this.#databases.late = lateEntriesOf(this.latest);\n",
+    find: "    this.#databases.late = lateEntriesOf(this.latest, perSweepMin);\n",
     replace: "",
     tests: [LATE_ENTRIES],
   },

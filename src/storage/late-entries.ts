@@ -24,8 +24,11 @@ export interface Entry {
   readonly key: string;
 }
 
-/** How many there are when a sweep begins: those of some 2,000 changes. */
-const ENTRIES_PER_SWEEP_MIN = 6_000;
+/**
+ * How many there are when a sweep begins: those of some 8,000 changes, which a start after a crash reads. With 6,000 of them a change
+ * wrote 12 % more bytes.
+ */
+const ENTRIES_PER_SWEEP_MIN = 24_000;
 /** Written with a transaction; twice as many as it adds where that is more, so that no more than about twice the above gather. */
 const ENTRIES_PER_STEP = 200;
 
@@ -68,6 +71,11 @@ export class LateEntries {
   #addedSinceStep = 0;
   #sweep: Sweep | undefined;
   #step: Step | undefined;
+  readonly #perSweepMin: number;
+
+  constructor(perSweepMin: number = ENTRIES_PER_SWEEP_MIN) {
+    this.#perSweepMin = perSweepMin;
+  }
 
   get size(): number {
     return this.#size;
@@ -159,7 +167,7 @@ export class LateEntries {
   step(newest: BareId): Step {
     const limit = Math.max(ENTRIES_PER_STEP, 2 * this.#addedSinceStep);
     this.#addedSinceStep = 0;
-    if (this.#sweep === undefined && this.#size < ENTRIES_PER_SWEEP_MIN) return NO_STEP;
+    if (this.#sweep === undefined && this.#size < this.#perSweepMin) return NO_STEP;
     this.#sweep ??= { mark: newest, indexes: [...this.#indexes.keys()], after: "" };
     const { mark, indexes, after } = this.#sweep;
     const table = indexes[0]!;
@@ -252,7 +260,7 @@ function placeOf(keys: readonly string[], key: string): number {
 }
 
 /** With more sorted keys than this for each added one, each is inserted by itself. */
-const KEYS_FOR_EACH_ADDED = 32;
+const KEYS_FOR_EACH_ADDED = 64;
 
 /** Sorts keys in, of which some may be there already. */
 function withAdded(keys: string[], added: string[]): string[] {
@@ -274,8 +282,8 @@ function withAdded(keys: string[], added: string[]): string[] {
 }
 
 /** The entries that may not be in the store, of a reader of what is in it alone; none of a store that has no mark. */
-export function lateEntriesOf(reader: Reader): LateEntries {
-  const entries = new LateEntries();
+export function lateEntriesOf(reader: Reader, perSweepMin?: number): LateEntries {
+  const entries = new LateEntries(perSweepMin);
   const mark = reader.get(meta, TRACES_MARK);
   if (mark === undefined) return entries;
   for (const code of codesOf(reader)) {

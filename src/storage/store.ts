@@ -466,8 +466,10 @@ export class Store implements RecordStore {
   /**
    * Has entries of late indexes gather from now on, for the process that has locked the directory: other ones read a snapshot. While
    * the disk takes nothing, entries are written with their rows, and so they are until the next start.
+   *
+   * @param perSweepMin - how many are written at once at least; another number than usual for tests alone
    */
-  async writeEntriesLate(): Promise<void> {
+  async writeEntriesLate(perSweepMin?: number): Promise<void> {
     const newest = newestTrace(this.latest);
     try {
       // The newest trace can be gone: ids that are given again from there on must not be up to the mark.
@@ -475,7 +477,7 @@ export class Store implements RecordStore {
     } catch {
       return;
     }
-    this.#databases.late = lateEntriesOf(this.latest);
+    this.#databases.late = lateEntriesOf(this.latest, perSweepMin);
     this.#newestTrace = newest;
   }
 

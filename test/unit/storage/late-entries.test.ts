@@ -36,10 +36,13 @@ afterEach(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-/** As a server opens it. */
+/** Fewer than of a server, so that some are being written most of the time. */
+const PER_SWEEP_MIN = 6_000;
+
+/** As a server opens it, but for that. */
 async function serve(at: string): Promise<Store> {
   const opened = await Store.open(at, clock);
-  await opened.writeEntriesLate();
+  await opened.writeEntriesLate(PER_SWEEP_MIN);
   opened.onVectors(vectors, () => {
     throw new Error("the disk takes nothing");
   });
@@ -381,7 +384,7 @@ test("a server that is started while the disk takes nothing writes entries with 
   store = await Store.open(directory, clock);
   const watch = store.health.watch.bind(store.health);
   store.health.watch = () => Promise.reject(new Error("the disk takes nothing"));
-  await store.writeEntriesLate();
+  await store.writeEntriesLate(PER_SWEEP_MIN);
   store.health.watch = watch;
   const keys = await store.commit(NO_HOME, (tx) => addTraces(tx, 20));
   expect(markOf(store.latest)).toBeUndefined();
@@ -389,7 +392,7 @@ test("a server that is started while the disk takes nothing writes entries with 
 });
 
 test("however many entries each transaction adds, those that wait stay within a bound, and each is written before the mark passes it", () => {
-  const late = new LateEntries();
+  const late = new LateEntries(PER_SWEEP_MIN);
   const written = new Set<string>();
   const isWritten = (id: string) => INDEXES.every(({ name }) => written.has(name + id));
   const idOf = (number: number) => String(number).padStart(8, "0");
@@ -418,7 +421,7 @@ test("however many entries each transaction adds, those that wait stay within a 
 
 test(`what is sorted in late is seen in order, by whoever may see it, between any two steps of a transaction (seed ${SEED})`, () => {
   const chance = new Chance(SEED);
-  const late = new LateEntries();
+  const late = new LateEntries(PER_SWEEP_MIN);
   const { name: table } = bySession;
   /** As the store has it, and as readers have to see it: outside the transaction under way, and inside. */
   let [written, outside, inside] = [new Set<string>(), new Set<string>(), new Set<string>()];
@@ -471,7 +474,7 @@ test(`what is sorted in late is seen in order, by whoever may see it, between an
 });
 
 test("an entry that a reader has sorted in among those that are being written is not taken for written", () => {
-  const late = new LateEntries();
+  const late = new LateEntries(PER_SWEEP_MIN);
   const { name: table } = bySession;
   const step = () => late.step("0".repeat(BARE_ID_LENGTH)).entries;
   const add = (...keys: string[]) => {
