@@ -246,10 +246,11 @@ class Bench implements AsyncDisposable {
     await load(ports, WARM_UP_SECONDS);
 
     const runs = { cairn: [] as Costed[], echo: [] as Costed[], commits: [] as (CommitsResult & Costed)[] };
+    let indexedMs: number | undefined;
     for (let turn = 0; turn < turns; turn++) {
       const withIndex = async () => {
         const run = await load(ports, seconds);
-        if (indexes && this.#database === undefined) await subject.settled();
+        if (indexes && this.#database === undefined) indexedMs = Math.max(indexedMs ?? 0, await subject.settled());
         return run;
       };
       runs.cairn.push(await costed(this.#pids, withIndex));
@@ -266,6 +267,7 @@ class Bench implements AsyncDisposable {
       title,
       concurrency,
       cairn: middle(runs.cairn) as Costed,
+      indexedMs,
       bytes: bodies.reduce((sum, body) => sum + Buffer.byteLength(body), 0),
       echo: middle(runs.echo),
       commits: commits && { ...commits, puts: runs.commits[0]?.puts ?? 0, bytes: runs.commits[0]?.bytes ?? 0 },

@@ -12,6 +12,8 @@ export interface Measured {
   title: string;
   concurrency: number;
   cairn: Costed;
+  /** From the last answer until all of it was in the index, in the slowest turn; undefined of what leaves nothing to be indexed. */
+  indexedMs: number | undefined;
   /** Of the answers to one. */
   bytes: number;
   echo: Costed | undefined;
@@ -49,6 +51,9 @@ export function printReport(report: Report): string {
     "HTTP   share of what a bare Bun.serve does that answers the same bytes; CPU: how many times its processor time for one",
     "disk   share of what lmdb-js alone commits of the same bytes, as many at once; CPU and p50: how many times its",
     "Sessions are drawn at random. While what searches is measured, memories are added: CPU counts them too.",
+    ...report.measured.flatMap(({ title, concurrency, indexedMs }) =>
+      indexedMs === undefined ? [] : [`${title}, ${concurrency} at once: all indexed at most ${whole(indexedMs)} ms after the last answer`],
+    ),
     ...(report.embedding.length === 0
       ? []
       : ["", ...printTable([["embedding", "µs", "", "µs", "ratio"], ...report.embedding.map(embeddingRow)])]),
