@@ -1316,15 +1316,29 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a memory that passes a filter only since its row was put again is not found",
     file: "src/vectors/passing-slots.ts",
-    find: "(slot >= end || (updated.size > 0 && updated.has(slot)) ? undefined",
-    replace: "(slot >= end ? undefined",
+    find: "slot >= end || (updated.size > 0 && updated.has(slot)) ? undefined",
+    replace: "slot >= end ? undefined",
     tests: ["test/unit/vectors/indexer.test.ts"],
   },
   {
     breaks: "a new memory that passes a filter that was searched with before is not found",
     file: "src/vectors/passing-slots.ts",
-    find: "(slot >= end || (updated.size > 0 && updated.has(slot)) ? undefined",
-    replace: "(updated.size > 0 && updated.has(slot) ? undefined",
+    find: "slot >= end || (updated.size > 0 && updated.has(slot)) ? undefined",
+    replace: "updated.size > 0 && updated.has(slot) ? undefined",
+    tests: ["test/unit/vectors/indexer.test.ts"],
+  },
+  {
+    breaks: "where all that pass are compared, a memory that passes only since its row was put again is left out",
+    file: "src/vectors/passing-slots.ts",
+    find: "for (const slot of updated) if (slot < end && slots.has(slot) && passes(slot)) found.push(slot);",
+    replace: "",
+    tests: ["test/unit/vectors/indexer.test.ts"],
+  },
+  {
+    breaks: "where all that pass are compared, a new memory is left out",
+    file: "src/vectors/passing-slots.ts",
+    find: "for (let slot = end; slot < slots.length; slot++) if (slots.has(slot) && passes(slot)) found.push(slot);",
+    replace: "",
     tests: ["test/unit/vectors/indexer.test.ts"],
   },
   {

@@ -226,11 +226,8 @@ export class Indexer {
     let isThorough = false;
     if (filter.length > 0) {
       const { slots } = this.#index;
-      const flatMax = this.#options.flatMax(slots.size);
       this.#passingSlots.use(filter, slots);
-      const known = this.#passingSlots.of(filter);
-      // Otherwise all that it would find out is that more pass.
-      if (known === undefined || known.share * slots.size <= flatMax) passing = yield* this.#passing(filter, walk, flatMax);
+      passing = yield* this.#passing(filter, walk, this.#options.flatMax(slots.size));
     }
     for (;;) {
       const { slots, graphEnd } = this.#index;
@@ -252,6 +249,12 @@ export class Indexer {
 
   /** The slots of what passes; undefined when more than `max` pass, and the newest of them after too many looks. */
   *#passing(filter: Filter, walk: { looks: number }, max: number): Generator<undefined, Uint32Array | undefined> {
+    const known = this.#passingSlots.of(filter);
+    if (known !== undefined) {
+      const { slots } = this.#index;
+      const reader = this.#store.latest;
+      return known.share * slots.size > max ? undefined : known.all(slots, (slot) => matches(reader, filter, slots.memory(slot)));
+    }
     const found: BareId[] = [];
     for (const memory of walkInSteps(this.#store.latest, this.#collection.records, filter, {}, LOOKS_PER_STEP)) {
       if (typeof memory === "string") {

@@ -304,7 +304,10 @@ test("what passes a filter that is searched with again is looked up once", async
   }
 });
 
-test("a filter that is known is right for memories that are new, deleted or put again, however many are", async () => {
+test.each([
+  ["through the graph", 50],
+  ["all compared", 5_000],
+])("a filter that is known is right for memories that are new, deleted or put again, however many are (%s)", async (_, flatMax) => {
   await using vectors = await storedVectors();
   const random = chance(32);
   const query = unitVector(random);
@@ -312,7 +315,7 @@ test("a filter that is known is right for memories that are new, deleted or put 
   const filter = [ofType("in")];
   await vectors.add(others(), (i) => ({ type: i % 2 === 0 ? "in" : "out" }));
   const [near, alsoNear] = await vectors.add([query, query], () => ({ type: "out" }));
-  const indexer = new Indexer(vectors.store, snapshots(vectors), { flatMax: () => 50, passingSlots: { updatedMax: 3, newMax: 5 } });
+  const indexer = new Indexer(vectors.store, snapshots(vectors), { flatMax: () => flatMax, passingSlots: { updatedMax: 3, newMax: 5 } });
   await indexer.start();
   const check = () => expect(new Set(ask(indexer, query, filter, 10))).toEqual(new Set(vectors.exact(query, filter, 10)));
   const put = async (one: Stored, type: string) => {
