@@ -54,8 +54,16 @@ private:
   static constexpr uint32_t CHUNK_BYTES = 1u << CHUNK_SHIFT;
   static constexpr uint32_t ADDRESS_MASK = CHUNK_BYTES - 16;
   static constexpr uint32_t CLASS_MASK = 15;
+  static constexpr uint32_t CLASS_MAX = 8;
   static constexpr int COUNT_HALF = 4;
   static constexpr int DISTANCES_HALF = 5;
+  /** More slots than a block has. */
+  static constexpr uint32_t BLOCK_SLOTS = (16u << CLASS_MAX) / sizeof(uint16_t);
+  /** So many lines of a block are asked for where a window ends: the next window hardly ever comes to more of it. */
+  static constexpr int LINES_AHEAD = 4;
+  static constexpr int LINE_HALVES = 32;
+  /** And so many slots ahead the length of a memory is asked for. */
+  static constexpr uint32_t LENGTHS_AHEAD = 16;
   /** The distances where there is no block. */
   static constexpr uint16_t NONE[1] = {0};
 
@@ -132,6 +140,8 @@ private:
   std::vector<const uint8_t*> chunks_;
   std::vector<Cell> cells_;
   std::vector<int32_t> touched_;
+  /** The touched slots that one block of a list has. */
+  uint16_t met_[BLOCK_SLOTS];
   std::vector<Kept> kept_;
   uint32_t touchedCount_ = 0;
   std::vector<List> lists_;
@@ -141,6 +151,8 @@ private:
   const double* coverages_ = nullptr;
   /** What was offered, without most of what is not among the best any more. */
   std::vector<Hit> hits_;
+  /** Those in the bucket of the last that is wanted. */
+  std::vector<Hit> edge_;
   size_t limit_ = 0;
   size_t capacity_ = 0;
   std::vector<uint32_t> buckets_;
@@ -299,6 +311,7 @@ private:
     }
     uint32_t count = 0;
     for (uint32_t i = 0; i < reaching; i++) {
+      if (i + LENGTHS_AHEAD < reaching) __builtin_prefetch(lengths_ + from + touched_[i + LENGTHS_AHEAD]);
       const int32_t at = touched_[i];
       const Cell cell = cells_[at];
       cells_[at] = Cell{0, 0};
@@ -313,7 +326,7 @@ private:
   void take(const uint32_t slot, const double score) {
     if (hits_.size() == capacity_) settle();
     hits_.push_back(Hit{score, slot, lengths_[slot]});
-    const uint32_t bucket = std::min(BUCKETS - 1, static_cast<uint32_t>(score) / BUCKET_SIZE);
+    const uint32_t bucket = bucketOf(score);
     buckets_[bucket]++;
     expected_.above += bucket > expected_.bucket;
     if (last_.rises(bucket, buckets_)) raise(static_cast<double>(last_.bucket) * BUCKET_SIZE);
@@ -322,12 +335,25 @@ private:
 
   void raise(const double bar) { state_[BAR] = std::max(state_[BAR], bar); }
 
-  /** Leaves out all but the best. */
+  static uint32_t bucketOf(const double score) { return std::min(BUCKETS - 1, static_cast<uint32_t>(score) / BUCKET_SIZE); }
+
+  /** Leaves out all but the best: what is in the buckets above that of the last one, and the best in that. */
   void settle() {
     if (hits_.size() < limit_ || limit_ == 0) return;
-    std::nth_element(hits_.begin(), hits_.begin() + (limit_ - 1), hits_.end());
+    edge_.resize(hits_.size());
+    size_t count = 0;
+    size_t edgeCount = 0;
+    for (const Hit hit : hits_) {
+      const uint32_t bucket = bucketOf(hit.score);
+      hits_[count] = edge_[edgeCount] = hit;
+      count += bucket > last_.bucket;
+      edgeCount += bucket == last_.bucket;
+    }
+    const size_t wanted = limit_ - count;
+    std::nth_element(edge_.begin(), edge_.begin() + (wanted - 1), edge_.begin() + edgeCount);
+    std::copy(edge_.begin(), edge_.begin() + wanted, hits_.begin() + count);
     hits_.resize(limit_);
-    raise(hits_[limit_ - 1].score);
+    raise(edge_[wanted - 1].score);
   }
 
   /** The sum of a slot with what it has in the lists of these spans, until it is clear that it does not come to the bar. */
@@ -364,12 +390,16 @@ private:
       const uint16_t* const first = list.first;
       const uint16_t* at = list.at;
       int32_t slot = list.next - from;
+      uint32_t metCount = 0;
       for (;;) {
         passed++;
         Cell& cell = cells[slot];
         const uint32_t words = cell.words;
         // Without branches, which would be guessed wrong too often. Where the word has its bit, a list had the slot that is worth more.
-        if (!touchedOnly || words != 0) {
+        if (touchedOnly) {
+          met_[metCount] = static_cast<uint16_t>(slot);
+          metCount += words != 0;
+        } else {
           touched[touchedCount] = slot;
           touchedCount += words == 0;
           cell.sum += (words & bit) == 0 ? score : 0;
@@ -383,8 +413,14 @@ private:
         if (slot < 0) {
           list.next = from + slot;
           list.at = at;
+          for (int line = 0; line < LINES_AHEAD; line++) __builtin_prefetch(at - line * LINE_HALVES);
           break;
         }
+      }
+      for (uint32_t i = 0; i < metCount; i++) {
+        Cell& cell = cells[met_[i]];
+        cell.sum += (cell.words & bit) == 0 ? score : 0;
+        cell.words |= bit;
       }
     }
     touchedCount_ = touchedCount;
@@ -410,7 +446,7 @@ private:
     const size_t chunk = block >> CHUNK_SHIFT;
     const uint32_t address = block & ADDRESS_MASK;
     const uint32_t size = 16u << (block & CLASS_MASK);
-    if (chunk >= chunks_.size() || address + size > CHUNK_BYTES) return end(list);
+    if ((block & CLASS_MASK) > CLASS_MAX || chunk >= chunks_.size() || address + size > CHUNK_BYTES) return end(list);
     const uint8_t* const bytes = chunks_[chunk] + address;
     const uint32_t* const words = reinterpret_cast<const uint32_t*>(bytes);
     const uint16_t* const halves = reinterpret_cast<const uint16_t*>(bytes);

@@ -235,6 +235,11 @@ private:
   /** How many rows ahead one is asked for, and how many more its place: the processor waits for some twenty lines, and a row has nine. */
   static constexpr size_t AHEAD = 8;
   static constexpr size_t PLACE_AHEAD = 16;
+  /**
+   * So many rows that lie apart are asked for together. On a virtual machine to look up where a page is takes as long as the memory itself,
+   * and the processor does it for several at once only where next to nothing is in between.
+   */
+  static constexpr size_t GROUP = 8;
   /** So many are asked for of each row, however long it is: that nobody can predict. What follows the processor itself asks for. */
   static constexpr size_t LINES = 8;
   /** Longer ones are asked for to their end: in a store that has any nearly all are. */
@@ -350,6 +355,7 @@ private:
 
   /** Places side by side. */
   struct Places {
+    static constexpr bool LIE_APART = false;
     const uint32_t* places;
 
     bool ask(const size_t i) const {
@@ -360,6 +366,7 @@ private:
   };
 
   struct PlacesOfSlots {
+    static constexpr bool LIE_APART = true;
     const std::vector<const uint32_t*>& pieces;
     const uint32_t* slots;
 
@@ -389,27 +396,55 @@ private:
     places_.clear();
     places_.addPlaces(query, dimension_);
 #endif
-    // Three at once: the place of one is asked for, the row of one before it, and one before that is compared.
-    for (size_t i = 0; i < count + PLACE_AHEAD + AHEAD; i++) {
-      if (i < count && !places.ask(i)) return false;
-      if (i >= PLACE_AHEAD && i < count + PLACE_AHEAD) askFor(places.at(i - PLACE_AHEAD));
-      if (i < PLACE_AHEAD + AHEAD) continue;
-      const size_t at = i - PLACE_AHEAD - AHEAD;
-      Row row;
-      if (!read(places.at(at), row)) return false;
-      sums_[at] = product(row, query);
-      scales_[at] = row.scale;
-#ifdef __AVX512BW__
-      // Hardly any of the query's numbers that stand in pairs is not zero.
-      places_.append(row.pairs, row.pairCount, static_cast<uint32_t>(at), pairs_);
-#else
-      for (uint32_t pair = 0; pair < row.pairCount; pair++) sums_[at] += product(row.pairs[pair], query);
-#endif
-      if (withTerms) words_.append(row.terms, row.termCount, static_cast<uint32_t>(at), terms_);
+    // Three at once, or groups of them: the places of one are asked for, the rows of one before it, and one before that is compared.
+    if constexpr (Source::LIE_APART) {
+      for (size_t end = GROUP; end < count + 3 * GROUP; end += GROUP) {
+        for (size_t i = end - GROUP; i < std::min(count, end); i++)
+          if (!places.ask(i)) return false;
+        for (size_t i = end - std::min(end, 2 * GROUP); i < std::min(count, end - GROUP); i++) askForPages(places.at(i));
+        for (size_t at = end - std::min(end, 3 * GROUP); at < std::min(count, end - std::min(end, 2 * GROUP)); at++) {
+          if (at + GROUP < count) askFor(places.at(at + GROUP));
+          if (!compareOne<withTerms>(places.at(at), at, query)) return false;
+        }
+      }
+    } else {
+      for (size_t i = 0; i < count + PLACE_AHEAD + AHEAD; i++) {
+        if (i < count && !places.ask(i)) return false;
+        if (i >= PLACE_AHEAD && i < count + PLACE_AHEAD) askFor(places.at(i - PLACE_AHEAD));
+        if (i < PLACE_AHEAD + AHEAD) continue;
+        const size_t at = i - PLACE_AHEAD - AHEAD;
+        if (!compareOne<withTerms>(places.at(at), at, query)) return false;
+      }
     }
     for (size_t i = 0; i < pairs_.count; i++) sums_[pairs_.rows[i]] += product(pairs_.values[i], query);
     for (size_t i = 0; i < count; i++) cosines[i] = static_cast<double>(static_cast<int32_t>(sums_[i])) * scales_[i] / unit_;
     return true;
+  }
+
+  /** Adds up what stands side by side of a row, and keeps what may count of its pairs and terms. @returns whether there is one */
+  template <bool withTerms>
+  inline __attribute__((always_inline)) bool compareOne(const uint32_t* const place, const size_t at, const int16_t* const query) {
+    Row row;
+    if (!read(place, row)) return false;
+    sums_[at] = product(row, query);
+    scales_[at] = row.scale;
+#ifdef __AVX512BW__
+    // Hardly any of the query's numbers that stand in pairs is not zero.
+    places_.append(row.pairs, row.pairCount, static_cast<uint32_t>(at), pairs_);
+#else
+    for (uint32_t pair = 0; pair < row.pairCount; pair++) sums_[at] += product(row.pairs[pair], query);
+#endif
+    if (withTerms) words_.append(row.terms, row.termCount, static_cast<uint32_t>(at), terms_);
+    return true;
+  }
+
+  /** Asks for the first and the last of the lines that `askFor` asks for: they are on all of its pages. */
+  void askForPages(const uint32_t* const place) const {
+    const size_t chunk = place[1] >> 16;
+    if (chunk >= chunks_.size()) return;
+    const uint8_t* const from = chunks_[chunk].bytes + place[0];
+    __builtin_prefetch(from);
+    __builtin_prefetch(from + (LINES - 1) * LINE_BYTES);
   }
 
   /** Asks for what is at a place, if anything can be. */

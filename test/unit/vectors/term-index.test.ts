@@ -333,6 +333,7 @@ describe("of a file that says what cannot be", () => {
     { name: "a slot that is not there", damage: ({ entry }) => (entry[NEWEST] = 1e6) },
     { name: "a block in no chunk", damage: ({ entry }) => (entry[BLOCK] = 2 ** 30), leadsAstray: true },
     { name: "a block longer than its chunk", damage: ({ entry }) => (entry[BLOCK] = 2 ** 18 - 16 + 8) },
+    { name: "a block longer than any", damage: ({ entry }) => (entry[BLOCK] = (entry[BLOCK]! & ~15) + 9) },
     { name: "more distances than a block has room for", damage: ({ block }) => (block[2] = 0xffff) },
     { name: "blocks in a circle", damage: ({ entry, block }) => (block[0] = entry[BLOCK]!), leadsAstray: true },
     { name: "an older block with newer slots", damage: ({ block }) => (block[1] = 3_999), leadsAstray: true },
