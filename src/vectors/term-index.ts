@@ -12,7 +12,24 @@ import { codeOf, REMOVED } from "./length-codes.ts";
 import { DamagedListsError, PostingLists } from "./posting-lists.ts";
 import { Scorer } from "./posting-scorer.ts";
 import type { PartSource } from "./snapshot-file.ts";
-import { type QueryWords, type SearchOptions, type SlotFilter, TermSearch, type WordHits } from "./term-search.ts";
+import {
+  type QueryWords,
+  type SearchOptions,
+  type SlotFilter,
+  TermSearch,
+  type Word,
+  type WordHits,
+  WORDS_MAX,
+  wordsOf,
+} from "./term-search.ts";
+
+/**
+ * Lots of a query's words that are searched for, the heaviest words first, and postings after which no other lot is. Of the ten best for
+ * queries of 160 and 300 words 100 % are found among 20,000 texts, instead of 79 and 70 % by one lot, in 2.7 and 4.1 ms instead of 1.1 and
+ * 1.5; among a million 78 and 73 % instead of 70 and 30 %.
+ */
+const LOTS_MAX = 8;
+const LOOKS_FOR_LOTS_MAX = 1_600_000;
 
 /** Postings of a text that are looked at, what asking a filter costs included. */
 const SAME_LOOKS_MAX = 100_000;
@@ -92,18 +109,36 @@ export class TermIndex {
 
   /**
    * The `limit` slots whose memories cover most of a query, of equal ones the newest; and whatever else has one of its words that is
-   * rare among what passes. Slots that have none of its words are not found.
+   * rare among what passes. Slots that have none of its words are not found. Of a query of many words each lot is searched for by itself,
+   * and what they find is put together: more than `limit`, and of each what the lots that found it say that it covers.
    *
    * @throws {DamagedListsError} when the index was read from a file that is not sound
    */
   search(query: QueryWords, limit: number, options: SearchOptions = {}): WordHits {
+    const words = wordsOf(query, this.#lists);
+    this.looks = 0;
+    const first = this.#searchLot(words.slice(0, WORDS_MAX), limit, options);
+    if (words.length <= WORDS_MAX) return first;
+    const coverages = new Map<number, number>();
+    const add = (hits: WordHits) => {
+      for (const [i, slot] of hits.slots.entries()) coverages.set(slot, (coverages.get(slot) ?? 0) + hits.coverages[i]!);
+    };
+    add(first);
+    const end = Math.min(words.length, LOTS_MAX * WORDS_MAX);
+    for (let from = WORDS_MAX; from < end && this.looks < LOOKS_FOR_LOTS_MAX; from += WORDS_MAX)
+      add(this.#searchLot(words.slice(from, from + WORDS_MAX), limit, options));
+    return { slots: Uint32Array.from(coverages.keys()), coverages: Float64Array.from(coverages.values()) };
+  }
+
+  /** @param words - at most `WORDS_MAX` */
+  #searchLot(words: readonly Word[], limit: number, options: SearchOptions): WordHits {
     this.#scorer ??= new Scorer();
     const searched = { lengths: this.#lengths, postings: this.#lists, scorer: this.#scorer };
-    const search = new TermSearch(searched, query, limit, options);
+    const search = new TermSearch(searched, words, limit, options);
     let found = search.run(this.#slots);
-    this.looks = search.looks;
+    this.looks += search.looks;
     if (search.isMisled(found)) {
-      const again = new TermSearch(searched, query, limit, { ...options, expects: false });
+      const again = new TermSearch(searched, words, limit, { ...options, expects: false });
       found = again.run(this.#slots);
       this.looks += again.looks;
     }

@@ -7,7 +7,7 @@
  * other lists are followed, the essential ones; those of common words only for what these have found and what might still be among
  * the best. Where many are wanted, the newest windows say how high the bar will be in the end. After 800,000 postings only those of rare
  * terms are followed, so that no query takes long. `posting-scorer.ts` does what is done for each posting; which lists are followed is
- * decided here.
+ * decided here. A query of many words is searched for in lots of them (`term-index.ts`).
  *
  * ```
  *              newest                                                   oldest
@@ -46,7 +46,7 @@ interface List extends ListHead {
 }
 
 /** A word of a query with the lists of what answers to it, of the largest worth first. */
-interface Word {
+export interface Word {
   readonly weight: number;
   readonly lists: List[];
 }
@@ -57,8 +57,8 @@ export interface Leading {
   readonly gap: number;
 }
 
-/** Words of a query that are looked up, the heaviest: each has a bit in a mask. */
-const WORDS_MAX = 32;
+/** Words that are searched for together: each has a bit in a mask. */
+export const WORDS_MAX = 32;
 
 /**
  * Postings that a search looks at, 2 to 4 ns each; after them it follows only lists that are this short together. Of a million texts one in
@@ -90,7 +90,7 @@ const MISLED_SHARE = 0.5;
 const ASKING_COST = 3;
 
 /** The words of a query to which any memory answers, the heaviest first. */
-function wordsOf({ weights, keys, answers }: QueryWords, postings: PostingLists): Word[] {
+export function wordsOf({ weights, keys, answers }: QueryWords, postings: PostingLists): Word[] {
   const words: Word[] = [];
   let total = 0;
   for (let i = 0; i < weights.length; i++) {
@@ -107,7 +107,7 @@ function wordsOf({ weights, keys, answers }: QueryWords, postings: PostingLists)
   }
   const known = words.filter(({ lists }) => lists.length > 0);
   for (const { lists } of known) lists.sort((a, b) => b.worth - a.worth || a.count - b.count);
-  return known.sort((a, b) => b.weight - a.weight || a.lists[0]!.count - b.lists[0]!.count).slice(0, WORDS_MAX);
+  return known.sort((a, b) => b.weight - a.weight || a.lists[0]!.count - b.lists[0]!.count);
 }
 
 /** Consecutive lists of a word, and by how much following them lowers what a memory in none of the lists followed can have. */
@@ -156,11 +156,11 @@ export class TermSearch {
   #rest = 0;
   looks = 0;
 
-  constructor({ lengths, postings, scorer }: Searched, query: QueryWords, limit: number, { filter, leading, expects }: SearchOptions) {
+  /** @param words - at most `WORDS_MAX` */
+  constructor({ lengths, postings, scorer }: Searched, words: readonly Word[], limit: number, { filter, leading, expects }: SearchOptions) {
     this.#lengths = lengths;
     this.#postings = postings;
     this.#scorer = scorer;
-    const words = wordsOf(query, postings);
     this.#words = words;
     this.#filter = filter;
     const slack = Math.ceil(limit * (filter === undefined ? SLACK : FILTERED_SLACK));

@@ -149,9 +149,11 @@ test("of thousands of texts the ten best are found as if all were scored, with a
   const indexer = new Indexer(vectors.store, snapshots(vectors), { flatMax: () => 100 });
   await indexer.start();
   finish(indexer);
+  const long = Array.from({ length: 5 }, () => Array.from({ length: 10 }, text).join(". "));
+  const questions = [...QUESTIONS.slice(0, 40).map((question) => question.text), ...long];
   for (const filter of [NO_FILTER, ...["half-1", "twentieth-7", "thousandth-3"].map((tag) => [withAnyTag(tag)])]) {
     let [found, wanted] = [0, 0];
-    for (const { text: question } of QUESTIONS.slice(0, 40)) {
+    for (const question of questions) {
       const query = queryOf(question, 48);
       const vector = localEmbedder.embedQuery(question).vector;
       const best = vectors.stored

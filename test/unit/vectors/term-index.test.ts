@@ -153,6 +153,15 @@ describe("what covers most of a query", () => {
     );
   });
 
+  test("is found by all words of a query that has more than are searched for together", () => {
+    fc.assert(
+      fc.property(memories, fc.array(queryWord, { minLength: 60, maxLength: 200 }), (stored, asked) => {
+        expect(newestFirst(hitsOf(indexOf(stored).search(queryOf(asked), 200)))).toEqual(exhaustive(stored, asked, 200));
+      }),
+      { numRuns: 100 },
+    );
+  });
+
   test("a word itself counts whole, and of several near ones the best alone", () => {
     const index = indexOf(new Map([[1, [7, 900]], [2, [8, 9]], [3, [8, 901]], [4, [9, 902]]])); // prettier-ignore
     const asked: Word[] = [{ weight: 1, answers: [[7, WHOLE_WORTH], [8, 102], [9, 51]] }]; // prettier-ignore
@@ -264,6 +273,15 @@ describe("what a search looks at", () => {
     const asked: Word[] = Array.from({ length: 20 }, (_, i) => ({ weight: 1, answers: [[i, 40 + i]] }));
     expect(slotsFound(same, [...asked, ...words(99)], 10, (slot) => slot === 7)).toEqual([7]);
     expect(same.looks).toBeLessThan(900_000);
+  });
+
+  test("is bounded when all memories have all of hundreds of words", () => {
+    const same = TermIndex.empty();
+    const terms = Array.from({ length: 250 }, (_, i) => i);
+    for (let slot = 0; slot < 14_000; slot++) same.add(slot, storedTerms(terms));
+    expect(slotsFound(same, words(...terms), 10, (slot) => slot === 7)).toEqual([7]);
+    expect(same.looks).toBeGreaterThan(1_600_000);
+    expect(same.looks).toBeLessThan(1_600_000 + 32 * 14_000);
   });
 
   test("is bounded when the filter is dear and lets nothing through of what has the words, but for rare ones", () => {
