@@ -51,7 +51,7 @@ export interface OperationAnswer {
 /** A call whose arguments but for the body are checked. */
 export type CheckedCall = Call<Record<string, string>, Record<string, unknown>, unknown>;
 
-const NOTHING: Record<string, unknown> = {};
+const NOTHING: Readonly<Record<string, unknown>> = {};
 const NO_NAMES: readonly string[] = [];
 
 export class Operation {

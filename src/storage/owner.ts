@@ -21,7 +21,7 @@ export interface Owner {
 }
 
 /** No limit: the owner of an unbound key, of timers and of commands. */
-export const EVERYBODY: Owner = {};
+export const EVERYBODY: Readonly<Owner> = {};
 
 /** The indexes of a table whose records belong to somebody. */
 interface OwnedIndexes {
