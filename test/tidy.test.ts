@@ -41,7 +41,11 @@ const FENCES: { what: string; pattern: RegExp; allowed: RegExp }[] = [
   },
   { what: "lmdb", pattern: /from "lmdb"/, allowed: /^src\/storage\/(store|lmdb-reader)\.ts$/ },
   { what: "the driver of PostgreSQL", pattern: /import [^;]*\bSQL\b[^;]* from "bun"/, allowed: /^src\/storage\/postgres\/database\.ts$/ },
-  { what: "hnswlib-node", pattern: /from "hnswlib-node"/, allowed: /^src\/vectors\/(hnsw-index|posting-scorer|row-comparer)\.ts$/ },
+  {
+    what: "hnswlib-node",
+    pattern: /from "hnswlib-node"/,
+    allowed: /^src\/vectors\/(hnsw-index|large-pages|posting-scorer|row-comparer)\.ts$/,
+  },
   { what: "the package of MCP", pattern: /from "@modelcontextprotocol\//, allowed: /^src\/(mcp\/|cli\/mcp\.ts$)/ },
   { what: "OpenTelemetry", pattern: /from "@opentelemetry\//, allowed: /^src\/telemetry\// },
   // It looks names up by itself and obeys proxy variables.

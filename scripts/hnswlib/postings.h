@@ -17,6 +17,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "huge-pages.h"
+
 class PostingScorer : public Napi::ObjectWrap<PostingScorer> {
 public:
   /**
@@ -46,6 +48,7 @@ public:
       InstanceMethod("offer", &PostingScorer::offer),
       InstanceMethod("expect", &PostingScorer::expect),
       InstanceMethod("found", &PostingScorer::found),
+      StaticMethod("wantHugePages", &PostingScorer::wantPages),
     }));
   }
 
@@ -161,6 +164,12 @@ private:
   double gap_ = 0;
   /** That of as many as are expected among the slots seen so far. */
   Rank expected_;
+
+  /** (memory: Uint8Array): it is going to be chunks. */
+  static void wantPages(const Napi::CallbackInfo& info) {
+    const Napi::Uint8Array memory = info[0].As<Napi::Uint8Array>();
+    wantHugePages(memory.Data(), memory.ByteLength());
+  }
 
   /** (number, chunk: Uint8Array of `CHUNK_BYTES`) */
   void setChunk(const Napi::CallbackInfo& info) {

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { FINGERPRINT, SIGN, UNKNOWN_WORD, WHOLE_WORTH } from "../../../src/embeddings/embedder.ts";
 import { localEmbedder } from "../../../src/embeddings/local/local.ts";
-import { DamagedListsError } from "../../../src/vectors/posting-lists.ts";
+import { DamagedListsError, PostingLists } from "../../../src/vectors/posting-lists.ts";
 import { digestOf, TermIndex } from "../../../src/vectors/term-index.ts";
 import { sourceOf } from "./part-source.ts";
 import type { QueryWords, WordHits } from "../../../src/vectors/term-search.ts";
@@ -371,6 +371,24 @@ describe("of a file that says what cannot be", () => {
       expect(() => damaged.search(queryOf(words(7)), 20)).toThrow(DamagedListsError);
       if (leadsAstray === true) expect(() => damaged.digests()).toThrow(DamagedListsError);
     });
+  }
+});
+
+test("a list of millions, whose blocks are in many chunks, is kept and read again", () => {
+  const slots = 3_000_000;
+  const lists = PostingLists.empty(1);
+  for (let slot = 0; slot < slots; slot++) lists.append(7, 2 * slot);
+  const { key, tables, chunks } = lists.parts();
+  const source = sourceOf(
+    [...tables, ...chunks].map(({ buffer, byteOffset, byteLength }) => new Uint8Array(buffer, byteOffset, byteLength)),
+  );
+  const lengths = (parts: readonly ArrayBufferView[]) => parts.map(({ byteLength }) => byteLength);
+  const again = PostingLists.read(source, { key, tables: lengths(tables), chunks: lengths(chunks) });
+  expect(chunks.length).toBeGreaterThan(20);
+  for (const read of [lists, again]) {
+    let expected = 2 * slots;
+    for (const slot of read.slots(read.find(7)!)) if (slot !== (expected -= 2)) throw new Error(`${slot} instead of ${expected}`);
+    expect(expected).toBe(0);
   }
 });
 
