@@ -125,7 +125,7 @@ test("a commit sees whether a table is empty by then, whatever commits before it
   expect(store.latest.isEmpty(sessions)).toBe(true);
 });
 
-test("what is made of a row is given again for that row alone, not for one that was there before or came after", async () => {
+test("what is made of a row twice is given again from then on, for that row alone, not for one that was there before or came after", async () => {
   let made = 0;
   const turnsOf = (row: SessionRow | undefined) =>
     store.latest.derived(
@@ -137,10 +137,16 @@ test("what is made of a row is given again for that row alone, not for one that 
     );
   await store.commit(NO_HOME, (tx) => tx.put(sessions, "s", session(1)));
   const before = store.latest.get(sessions, "s");
-  expect([turnsOf(before), turnsOf(before)]).toEqual(["1 turns, made 1", "1 turns, made 1"]);
+  expect([turnsOf(before), turnsOf(before), turnsOf(before)]).toEqual(["1 turns, made 1", "1 turns, made 2", "1 turns, made 2"]);
   await store.commit(NO_HOME, (tx) => tx.put(sessions, "s", session(2)));
   const after = store.latest.get(sessions, "s");
-  expect([turnsOf(after), turnsOf(before), turnsOf(after)]).toEqual(["2 turns, made 2", "1 turns, made 3", "2 turns, made 2"]);
+  expect([turnsOf(after), turnsOf(before), turnsOf(after), turnsOf(before), turnsOf(after)]).toEqual([
+    "2 turns, made 3",
+    "1 turns, made 4",
+    "2 turns, made 5",
+    "1 turns, made 6",
+    "2 turns, made 5",
+  ]);
 });
 
 test("a row that is remembered and one that is not are of the same moment, however often both are read while they are written", async () => {
