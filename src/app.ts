@@ -242,7 +242,7 @@ function dashboardPages() {
 }
 
 function nothingAt(path: string): ApiError {
-  return new ApiError("resource_not_found", `There is nothing at ${path.slice(0, 200)}.`);
+  return new ApiError("resource_not_found", `There is nothing at ${path.slice(0, 200)}. The paths are documented at /docs.`);
 }
 
 function keyLookup({ store, clock, lastUses, settings, localKey, tickets, buckets }: AppDeps): KeyLookup {
@@ -299,7 +299,7 @@ function health(deps: AppDeps, problemStatus: 200 | 503): Answer {
 }
 
 function wrongMethod(request: Request, allow: string): ApiError {
-  return new ApiError("method_not_allowed", `${request.method} is not known here; what is: ${allow}.`, { allow });
+  return new ApiError("method_not_allowed", `${request.method} is not allowed here; allowed are ${allow}.`, { allow });
 }
 
 /** Whether a proxy says that it passed a request on; one that says nothing is not noticed. */

@@ -70,13 +70,17 @@ const ALIASES: ReadonlyMap<string, string> = new Map([
 ]);
 
 async function main([word, ...args]: readonly string[]): Promise<number> {
-  if (word === undefined) throw new UsageError("say what to do");
+  if (word === undefined) throw new UsageError("a command is needed");
   const name = ALIASES.get(word) ?? word;
   const others = args.filter((arg) => ALIASES.get(arg) !== "help");
   if (name !== "help" && others.length < args.length) return say(helpOn([name, ...others]));
   const command = COMMANDS.get(name);
   if (command === undefined) throw new UsageError(`there is no command ${name}`);
   return command(args);
+}
+
+function helpFor(word: string | undefined): string {
+  return word !== undefined && COMMANDS.has(word) ? `cairn ${word} --help` : "cairn --help";
 }
 
 async function say(text: string): Promise<number> {
@@ -94,6 +98,6 @@ try {
       : systemSentence(error);
   // It may say back what a file or a store holds. Some messages have lines of their own.
   const message = said.split("\n").map(escaped).join("\n");
-  console.error(error instanceof UsageError ? `cairn: ${message}\nTry: cairn --help` : `cairn: ${message}`);
+  console.error(error instanceof UsageError ? `cairn: ${message}\nTry: ${helpFor(process.argv[2])}` : `cairn: ${message}`);
   process.exitCode = error instanceof UsageError ? 2 : 1;
 }

@@ -30,7 +30,7 @@ const missing: { name: string; path?: string; options: (key: string) => RequestO
 for (const { name, options } of missing) {
   test(`a request without a key is refused: ${name}`, async () => {
     await using cairn = await startCairn();
-    const message = "An API key is required, in the header X-API-Key.";
+    const message = "An API key is required: in the header X-API-Key, or as Authorization: Bearer.";
     const answer = await cairn.get("/v1/sessions", { key: null, ...options(cairn.key) });
     expect(errorOf(answer)).toEqual({ status: 401, code: "authentication_failed", message });
   });

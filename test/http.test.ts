@@ -231,7 +231,26 @@ for (const { path, status, code } of paths) {
 test("the answer for a path that does not exist repeats neither query nor key", async () => {
   await using cairn = await startCairn();
   const { body } = await cairn.get(`/v1/none?api_key=${cairn.key}`);
-  expect(body.error.message).toBe("There is nothing at /v1/none.");
+  expect(body.error.message).toBe("There is nothing at /v1/none. The paths are documented at /docs.");
+});
+
+test("an id that cannot be one is answered with what such an id looks like", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  const messages: Record<string, string> = {
+    "sessions/thread-7": "There is no session thread-7: its id would be sess_ and 12 letters or digits.",
+    "sessions/sess_0VQk3aB4x1Zq": "There is no session sess_0VQk3aB4x1Zq; it may have expired or been deleted.",
+    [`memory/${id}`]: `There is no memory ${id}: its id would be mem_ and 12 letters or digits.`,
+    "traces/trace_0VQk3aB4x1Zq": "There is no trace trace_0VQk3aB4x1Zq; it may be older than the tier of its key keeps traces.",
+    "retrievals/1": "There is no retrieval 1: its id would be ret_ and 12 letters or digits.",
+    "api_keys/crn_9fK2": "There is no API key crn_9fK2: its id would be key_ and 12 letters or digits.",
+    "webhooks/whsec_1": "There is no webhook whsec_1: its id would be whk_ and 12 letters or digits.",
+    "backups/today": "There is no backup today: its id would be bkp_ and 12 letters or digits.",
+  };
+  for (const [path, message] of Object.entries(messages)) {
+    const { status, body } = await cairn.get(`/v1/${path}`);
+    expect({ path, status, message: body.error.message }).toEqual({ path, status: 404, message });
+  }
 });
 
 test("a method that a path does not know is 405 with those it knows, on every path", async () => {

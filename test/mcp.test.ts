@@ -46,7 +46,7 @@ for (const generation of GENERATION_NAMES) {
   test(`what cannot be done is a result that says why, for the client of ${generation}`, async () => {
     await using mcp = await connect(generation);
     expect(await mcp.refusal("add_memory", { content: 5 })).toBe(
-      "invalid_request: content must be a string of at least 1 characters; got 5.",
+      "invalid_request: content must be a string of at least 1 character; got 5.",
     );
     expect(await mcp.refusal("add_memory")).toMatch(/^invalid_request: content is required/);
     expect(await mcp.refusal("add_memory", { content: "a".repeat(LIMITS.memoryContentLengthMax + 1) })).toMatch(/^content_too_large: /);

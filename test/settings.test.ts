@@ -194,7 +194,7 @@ test("a name that is no setting is refused with what is one, and nothing of the 
   ]) {
     const refused = await cairn.patch("/v1/settings", body);
     expect({ status: refused.status, ...refused.body.error }).toMatchObject({ status: 400, code: "invalid_request", param });
-    expect(refused.body.error.message).toStartWith(`${param} is not known; known are `);
+    expect(refused.body.error.message).toStartWith(`${param} is not a field here; there are `);
     expect(refused.body.error.message).not.toContain("sk-");
   }
   expect(await cairn.read((reader) => reader.get(settings, "current"))).toBeUndefined();

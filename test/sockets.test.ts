@@ -215,9 +215,11 @@ test("HTTP/1.0 needs no Host, and its paths and queries are read like any other"
   const ask = (line: string) => server.ask(`${line} HTTP/1.0\r\nX-API-Key: ${server.cairn.key}\r\n\r\n`);
   expect((await ask("GET /v1/sessions?limit=1")).body).toMatchObject({ object: "list" });
   expect(refusal(await ask("GET /v1/sessions?limit=0"))).toEqual({ status: 400, code: "invalid_request", param: "limit" });
-  expect((await ask("GET /v1/none?x=1")).body.error.message).toBe("There is nothing at /v1/none.");
+  expect((await ask("GET /v1/none?x=1")).body.error.message).toBe("There is nothing at /v1/none. The paths are documented at /docs.");
   expect(refusal(await server.ask("GET /v1/none HTTP/1.0\r\n\r\n"))).toMatchObject({ status: 401 });
-  expect((await ask("GET /v1/none/of/these/health")).body.error.message).toBe("There is nothing at /v1/none/of/these/health.");
+  expect((await ask("GET /v1/none/of/these/health")).body.error.message).toBe(
+    "There is nothing at /v1/none/of/these/health. The paths are documented at /docs.",
+  );
   const session = await server.cairn.ok(server.cairn.post("/v1/sessions", { agent_id: "a" }));
   expect((await ask(`GET /v1/sessions/${session.id}`)).body).toEqual(session);
   expect((await ask(`GET /v1/sessions/${session.id}/turns?limit=1`)).body).toMatchObject({ object: "list", data: [] });

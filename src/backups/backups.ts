@@ -11,7 +11,7 @@ import { lstat, open, readdir, rm, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
 import { ApiError, hasCode, messageOf } from "../lib/errors.ts";
 import { freeBytes } from "../lib/files.ts";
-import { bare, bareIdTime, isId, NO_HOME, withPrefix, type Id, type KeyId } from "../lib/ids.ts";
+import { bare, bareIdTime, isId, NO_HOME, nothingWithId, withPrefix, type Id, type KeyId } from "../lib/ids.ts";
 import { toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { describeError, type Log } from "../lib/log.ts";
@@ -344,7 +344,7 @@ async function fileJson({ id, path }: BackupFile, now: number): Promise<JsonText
 }
 
 export function noBackup(id: string): ApiError {
-  return new ApiError("resource_not_found", `There is no backup ${id.slice(0, 64)}.`, { param: "backup_id" });
+  return new ApiError("resource_not_found", nothingWithId("backup", "bkp", id), { param: "backup_id" });
 }
 
 function unusable(what: string, error: unknown): ApiError {

@@ -45,7 +45,7 @@ const ACTIONS = new Map(Object.entries({ create, list, roll, revoke }));
 
 export async function keys([name = "", ...args]: readonly string[]): Promise<number> {
   const action = ACTIONS.get(name);
-  if (action === undefined) throw new UsageError("cairn keys knows create, list, roll and revoke");
+  if (action === undefined) throw new UsageError("cairn keys needs one of create, list, roll, revoke");
   await action(args);
   return 0;
 }
@@ -148,7 +148,8 @@ function ownerIn(userId: string | undefined, agentId: string | undefined, scopes
     if (length < 1 || length > limits[flag]) throw new UsageError(`--${flag} must be 1 to ${limits[flag]} characters; got ${length}`);
     const problem = flag === "user" ? userIdProblem(text) : undefined;
     if (problem !== undefined) throw new UsageError(`--${flag} ${problem}`);
-    if (scopes.includes("admin")) throw new UsageError(`--${flag} is for keys without the scope admin, which manages the keys of all`);
+    if (scopes.includes("admin"))
+      throw new UsageError(`--${flag} is for keys without the scope admin: a key that manages all keys cannot be bound`);
   }
   return { userId, agentId };
 }
@@ -212,6 +213,7 @@ async function withRecords(config: Config, work: Work, onNew?: () => void): Prom
 
 function oneOf<Value extends string>(values: readonly Value[], text: string, flag: string): Value {
   const found = values.find((value) => value === text);
-  if (found === undefined) throw new UsageError(`${flag} knows ${values.join(", ")}; got ${text}`);
+  if (found === undefined)
+    throw new UsageError(`${flag} must be ${flag === "--scopes" ? "one or more" : "one"} of ${values.join(", ")}; got ${text}`);
   return found;
 }

@@ -472,17 +472,17 @@ export interface EmbeddingTry {
     /** `local` is built in; `openai` is any server that speaks `/v1/embeddings`. */
     provider?: "local" | "openai" | null;
     /**
-     * Where the provider's server is, up to and with `/v1`. A key that was set for another server is not sent to it; an address of a cloud
-     * metadata service is refused.
+     * Address of the provider's server, up to and including `/v1`. A key that was set for another server is not sent to it; an address of a
+     * cloud metadata service is refused.
      */
     base_url?: string | null;
     /** The provider's model. */
     model?: string | null;
     /** The provider's key. It is kept, and never shown. */
     api_key?: string | null;
-    /** What the model wants to read before a query. */
+    /** Text that the model expects before a query. */
     query_prefix?: string | null;
-    /** What the model wants to read before a memory. */
+    /** Text that the model expects before a memory. */
     document_prefix?: string | null;
     /**
      * The cosine that is shown as a score of 0.7; null while it is not known, and for the built-in provider. One that is set takes the
@@ -1187,7 +1187,7 @@ export interface Settings {
     /** Where the value comes from. */
     source: "default" | "environment" | "setting" | "probes" | "built-in";
   };
-  /** Days that new traces of enterprise keys are kept. */
+  /** How many days traces made with an enterprise key are kept. */
   trace_retention_days: {
     value: number;
     default?: number;
@@ -1195,8 +1195,8 @@ export interface Settings {
     source: "default" | "environment" | "setting" | "probes" | "built-in";
   };
   /**
-   * Whether each session logs what searches and contexts found for a query. That is `GET /v1/sessions/{session_id}/retrievals`, kept as
-   * long as traces of the same key and no longer than the session.
+   * Whether the server logs which memories a search or a context found for a query. `GET /v1/sessions/{session_id}/retrievals` lists them.
+   * They are kept as long as traces of the same key and no longer than the session.
    */
   retrieval_log: {
     value: boolean;
@@ -1219,7 +1219,7 @@ export interface Settings {
     source: "default" | "environment" | "setting" | "probes" | "built-in";
   };
   /**
-   * How many of the newest versions of a session's state are kept, the current one among them; version 0 is kept besides. Each new version
+   * How many of the newest versions of a session's state are kept, including the current one; version 0 is always kept. Each new version
    * removes up to 8 older ones, so a lower number takes effect as states change.
    */
   state_versions_kept: {
@@ -1229,10 +1229,10 @@ export interface Settings {
     source: "default" | "environment" | "setting" | "probes" | "built-in";
   };
   /**
-   * What the store may take on disk, in bytes; beyond it new records are refused with 503. That is `cairn_store_used_bytes` in `/metrics`.
-   * New sessions, states, turns and memories are answered 503 `service_unavailable`, and so is a PATCH of one that does not make it
-   * smaller; deletion, keys, webhooks, settings, expiry and retention keep working. The size is checked twice a second and after large
-   * writes, so it can exceed the limit slightly.
+   * How many bytes the store may take on disk; beyond that new records are refused with 503. `cairn_store_used_bytes` in `/metrics` says
+   * how many it takes. New sessions, states, turns and memories are answered 503 `service_unavailable`, and so is a PATCH of one that does
+   * not make it smaller; deletion, keys, webhooks, settings, expiry and retention keep working. The size is checked twice a second and
+   * after large writes, so it can exceed the limit slightly.
    */
   max_store_bytes: {
     value: number | null;
@@ -1282,8 +1282,8 @@ export interface Settings {
       source: "default" | "environment" | "setting" | "probes" | "built-in";
     };
     /**
-     * Where the provider's server is, up to and with `/v1`. A key that was set for another server is not sent to it; an address of a cloud
-     * metadata service is refused.
+     * Address of the provider's server, up to and including `/v1`. A key that was set for another server is not sent to it; an address of a
+     * cloud metadata service is refused.
      */
     base_url: {
       value: string;
@@ -1304,14 +1304,14 @@ export interface Settings {
       /** Where the value comes from. */
       source: "default" | "environment" | "setting" | "probes" | "built-in";
     };
-    /** What the model wants to read before a query. */
+    /** Text that the model expects before a query. */
     query_prefix: {
       value: string;
       default?: string;
       /** Where the value comes from. */
       source: "default" | "environment" | "setting" | "probes" | "built-in";
     };
-    /** What the model wants to read before a memory. */
+    /** Text that the model expects before a memory. */
     document_prefix: {
       value: string;
       default?: string;
@@ -1355,11 +1355,11 @@ export interface Settings {
 export interface SettingsChanges {
   /** What becomes of the memories of a session that expires. */
   memories_on_expiry?: "keep" | "delete" | null;
-  /** Days that new traces of enterprise keys are kept. */
+  /** How many days traces made with an enterprise key are kept. */
   trace_retention_days?: number | null;
   /**
-   * Whether each session logs what searches and contexts found for a query. That is `GET /v1/sessions/{session_id}/retrievals`, kept as
-   * long as traces of the same key and no longer than the session.
+   * Whether the server logs which memories a search or a context found for a query. `GET /v1/sessions/{session_id}/retrievals` lists them.
+   * They are kept as long as traces of the same key and no longer than the session.
    */
   retrieval_log?: boolean | null;
   /** Largest body of a request. */
@@ -1367,15 +1367,15 @@ export interface SettingsChanges {
   /** A label for this deployment, shown in `/health` to everybody. Without control characters. */
   region?: string | null;
   /**
-   * How many of the newest versions of a session's state are kept, the current one among them; version 0 is kept besides. Each new version
+   * How many of the newest versions of a session's state are kept, including the current one; version 0 is always kept. Each new version
    * removes up to 8 older ones, so a lower number takes effect as states change.
    */
   state_versions_kept?: number | null;
   /**
-   * What the store may take on disk, in bytes; beyond it new records are refused with 503. That is `cairn_store_used_bytes` in `/metrics`.
-   * New sessions, states, turns and memories are answered 503 `service_unavailable`, and so is a PATCH of one that does not make it
-   * smaller; deletion, keys, webhooks, settings, expiry and retention keep working. The size is checked twice a second and after large
-   * writes, so it can exceed the limit slightly.
+   * How many bytes the store may take on disk; beyond that new records are refused with 503. `cairn_store_used_bytes` in `/metrics` says
+   * how many it takes. New sessions, states, turns and memories are answered 503 `service_unavailable`, and so is a PATCH of one that does
+   * not make it smaller; deletion, keys, webhooks, settings, expiry and retention keep working. The size is checked twice a second and
+   * after large writes, so it can exceed the limit slightly.
    */
   max_store_bytes?: number | null;
   /** How events are delivered, from the next attempt on. */
@@ -1400,17 +1400,17 @@ export interface SettingsChanges {
     /** `local` is built in; `openai` is any server that speaks `/v1/embeddings`. */
     provider?: "local" | "openai" | null;
     /**
-     * Where the provider's server is, up to and with `/v1`. A key that was set for another server is not sent to it; an address of a cloud
-     * metadata service is refused.
+     * Address of the provider's server, up to and including `/v1`. A key that was set for another server is not sent to it; an address of a
+     * cloud metadata service is refused.
      */
     base_url?: string | null;
     /** The provider's model. */
     model?: string | null;
     /** The provider's key. It is kept, and never shown. */
     api_key?: string | null;
-    /** What the model wants to read before a query. */
+    /** Text that the model expects before a query. */
     query_prefix?: string | null;
-    /** What the model wants to read before a memory. */
+    /** Text that the model expects before a memory. */
     document_prefix?: string | null;
     /**
      * The cosine that is shown as a score of 0.7; null while it is not known, and for the built-in provider. One that is set takes the

@@ -54,7 +54,7 @@ const ERROR_DOCS: Record<WireCode, ErrorDoc> = {
   },
   trace_not_found: {
     when: "there is no such trace: it never existed, is older than the tier of its key keeps traces, or is only for keys with the scope `admin`.",
-    message: "There is no trace trace_0VQk3bD4z9Xw; it may have been kept for as long as its key's tier allows.",
+    message: "There is no trace trace_0VQk3bD4z9Xw; it may be older than the tier of its key keeps traces.",
   },
   version_not_found: {
     when: "the session has no such version, or no longer: only the newest (the setting `state_versions_kept`) and version 0 are kept.",

@@ -325,7 +325,9 @@ export class Pipeline {
     if (!level.allowed) throw rateLimited(key ?? keys.anonymousRate, level);
     if (key === undefined) {
       const wasPresented = presentedKey(request.headers) !== null;
-      throw notAuthenticated(wasPresented ? KEY_NOT_VALID : "An API key is required, in the header X-API-Key.");
+      throw notAuthenticated(
+        wasPresented ? KEY_NOT_VALID : "An API key is required: in the header X-API-Key, or as Authorization: Bearer.",
+      );
     }
     keys.noteUse(key);
     return key;

@@ -114,7 +114,7 @@ function explain(check: TypeCheck<TObject>, input: unknown): ApiError {
   if (error.type === ValueErrorType.ObjectAdditionalProperties) {
     const unknown = firstCodePoints(param, SHOWN_LENGTH);
     const known = Object.keys((error.schema as TObject).properties).join(", ");
-    return new ApiError("invalid_request", `${unknown} is not known; known are ${known}.`, { param: unknown });
+    return new ApiError("invalid_request", `${unknown} is not a field here; there are ${known}.`, { param: unknown });
   }
   const subject = param === "" ? "The body" : param;
   const problem = textProblem(error.schema, error.value) ?? `must be ${expected(error.schema)}; got ${got(error.value, error.schema)}.`;
@@ -143,11 +143,9 @@ function expected(schema: TSchema): string {
     return `an object of at most ${LIMITS.jsonDepthMax} levels${bytes === undefined ? "" : ` and ${bytes} bytes`}`;
   }
   const { minimum, maximum, minLength, maxLength, minItems, maxItems } = schema as Record<string, number | undefined>;
-  const range = (from: number | undefined, to: number | undefined, unit: string) =>
-    to === undefined ? (from === undefined || from === 0 ? "" : ` of at least ${from} ${unit}`) : ` of ${from ?? 0} to ${to} ${unit}`;
   switch (schema["type"]) {
     case "string":
-      return `a string${range(minLength, maxLength, "characters")}`;
+      return `a string${lengthBetween(minLength, maxLength, "character")}`;
     case "integer":
       return `an integer${between(minimum, maximum)}`;
     case "number":
@@ -155,10 +153,23 @@ function expected(schema: TSchema): string {
     case "boolean":
       return "true or false";
     case "array":
-      return `an array${range(minItems, maxItems, "items")}`;
+      return `an array${lengthBetween(minItems, maxItems, "item")}`;
     default:
-      return "an object";
+      return withMembers(schema as TObject);
   }
+}
+
+function withMembers({ required = [] }: TObject): string {
+  return required.length === 0 ? "an object" : `an object with ${required.join(", ")}`;
+}
+
+function lengthBetween(from = 0, to: number | undefined, unit: string): string {
+  if (to === undefined) return from === 0 ? "" : ` of at least ${counted(from, unit)}`;
+  return from === 0 ? ` of at most ${counted(to, unit)}` : ` of ${from} to ${counted(to, unit)}`;
+}
+
+function counted(count: number, unit: string): string {
+  return `${count} ${unit}${count === 1 ? "" : "s"}`;
 }
 
 function between(minimum: number | undefined, maximum: number | undefined): string {
@@ -170,7 +181,7 @@ const SHOWN_LENGTH = 80;
 
 function got(value: unknown, schema: TSchema): string {
   if (value === null) return "null";
-  if (Array.isArray(value)) return `an array of ${value.length} items`;
+  if (Array.isArray(value)) return `an array of ${counted(value.length, "item")}`;
   if (typeof value === "object") {
     if (schema[Kind] !== OBJECT_KIND) return "an object";
     return `one of ${Buffer.byteLength(toJson(value))} bytes`;

@@ -10,7 +10,7 @@
 import { randomBase62 } from "../lib/base62.ts";
 import { DAY_MS, HOUR_MS } from "../lib/duration.ts";
 import { ApiError } from "../lib/errors.ts";
-import { bare, isId, NO_HOME, type KeyId } from "../lib/ids.ts";
+import { bare, isId, NO_HOME, nothingWithId, type KeyId } from "../lib/ids.ts";
 import { toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import type { Log } from "../lib/log.ts";
@@ -153,7 +153,9 @@ function refuseMoreScopes(caller: KeyMaker, scopes: readonly string[]): void {
 function refuseBoundAdmin({ scopes, owner }: NewKey): void {
   if (!scopes.includes("admin") || owner === undefined || !isBound(owner)) return;
   const param = owner.userId === undefined ? "agent_id" : "user_id";
-  throw new ApiError("invalid_request", `${param} is for keys without the scope admin, which manages the keys of all.`, { param });
+  throw new ApiError("invalid_request", `${param} is for keys without the scope admin: a key that manages all keys cannot be bound.`, {
+    param,
+  });
 }
 
 /** Makes the first key, with all scopes, when there is none. @returns it, to be shown once */
@@ -342,7 +344,7 @@ export function findById(reader: Reader, id: string): StoredKey {
   const hash = isId("key", id) ? hashOfId(reader, bare(id)) : undefined;
   const row = hash === undefined ? undefined : reader.get(apiKeys, hash);
   if (hash === undefined || row === undefined)
-    throw new ApiError("resource_not_found", `There is no API key ${id.slice(0, 64)}.`, { param: "key_id" });
+    throw new ApiError("resource_not_found", nothingWithId("API key", "key", id), { param: "key_id" });
   return { hash, row };
 }
 

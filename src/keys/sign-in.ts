@@ -81,7 +81,7 @@ export function signOut(deps: Deps, caller: KeyCaller): Promise<JsonText> {
   return commitFor(deps, caller, NO_HOME, (tx) => {
     const { hash, row } = presented(() => findById(tx, caller.keyId));
     if (row.kind !== "session") {
-      throw new ApiError("invalid_request", `API key ${row.id} is no session key: revoke it with DELETE /v1/api_keys/${row.id}.`);
+      throw new ApiError("invalid_request", `API key ${row.id} is not a session key: revoke it with DELETE /v1/api_keys/${row.id}.`);
     }
     removeKey(tx, caller, { hash, row }, "signed out");
     return toJson({ object: "api_key", id: row.id, deleted: true });

@@ -151,6 +151,12 @@ export function isId<Prefix extends IdPrefix>(prefix: Prefix, text: string): tex
   return SHAPES[prefix].test(text);
 }
 
+/** Returns the sentence that nothing has an id. If the id cannot be one of that kind, it says what one looks like, else `why`. */
+export function nothingWithId(noun: string, prefix: IdPrefix, id: string, why = ""): string {
+  const ending = isId(prefix, id) ? why : `: its id would be ${prefix}_ and ${BARE_ID_LENGTH} letters or digits`;
+  return `There is no ${noun} ${id.slice(0, 64)}${ending}.`;
+}
+
 export function bare(id: Id): BareId {
   return id.slice(id.indexOf("_") + 1);
 }

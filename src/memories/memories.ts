@@ -10,7 +10,7 @@ import { nextTurn } from "../lib/clock.ts";
 import { textBytes } from "../lib/cache.ts";
 import { ApiError } from "../lib/errors.ts";
 import type { FairSemaphore } from "../lib/fair-semaphore.ts";
-import { bare, homeOf, isId, withPrefix, type BareId, type Id, type MemoryId, type SessionId } from "../lib/ids.ts";
+import { bare, homeOf, isId, nothingWithId, withPrefix, type BareId, type Id, type MemoryId, type SessionId } from "../lib/ids.ts";
 import { mergeObjects, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import type { Log } from "../lib/log.ts";
@@ -187,7 +187,7 @@ function findMemory(reader: Reader, owner: Owner, id: string): { id: MemoryId; k
     const row = mayBeOwned(reader, owner, memories.index, bare(id)) ? visibleMemory(reader, bare(id)) : undefined;
     if (row !== undefined) return { id, key: bare(id), row };
   }
-  throw new ApiError("memory_not_found", `There is no memory ${id.slice(0, 64)}.`, { param: "memory_id" });
+  throw new ApiError("memory_not_found", nothingWithId("memory", "mem", id), { param: "memory_id" });
 }
 
 export function getMemory({ store }: Deps, owner: Owner, id: string): JsonText | Promise<JsonText> {

@@ -6,7 +6,7 @@
  * @module
  */
 import { ApiError } from "../lib/errors.ts";
-import { bare, bareIdTime, isId, withPrefix, type BareId, type Id } from "../lib/ids.ts";
+import { bare, bareIdTime, isId, nothingWithId, withPrefix, type BareId, type Id } from "../lib/ids.ts";
 import { toJson, type JsonText } from "../lib/json.ts";
 import { toIso } from "../lib/time.ts";
 import { preview, visibleMemories } from "../memories/memories.ts";
@@ -71,7 +71,7 @@ export function getRetrieval({ store }: Deps, owner: Owner, id: string): JsonTex
   return store.read((reader) => {
     const json = isId("ret", id) ? visibleRetrieval(reader, owner, bare(id)) : undefined;
     if (json !== undefined) return json;
-    throw new ApiError("resource_not_found", `There is no retrieval ${id.slice(0, 64)}.`, { param: "retrieval_id" });
+    throw new ApiError("resource_not_found", nothingWithId("retrieval", "ret", id), { param: "retrieval_id" });
   });
 }
 

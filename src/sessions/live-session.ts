@@ -7,7 +7,7 @@
  * @module
  */
 import { ApiError } from "../lib/errors.ts";
-import { bare, isId, type BareId, type SessionId } from "../lib/ids.ts";
+import { bare, isId, nothingWithId, type BareId, type SessionId } from "../lib/ids.ts";
 import { jsonWith, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { toIso } from "../lib/time.ts";
@@ -27,9 +27,8 @@ export interface LiveSession {
 export function liveSession(reader: Reader, owner: Owner, id: string): LiveSession {
   const session = isId("sess", id) ? findLiveSession(reader, owner, id) : undefined;
   if (session !== undefined) return session;
-  throw new ApiError("session_not_found", `There is no session ${id.slice(0, 64)}; it may have expired or been deleted.`, {
-    param: "session_id",
-  });
+  const message = nothingWithId("session", "sess", id, "; it may have expired or been deleted");
+  throw new ApiError("session_not_found", message, { param: "session_id" });
 }
 
 /** The same, for what names its session itself; undefined where there is none. */

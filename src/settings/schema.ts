@@ -80,12 +80,12 @@ const code = (values: readonly string[]) => values.map((value) => `\`${value}\``
 export const START_SETTINGS = {
   host: atStart("--host ADDRESS", text, "127.0.0.1", "Address to listen on."),
   port: atStart("--port N", port, 8700, "Port to listen on; 0 takes any free one."),
-  dataDirectory: atStart("--data-dir DIR", text, "./data", "Where everything is kept, readable by its owner only."),
+  dataDirectory: atStart("--data-dir DIR", text, "./data", "Directory for all data, readable by its owner only."),
   database: atStart(
     "--store URL",
     usable(Infinity, databaseUrlProblem),
     undefined,
-    "PostgreSQL database that keeps the records: `postgres://user:password@host/database?sslmode=require`.",
+    "Address of a PostgreSQL database that keeps the records: `postgres://user:password@host/database?sslmode=require`.",
     "the data directory",
   ),
   durability: atStart("--durability MODE", OneOf(DURABILITIES), "strict", "`strict` answers once a write is on disk, `relaxed` sooner."),
@@ -93,18 +93,30 @@ export const START_SETTINGS = {
     "--metrics MODE",
     OneOf(["open", "key"]),
     undefined,
-    "`key`: `/metrics` needs an admin key; `open`: none.",
+    "`key`: `/metrics` needs an admin key; `open`: it needs none.",
     "open where only this machine can ask, else key",
   ),
-  logLevel: atStart("--log-level LEVEL", OneOf(LOG_LEVELS), "info", `Least level that is logged: ${code(LOG_LEVELS)}.`),
+  logLevel: atStart("--log-level LEVEL", OneOf(LOG_LEVELS), "info", `Lowest level that is logged: ${code(LOG_LEVELS)}.`),
   tlsCertificate: atStart("--tls-cert FILE", text, undefined, "Certificate (PEM); with `--tls-key` the server speaks HTTPS."),
   tlsKey: atStart("--tls-key FILE", text, undefined, "The certificate's private key (PEM)."),
   httpRedirectPort: atStart("--http-redirect-port N", port, undefined, "With TLS: redirects plain HTTP on this port to HTTPS."),
   requireHttps: atStart("CAIRN_REQUIRE_HTTPS", yesOrNo, false, "`1` behind a proxy: redirects `X-Forwarded-Proto: http` to HTTPS."),
-  corsOrigins: atStart("CAIRN_CORS_ORIGINS", list, [], "Origins whose pages may call, separated by commas; `*` is any.", "none"),
-  apiKey: atStart("CAIRN_API_KEY", ownKey, undefined, "An admin key to register at start: `crn_` and 24 letters or digits."),
-  allowedHosts: atStart("CAIRN_ALLOWED_HOSTS", list, [], "Names the server answers to besides loopback ones, separated by commas."),
-  nativeDirectory: atStart("CAIRN_NATIVE_DIR", text, undefined, "Where the executable unpacks its native parts first.", "data directory"),
+  corsOrigins: atStart(
+    "CAIRN_CORS_ORIGINS",
+    list,
+    [],
+    "Origins whose pages may call the API (CORS), separated by commas; `*` is any.",
+    "none",
+  ),
+  apiKey: atStart("CAIRN_API_KEY", ownKey, undefined, "Admin key to register at the start: `crn_` and 24 letters or digits."),
+  allowedHosts: atStart("CAIRN_ALLOWED_HOSTS", list, [], "Host names the server answers to besides loopback ones, separated by commas."),
+  nativeDirectory: atStart(
+    "CAIRN_NATIVE_DIR",
+    text,
+    undefined,
+    "Directory into which the executable unpacks its native parts.",
+    "data directory",
+  ),
   simd: atStart("CAIRN_SIMD", OneOf(SIMD_LEVELS), undefined, `Instruction set of the vector index: ${code(SIMD_LEVELS)}.`, "best there is"),
   graphFrom: atStart(
     "CAIRN_GRAPH_FROM",
@@ -124,11 +136,11 @@ const MIB = 1024 * 1024;
 /** What the API changes while the server runs; by the name in the API, a dot after the group. Some have a variable too. */
 export const SETTINGS = {
   memories_on_expiry: atRunTime(OneOf(["keep", "delete"]), "keep", "What becomes of the memories of a session that expires."),
-  trace_retention_days: atRunTime(integer(1, SEVEN_YEARS_DAYS), 365, "Days that new traces of enterprise keys are kept."),
+  trace_retention_days: atRunTime(integer(1, SEVEN_YEARS_DAYS), 365, "How many days traces made with an enterprise key are kept."),
   retrieval_log: atRunTime(
     yesOrNo,
     false,
-    "Whether each session logs what searches and contexts found for a query. That is `GET /v1/sessions/{session_id}/retrievals`, kept as long as traces of the same key and no longer than the session.",
+    "Whether the server logs which memories a search or a context found for a query. `GET /v1/sessions/{session_id}/retrievals` lists them. They are kept as long as traces of the same key and no longer than the session.",
     { variable: "CAIRN_RETRIEVAL_LOG" },
   ),
   max_body_bytes: atRunTime(integer(1024, 64 * MIB), LIMITS.bodyBytesMax, "Largest body of a request."),
@@ -141,12 +153,12 @@ export const SETTINGS = {
   state_versions_kept: atRunTime(
     integer(LIMITS.stateVersionsKeptMin, LIMITS.stateVersionsKeptMax),
     LIMITS.stateVersionsKeptDefault,
-    "How many of the newest versions of a session's state are kept, the current one among them; version 0 is kept besides. Each new version removes up to 8 older ones, so a lower number takes effect as states change.",
+    "How many of the newest versions of a session's state are kept, including the current one; version 0 is always kept. Each new version removes up to 8 older ones, so a lower number takes effect as states change.",
   ),
   max_store_bytes: atRunTime(
     integer(LIMITS.maxStoreBytesMin, LIMITS.maxStoreBytesMax),
     null,
-    "What the store may take on disk, in bytes; beyond it new records are refused with 503. That is `cairn_store_used_bytes` in `/metrics`. New sessions, states, turns and memories are answered 503 `service_unavailable`, and so is a PATCH of one that does not make it smaller; deletion, keys, webhooks, settings, expiry and retention keep working. The size is checked twice a second and after large writes, so it can exceed the limit slightly.",
+    "How many bytes the store may take on disk; beyond that new records are refused with 503. `cairn_store_used_bytes` in `/metrics` says how many it takes. New sessions, states, turns and memories are answered 503 `service_unavailable`, and so is a PATCH of one that does not make it smaller; deletion, keys, webhooks, settings, expiry and retention keep working. The size is checked twice a second and after large writes, so it can exceed the limit slightly.",
     { variable: "CAIRN_MAX_STORE_BYTES", defaultText: "none" },
   ),
   "webhooks.allow_private": atRunTime(
@@ -177,7 +189,7 @@ export const SETTINGS = {
   "embedding.base_url": atRunTime(
     usable(TEXT_LENGTH_MAX, baseUrlProblem),
     PROVIDER_DEFAULTS.base_url,
-    "Where the provider's server is, up to and with `/v1`. A key that was set for another server is not sent to it; an address of a cloud metadata service is refused.",
+    "Address of the provider's server, up to and including `/v1`. A key that was set for another server is not sent to it; an address of a cloud metadata service is refused.",
     { variable: "CAIRN_EMBEDDING_BASE_URL", redact: withoutQuery },
   ),
   "embedding.model": atRunTime(providerText, PROVIDER_DEFAULTS.model, "The provider's model.", {
@@ -188,8 +200,8 @@ export const SETTINGS = {
     defaultText: "OPENAI_API_KEY for OpenAI's own server",
     isSecret: true,
   }),
-  "embedding.query_prefix": atRunTime(providerText, PROVIDER_DEFAULTS.query_prefix, "What the model wants to read before a query."),
-  "embedding.document_prefix": atRunTime(providerText, PROVIDER_DEFAULTS.document_prefix, "What the model wants to read before a memory."),
+  "embedding.query_prefix": atRunTime(providerText, PROVIDER_DEFAULTS.query_prefix, "Text that the model expects before a query."),
+  "embedding.document_prefix": atRunTime(providerText, PROVIDER_DEFAULTS.document_prefix, "Text that the model expects before a memory."),
   "embedding.relevant_cosine": atRunTime(
     Type.Number({ minimum: -1, maximum: 1 }),
     null,

@@ -35,7 +35,8 @@ export function isBound({ userId, agentId }: Owner): boolean {
 
 /** @throws {ApiError} `permission_denied` for a bound key, where an answer is of the records of all */
 export function refuseBound(owner: Owner): void {
-  if (isBound(owner)) throw new ApiError("permission_denied", "This is of all users and agents: it needs a key that is bound to none.");
+  if (isBound(owner))
+    throw new ApiError("permission_denied", "This concerns all users and agents: it needs a key that is not bound to one.");
 }
 
 /** What passes are the records of an owner; no posting at all where these are everybody's. */

@@ -4,7 +4,7 @@
  * @module
  */
 import { ApiError } from "../lib/errors.ts";
-import { bare, bareIdTime, isId, withPrefix, type BareId, type TraceId } from "../lib/ids.ts";
+import { bare, bareIdTime, isId, nothingWithId, withPrefix, type BareId, type TraceId } from "../lib/ids.ts";
 import { jsonWith, toJson, type JsonText } from "../lib/json.ts";
 import { toIso } from "../lib/time.ts";
 import type { Reader } from "../storage/access.ts";
@@ -86,11 +86,8 @@ export function getTrace({ store }: Deps, { isAdmin, owner }: TraceReader, id: s
   return store.read((reader) => {
     const found = isId("trace", id) ? findTrace(reader, bare(id), actionsOf(reader, owner, bare(id))) : undefined;
     if (found === undefined || !isVisible(reader, found, isAdmin)) {
-      throw new ApiError(
-        "trace_not_found",
-        `There is no trace ${id.slice(0, 64)}; it may have been kept for as long as its key's tier allows.`,
-        { param: "trace_id" },
-      );
+      const message = nothingWithId("trace", "trace", id, "; it may be older than the tier of its key keeps traces");
+      throw new ApiError("trace_not_found", message, { param: "trace_id" });
     }
     return traceJson(found);
   });

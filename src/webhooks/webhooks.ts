@@ -7,7 +7,7 @@
  */
 import { HOUR_MS } from "../lib/duration.ts";
 import { ApiError } from "../lib/errors.ts";
-import { bare, isId, NO_HOME, withPrefix, type BareId, type Id } from "../lib/ids.ts";
+import { bare, isId, NO_HOME, nothingWithId, withPrefix, type BareId, type Id } from "../lib/ids.ts";
 import { toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { findTarget, type Network } from "../lib/outbound.ts";
@@ -215,7 +215,7 @@ export function findWebhook(reader: Reader, id: string): { key: BareId; row: Web
   const key = isId("whk", id) ? bare(id) : undefined;
   const row = key === undefined ? undefined : reader.get(webhooks, key);
   if (key === undefined || row === undefined) {
-    throw new ApiError("resource_not_found", `There is no webhook ${id.slice(0, 64)}.`, { param: "webhook_id" });
+    throw new ApiError("resource_not_found", nothingWithId("webhook", "whk", id), { param: "webhook_id" });
   }
   return { key, row };
 }

@@ -86,8 +86,10 @@ const PRINTED: Record<string, RegExp> = {
 
 /** What is said of a command that makes no sense, code 2. */
 const MISUSED: Record<string, RegExp> = {
-  "": /say what to do/,
+  "": /a command is needed/,
   srve: /there is no command srve/,
+  "keys make": /cairn keys needs one of create, list, roll, revoke/,
+  "keys create --scopes reed": /--scopes must be one or more of read, write, admin; got reed/,
   "serve --prot 1": /.*--prot.*/,
   "serve --port 65536": /--port must be .* got 65536\./,
   "serve --durability none": /--durability must be one of strict, relaxed; got "none"\./,
@@ -142,10 +144,17 @@ const IMPOSSIBLE: Record<string, RegExp> = {
 };
 
 const COMMANDS = [
-  { commands: PRINTED, code: 0, end: "" },
-  { commands: MISUSED, code: 2, end: "\nTry: cairn --help\n" },
-  { commands: IMPOSSIBLE, code: 1, end: "\n" },
-].flatMap(({ commands, ...ending }) => Object.entries(commands).map(([text, says]) => ({ text, says, ...ending })));
+  { commands: PRINTED, code: 0 },
+  { commands: MISUSED, code: 2 },
+  { commands: IMPOSSIBLE, code: 1 },
+].flatMap(({ commands, code }) => Object.entries(commands).map(([text, says]) => ({ text, says, code, end: endOf(text, code) })));
+
+/** A command that makes no sense names the help on it, where there is such a command. */
+function endOf(text: string, code: number): string {
+  const [word = ""] = text.split(" ");
+  if (code !== 2) return "\n";
+  return `\nTry: cairn ${word === "" || word === "srve" ? "" : `${word} `}--help\n`;
+}
 
 for (const { text, says, code, end } of COMMANDS) {
   test(`cairn ${text.slice(0, 60)} ends with code ${code} and makes no store`, async () => {

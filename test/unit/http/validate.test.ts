@@ -40,7 +40,7 @@ const refused: Record<string, string> = {
   '{"name":"abcd"}': 'name must be a string of 1 to 3 characters; got "abcd".',
   '{"name":"😀😀😀😀"}': 'name must be a string of 1 to 3 characters; got "😀😀😀😀".',
   [JSON.stringify({ name: "x".repeat(100) })]: "name must be a string of 1 to 3 characters; got a string of 100 characters.",
-  '{"name":["a"]}': "name must be a string of 1 to 3 characters; got an array of 1 items.",
+  '{"name":["a"]}': "name must be a string of 1 to 3 characters; got an array of 1 item.",
   '{"name":{"a":1}}': "name must be a string of 1 to 3 characters; got an object.",
   '{"__proto__":{"name":"a"}}': "name is required: a string of 1 to 3 characters.",
   '{"name":"a","limit":"5"}': 'limit must be an integer from 1 to 100; got "5".',
@@ -51,8 +51,8 @@ const refused: Record<string, string> = {
   '{"name":"a","share":1.01}': "share must be a number from 0 to 1; got 1.01.",
   '{"name":"a","embed":"true"}': 'embed must be true or false; got "true".',
   '{"name":"a","embed":0}': "embed must be true or false; got 0.",
-  '{"name":"a","tags":"b"}': 'tags must be an array of 0 to 2 items; got "b".',
-  '{"name":"a","tags":["b","c","d"]}': "tags must be an array of 0 to 2 items; got an array of 3 items.",
+  '{"name":"a","tags":"b"}': 'tags must be an array of at most 2 items; got "b".',
+  '{"name":"a","tags":["b","c","d"]}': "tags must be an array of at most 2 items; got an array of 3 items.",
   '{"name":"a","tags":["b",""]}': 'tags.1 must be a string of 1 to 3 characters; got "".',
   '{"name":"a","tags":[null]}': "tags.0 must be a string of 1 to 3 characters; got null.",
   '{"name":"a","state":[]}': "state must be an object of at most 64 levels; got an array of 0 items.",
@@ -62,7 +62,7 @@ const refused: Record<string, string> = {
   '{"name":"a","input":{"type":"text"}}': "input.content is required: a string.",
   '{"name":"a","input":{"type":"smoke","content":""}}': 'input.type must be one of text, audio; got "smoke".',
   '{"name":"a","input":{"content":""}}': "input.type is required: one of text, audio.",
-  '{"name":"a","input":"text"}': 'input must be an object; got "text".',
+  '{"name":"a","input":"text"}': 'input must be an object with type, content; got "text".',
 };
 
 for (const [body, message] of Object.entries(refused)) {
