@@ -7,7 +7,7 @@ const MIB = 1024 * 1024;
 
 /**
  * What each cache may keep in memory, in bytes. With those bounded by their number of entries (at most 6 MB: tokens of texts,
- * hashes, times, filters, buckets of rate limits) all caches together stay below 72 MB.
+ * hashes, times, filters, buckets of rate limits) all caches together stay below 80 MB.
  */
 export const CACHE_BYTES_MAX = {
   /**
