@@ -20,10 +20,9 @@ import { liveSession } from "../sessions/live-session.ts";
 import { eachFetched, eachRead, FIRST, type Reader, type Tx } from "../storage/access.ts";
 import { DOCUMENTS } from "../storage/collections.ts";
 import { DocumentWriter, hiddenIn, namespaceRow, visibleDocument } from "../storage/document-records.ts";
-import { AFTER_ALL, documentKey, documentSpace, namespaceKey, namespaceOfDocument, ownDocuments } from "../storage/keys.ts";
+import { AFTER_ALL, behind, documentKey, documentSpace, namespaceKey, namespaceOfDocument, ownDocuments } from "../storage/keys.ts";
 import { generationOf } from "../storage/memory-records.ts";
 import { ownerOfNew, type Owner } from "../storage/owner.ts";
-import { behind } from "../storage/page.ts";
 import type { RecordStore } from "../storage/record-store.ts";
 import {
   documentRemovals,

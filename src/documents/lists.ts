@@ -8,14 +8,15 @@ import { eachFetched, FIRST, type Reader } from "../storage/access.ts";
 import { hiddenIn, namespaceRow, visibleDocument } from "../storage/document-records.ts";
 import {
   AFTER_ALL,
-  DOCUMENT_SPACE_LENGTH,
+  behind,
   documentKey,
+  DOCUMENT_SPACE_LENGTH,
   namespaceKey,
   namespaceOfDocument,
   namespaceParts,
   ownDocuments,
 } from "../storage/keys.ts";
-import { behind, rowsOrGaps } from "../storage/page.ts";
+import { rowsOrGaps } from "../storage/page.ts";
 import type { RecordStore } from "../storage/record-store.ts";
 import { documentRemovals, documents, namespaces, type DocumentRow } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";

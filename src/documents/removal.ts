@@ -10,7 +10,7 @@ import type { Log } from "../lib/log.ts";
 import { FIRST } from "../storage/access.ts";
 import { BadRows, rowOfEntry } from "../storage/bad-rows.ts";
 import { DocumentWriter, isEmptied } from "../storage/document-records.ts";
-import { AFTER_ALL, namespaceOfDocument, numberKey, rightBehind } from "../storage/keys.ts";
+import { AFTER_ALL, behind, namespaceOfDocument, numberKey } from "../storage/keys.ts";
 import { documentRemovals, documents, namespaces } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
 import type { Deps } from "../traces/record.ts";
@@ -73,7 +73,7 @@ export function documentRemoval({ store }: Deps, log: Log): Task {
         if (next.namespace !== namespace) return next;
         const writer = new DocumentWriter(tx);
         const span = (from: string) => ({
-          from: from === "" ? namespace : rightBehind(from),
+          from: from === "" ? namespace : behind(from),
           to: namespace + AFTER_ALL,
           limit: DOCUMENTS_PER_COMMIT,
         });

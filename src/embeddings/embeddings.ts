@@ -11,7 +11,7 @@ import { nextTurn } from "../lib/clock.ts";
 import { ApiError } from "../lib/errors.ts";
 import { timeLimit, within } from "../lib/time-limit.ts";
 import { NO_HOME } from "../lib/ids.ts";
-import { AFTER_ALL } from "../storage/keys.ts";
+import { AFTER_ALL, behind } from "../storage/keys.ts";
 import { generationOf } from "../storage/memory-records.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import type { RecordStore } from "../storage/record-store.ts";
@@ -150,8 +150,8 @@ export class Embeddings {
   progressIn(reader: Reader, { pending, stored }: VectorCounts): Progress {
     const replacesUntil = this.#notStarted === undefined ? reader.get(provider, PROVIDER_KEY)?.replacesUntil : AFTER_ALL;
     // New ones are few as long as there are old ones, which are removed first.
-    const newOnes = (table: AnyTable) => reader.keys(table, { from: `${replacesUntil}!`, to: AFTER_ALL }).length;
-    const ready = replacesUntil === undefined ? stored : VECTOR_TABLES.reduce((sum, table) => sum + newOnes(table), 0);
+    const newerThan = (until: string, table: AnyTable) => reader.keys(table, { from: behind(until), to: AFTER_ALL }).length;
+    const ready = replacesUntil === undefined ? stored : VECTOR_TABLES.reduce((sum, table) => sum + newerThan(replacesUntil, table), 0);
     return { ready, pending: pending + Math.max(0, stored - ready) };
   }
 

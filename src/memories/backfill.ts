@@ -21,7 +21,7 @@ import { ProviderError } from "../embeddings/remote/provider-error.ts";
 import { HOUR_MS } from "../lib/duration.ts";
 import { NO_HOME, withPrefix, type BareId } from "../lib/ids.ts";
 import { BadRows } from "../storage/bad-rows.ts";
-import { AFTER_ALL } from "../storage/keys.ts";
+import { AFTER_ALL, behind } from "../storage/keys.ts";
 import { generationOf } from "../storage/memory-records.ts";
 import { memories, pendingEmbeddings, provider, PROVIDER_KEY } from "../storage/tables.ts";
 import { Unread, type Reader, type Tx } from "../storage/access.ts";
@@ -190,7 +190,7 @@ async function evict({ store }: BackfillDeps, kinds: readonly Embedded[], bad: B
   for (; kind < kinds.length; kind++, after = "") {
     const of = kinds[kind]!;
     const limit = EVICTED_PER_COMMIT - found.length;
-    const ids = await bad.keysOfOthers(of.collection.vectors, { from: `${after}!`, to: `${until}!`, limit });
+    const ids = await bad.keysOfOthers(of.collection.vectors, { from: behind(after), to: behind(until), limit });
     for (const id of ids) found.push({ of, id });
     after = ids.at(-1) ?? after;
     if (ids.length === limit) break;
@@ -274,10 +274,10 @@ function nextBatch(
     }
     batch.push({ key, ...found, wasRejected });
     characters += found.text?.length ?? 0;
-    if (batch.length === MADE_PER_COMMIT || characters >= CHARACTERS_PER_COMMIT) return { pending: batch, next: `${key}!` };
+    if (batch.length === MADE_PER_COMMIT || characters >= CHARACTERS_PER_COMMIT) return { pending: batch, next: behind(key) };
   }
   const last = rows.at(-1);
-  return { pending: batch, next: last === undefined || rows.length < LOOKED_AT_PER_RUN ? undefined : `${last.key}!` };
+  return { pending: batch, next: last === undefined || rows.length < LOOKED_AT_PER_RUN ? undefined : behind(last.key) };
 }
 
 /** Ids are of one kind only. */

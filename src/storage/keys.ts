@@ -13,6 +13,10 @@ import { memoize } from "../lib/memoize.ts";
 
 /** Greater than every character of a key. */
 export const AFTER_ALL = "~";
+/** Where what follows a key starts: no character of a key is less than `!`. */
+export function behind(key: string): string {
+  return `${key}!`;
+}
 /** Matches any key. */
 export const KEY = /^[!-}]+$/;
 
@@ -126,8 +130,3 @@ export const KEY_ENCODER = {
   /** With this lmdb-js compares keys as it does those of its own encoder. */
   enableNullTermination: () => undefined,
 };
-
-/** Where what follows any key starts: keys have no control characters, and PostgreSQL takes no U+0000. */
-export function rightBehind(key: string): string {
-  return `${key}\u0001`;
-}

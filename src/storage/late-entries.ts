@@ -15,7 +15,7 @@
  */
 import { BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
 import type { Reader, Span } from "./access.ts";
-import { AFTER_ALL, rightBehind } from "./keys.ts";
+import { AFTER_ALL, behind } from "./keys.ts";
 import { meta, TRACES_MARK, traces } from "./tables.ts";
 import { unlessUnreadable } from "./unreadable.ts";
 
@@ -287,7 +287,7 @@ export function lateEntriesOf(reader: Reader, perSweepMin?: number): LateEntries
   const mark = reader.get(meta, TRACES_MARK);
   if (mark === undefined) return entries;
   for (const code of codesOf(reader)) {
-    for (const key of reader.keys(traces, { from: rightBehind(code + mark), to: code + AFTER_ALL })) {
+    for (const key of reader.keys(traces, { from: behind(code + mark), to: code + AFTER_ALL })) {
       const row = unlessUnreadable(() => reader.get(traces, key));
       if (row === undefined) continue;
       for (const index of LATE_INDEXES) for (const entry of index.entriesOf(key, row)) entries.add({ table: index.name, key: entry });

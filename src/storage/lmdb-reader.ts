@@ -8,7 +8,7 @@ import type { Clock } from "../lib/clock.ts";
 import { keysOutOfOrder } from "./disk-errors.ts";
 import { FIRST, lastOfEachKey, type PrefixSpan, type Reader, type Span } from "./access.ts";
 import type { WholeRow, WholeStore } from "./record-store.ts";
-import { KEY, rightBehind } from "./keys.ts";
+import { behind, KEY } from "./keys.ts";
 import { LateEntries, lateEntriesOf } from "./late-entries.ts";
 import type { RowCache } from "./row-cache.ts";
 import type { AnyTable, Readable, VectorTable } from "./tables.ts";
@@ -183,7 +183,7 @@ function soundOnes<Item>(table: AnyTable, span: Span, read: (span: Span) => Item
     if (missing === 0 && found.length === 0) return items;
     found.push(...sound);
     if (missing === 0 || items.length !== left.limit) return found;
-    left = { ...left, ...(left.descending === true ? { to: end } : { from: rightBehind(end) }), limit: missing };
+    left = { ...left, ...(left.descending === true ? { to: end } : { from: behind(end) }), limit: missing };
   }
 }
 

@@ -9,6 +9,7 @@ import { LIMITS } from "../lib/limits.ts";
 import { UTF8_BYTES_PER_UNIT_MAX } from "../lib/text.ts";
 import { jsonArray, jsonWith, type JsonText } from "../lib/json.ts";
 import { eachFetched, type Reader, type Span } from "./access.ts";
+import { behind } from "./keys.ts";
 import type { Readable } from "./tables.ts";
 import { unlessUnreadable } from "./unreadable.ts";
 import { LOOKS_PER_TURN } from "./walk.ts";
@@ -174,11 +175,6 @@ export function* rowsOf<Row>(
     if (span.descending === true) to = last.key;
     else from = behind(last.key);
   }
-}
-
-/** Where what follows a key of a table starts; its keys are of one length, of letters and digits. */
-export function behind(key: string): string {
-  return `${key}!`;
 }
 
 /** The list envelope. `first_id` and `last_id` are null on an empty page, unless the search for records stopped at a `lastId`. */

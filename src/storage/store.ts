@@ -30,12 +30,12 @@ import { createFiles, DATA_FILE, LOCK_FILE, STORE_DIRECTORY } from "./data-file.
 import { keysOutOfOrder, lmdbReason } from "./disk-errors.ts";
 import { DiskHealth } from "./disk-health.ts";
 import { clearUnsyncedMarker, hasUnsyncedMarker, setUnsyncedMarker, type Durability } from "./durability.ts";
-import { AFTER_ALL, KEY_ENCODER } from "./keys.ts";
+import { AFTER_ALL, behind, KEY_ENCODER } from "./keys.ts";
 import { lateEntriesOf, newestTrace, type Step } from "./late-entries.ts";
 import { listRecords, type Listing } from "./list.ts";
 import { Databases, InsideReader, LmdbReader, Snapshot } from "./lmdb-reader.ts";
 import { newestId } from "./newest-id.ts";
-import { behind, type Page } from "./page.ts";
+import type { Page } from "./page.ts";
 import { assertMappable } from "./pages.ts";
 import type { RecordStore, WalkedIds } from "./record-store.ts";
 import { RowCache } from "./row-cache.ts";

@@ -16,10 +16,10 @@ import { looksOfRetrieval, retrievalJson, retrievalOf, type RetrievalDeps } from
 import { isLive, liveSession, type LiveSession } from "../sessions/live-session.ts";
 import { changedVersion, versionsInOrder } from "../sessions/versions.ts";
 import { eachFetched, eachRead, type Reader } from "../storage/access.ts";
-import { AFTER_ALL, turnKey } from "../storage/keys.ts";
+import { AFTER_ALL, behind, turnKey } from "../storage/keys.ts";
 import { generationOf } from "../storage/memory-records.ts";
 import type { Owner } from "../storage/owner.ts";
-import { behind, pageOfPieces, type Found, type Page } from "../storage/page.ts";
+import { pageOfPieces, type Found, type Page } from "../storage/page.ts";
 import { memories, provider, PROVIDER_KEY, retrievals, sessions, turns, type AnyTable } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
 import { turnJson } from "../turns/turns.ts";

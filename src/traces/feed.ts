@@ -22,8 +22,7 @@ import { bare, bareIdTime, firstBareIdAt, isId, withPrefix, type BareId } from "
 import { LIMITS } from "../lib/limits.ts";
 import { eachFetched, type Reader } from "../storage/access.ts";
 import { readable } from "../storage/bad-rows.ts";
-import { AFTER_ALL, hashKey } from "../storage/keys.ts";
-import { behind } from "../storage/page.ts";
+import { AFTER_ALL, behind, hashKey } from "../storage/keys.ts";
 import { isOwned, narrowed, type Owner } from "../storage/owner.ts";
 import type { RecordStore } from "../storage/record-store.ts";
 import type { Task } from "../tasks/task.ts";

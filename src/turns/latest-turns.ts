@@ -14,8 +14,8 @@ import type { JsonText } from "../lib/json.ts";
 import { CACHE_BYTES_MAX, LIMITS } from "../lib/limits.ts";
 import { memoizeWeak } from "../lib/memoize.ts";
 import type { Reader } from "../storage/access.ts";
-import { AFTER_ALL } from "../storage/keys.ts";
-import { behind, rowsOf } from "../storage/page.ts";
+import { AFTER_ALL, behind } from "../storage/keys.ts";
+import { rowsOf } from "../storage/page.ts";
 import type { RecordStore } from "../storage/record-store.ts";
 import { turns } from "../storage/tables.ts";
 

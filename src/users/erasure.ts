@@ -16,11 +16,10 @@ import { isBeingRemoved, removeSession } from "../sessions/removal.ts";
 import { eachFetched, FIRST, type Reader, type Span, type Tx } from "../storage/access.ts";
 import { BadRows, readable } from "../storage/bad-rows.ts";
 import { isKeptSince, userOfSession, usersOfAnswer } from "../storage/erasure.ts";
-import { AFTER_ALL, documentsOfUser, hashKey, rightBehind } from "../storage/keys.ts";
+import { AFTER_ALL, behind, documentsOfUser, hashKey } from "../storage/keys.ts";
 import { DocumentWriter, namespaceRow } from "../storage/document-records.ts";
 import { removeMemoryRecords } from "../storage/memory-records.ts";
 import { EVERYBODY } from "../storage/owner.ts";
-import { behind } from "../storage/page.ts";
 import {
   deliveries,
   ERASURE_PHASES,
@@ -286,7 +285,7 @@ const PHASES: Record<ErasureRow["phase"], Phase> = {
 
 /** The next keys of a table that is walked from end to end. */
 function nextKeys(reader: Reader, table: AnyTable, after: string): { keys: string[]; last: string | undefined } {
-  const span: Span = { from: after === "" ? "" : rightBehind(after), to: AFTER_ALL, limit: ROWS_PER_COMMIT };
+  const span: Span = { from: after === "" ? "" : behind(after), to: AFTER_ALL, limit: ROWS_PER_COMMIT };
   const keys = reader.keys(table, span);
   return { keys, last: keys.length < ROWS_PER_COMMIT ? undefined : keys.at(-1) };
 }

@@ -15,7 +15,7 @@ import { kthLargest } from "../lib/kth-largest.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { MEMORIES, type Collection } from "../storage/collections.ts";
 import { generationOf, vectorOf } from "../storage/memory-records.ts";
-import { behind } from "../storage/page.ts";
+import { behind } from "../storage/keys.ts";
 import type { Store } from "../storage/store.ts";
 import { provider, PROVIDER_KEY } from "../storage/tables.ts";
 import { matches, walkInSteps, type Filter } from "../storage/walk.ts";

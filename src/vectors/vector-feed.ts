@@ -6,8 +6,7 @@
  */
 import type { BareId } from "../lib/ids.ts";
 import type { Reader } from "../storage/access.ts";
-import { AFTER_ALL } from "../storage/keys.ts";
-import { behind } from "../storage/page.ts";
+import { AFTER_ALL, behind } from "../storage/keys.ts";
 import type { VectorTable } from "../storage/tables.ts";
 
 export class VectorFeed {

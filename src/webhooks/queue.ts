@@ -20,8 +20,7 @@ import { fromBase62 } from "../lib/base62.ts";
 import { BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
 import { readable } from "../storage/bad-rows.ts";
 import type { Reader, Tx } from "../storage/access.ts";
-import { AFTER_ALL, NUMBER_KEY_LENGTH } from "../storage/keys.ts";
-import { behind } from "../storage/page.ts";
+import { AFTER_ALL, behind, NUMBER_KEY_LENGTH } from "../storage/keys.ts";
 import { deliveries, lineOf, type DeliveryRow } from "../storage/tables.ts";
 
 const { due, inLine } = deliveries.index;

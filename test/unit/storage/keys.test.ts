@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { AFTER_ALL, hashKey, KEY_ENCODER, numberKey, versionKey } from "../../../src/storage/keys.ts";
+import { AFTER_ALL, behind, hashKey, KEY, KEY_ENCODER, numberKey, versionKey } from "../../../src/storage/keys.ts";
 
 test("a text of any length and kind becomes 22 characters, and texts that differ become others", () => {
   const words = ["", "a", "A", "a ", "é", "e\u0301", "\ud800", "\ud801", "\udc00", "\ufffd", "🫖", "\u0000", "null", '"a"'];
@@ -35,4 +35,9 @@ test("number keys are in the order of their numbers, and everything is before th
       expect(versionKey("0VQk3aB4x1Zq", a) < versionKey("0VQk3aB4x1Zr", 0)).toBe(true);
     }),
   );
+});
+
+test("behind a key are all greater ones and no others", () => {
+  const key = fc.stringMatching(KEY, { maxLength: 4 });
+  fc.assert(fc.property(key, key, (one, other) => expect(other >= behind(one)).toBe(other > one)));
 });
