@@ -511,8 +511,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a page says that there is no more when there is",
     file: "src/storage/page.ts",
-    find: "for (const record of records) if (!page.takes(record)) return page.json(true);",
-    replace: "for (const record of records) if (!page.takes(record)) return page.json(false);",
+    find: 'this.#hasMore = state === "ended";',
+    replace: "this.#hasMore = false;",
     tests: [TURNS, VERSIONS],
   },
 

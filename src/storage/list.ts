@@ -10,7 +10,7 @@ import { bare, firstBareIdAt, HOME_WIDTH, withPrefix, type BareId, type Id, type
 import type { JsonText } from "../lib/json.ts";
 import type { Reader } from "./access.ts";
 import { isBound, type Owner } from "./owner.ts";
-import { pageOfSteps, type Found, type Page } from "./page.ts";
+import { pageOfBatches, type Found, type Page } from "./page.ts";
 import type { AnyTable } from "./tables.ts";
 import { unlessUnreadable } from "./unreadable.ts";
 import { posting, walkInSteps, type Filter, type Pause } from "./walk.ts";
@@ -72,7 +72,7 @@ export function listRecords<Prefix extends IdPrefix>(
       if (json !== undefined && looksOf !== undefined) yield { passed: id, looks: looksOf(json) };
     }
   }
-  return pageOfSteps(found(), limit, looksMax);
+  return pageOfBatches([found()], limit, looksMax);
 }
 
 /** A record of a list, or how far the search for one has come where none is shown. */

@@ -39,9 +39,9 @@ export interface Page<AnyId extends string = Id> {
 
 /** A page of these records: at most `limit`, and fewer when they are large. */
 export function pageOf(records: Iterable<Item>, limit: number): JsonText {
-  const page = new Gathered(limit);
-  for (const record of records) if (!page.takes(record)) return page.json(true);
-  return page.json(false);
+  const page = new PageBuilder(limit);
+  for (const record of records) if (page.add(record) === "ended") break;
+  return page.json;
 }
 
 /**
@@ -49,51 +49,66 @@ export function pageOf(records: Iterable<Item>, limit: number): JsonText {
  * even if it is empty. Its `last_id` is then the id up to which everything was looked at. A page that has much already ends
  * instead of waiting for its turn: thousands of lists can be waiting at the same time.
  */
-export async function pageOfSteps(records: Iterable<Found>, limit: number, looksMax: number = LIMITS.listLooksMax): Promise<JsonText> {
-  const page = new SteppedPage(limit, looksMax);
-  for (const record of records) {
-    const state = page.add(record);
-    if (state === "ended") return page.answer;
-    if (state === "paused") await nextTurn();
-  }
-  return page.json(false);
-}
-
-/** The same of records that are read in pieces. */
-export async function pageOfPieces(
-  pieces: AsyncIterable<readonly Found[]>,
+export async function pageOfBatches(
+  batches: Iterable<Iterable<Found>> | AsyncIterable<Iterable<Found>>,
   limit: number,
   looksMax: number = LIMITS.listLooksMax,
 ): Promise<JsonText> {
-  const page = new SteppedPage(limit, looksMax);
-  for await (const piece of pieces) {
-    for (const record of piece) {
+  const page = new PageBuilder(limit, looksMax);
+  for await (const batch of batches) {
+    for (const record of batch) {
       const state = page.add(record);
-      if (state === "ended") return page.answer;
+      if (state === "ended") return page.json;
       if (state === "paused") await nextTurn();
     }
   }
-  return page.json(false);
+  return page.json;
 }
 
-class Gathered {
+class PageBuilder {
   readonly #limit: number;
+  readonly #looksMax: number;
   readonly #records: Item[] = [];
-  /** Characters of all of them; bytes of the first `counted`. */
+  /** Characters of all of them; bytes of the first `#counted`. */
   #length = 0;
   #bytes = 0;
   #counted = 0;
+  #looks = 0;
+  #looksSinceTurn = 0;
+  #hasMore = false;
+  /** How far the search had come when it ended the page. */
+  #passed: string | undefined;
 
-  constructor(limit: number) {
+  constructor(limit: number, looksMax = Infinity) {
     this.#limit = limit;
+    this.#looksMax = looksMax;
   }
 
-  /** False for the first one that is too much. */
-  takes(record: Item): boolean {
-    if (this.#records.length === this.#limit || this.#isFull()) return false;
+  /** @returns whether the page ends before this record or place, or other requests are to be let through behind it */
+  add(found: Found): "ended" | "paused" | undefined {
+    const state = "json" in found ? this.#addRecord(found) : this.#pass(found);
+    this.#hasMore = state === "ended";
+    return state;
+  }
+
+  #addRecord(record: Item): "ended" | undefined {
+    if (this.#records.length === this.#limit || this.#isFull()) return "ended";
     this.#records.push(record);
     this.#length += record.json.length;
-    return true;
+    return undefined;
+  }
+
+  #pass({ passed, looks }: Passed): "ended" | "paused" | undefined {
+    this.#looks += looks;
+    this.#looksSinceTurn += looks;
+    const isTurnOver = this.#looksSinceTurn >= LOOKS_PER_TURN;
+    if (this.#looks >= this.#looksMax || (isTurnOver && this.#length > HELD_LENGTH_MAX)) {
+      this.#passed = passed;
+      return "ended";
+    }
+    if (!isTurnOver) return undefined;
+    this.#looksSinceTurn = 0;
+    return "paused";
   }
 
   /** Bytes are counted where characters leave a doubt: on most pages they need not be. */
@@ -104,44 +119,11 @@ class Gathered {
     return this.#bytes > LIMITS.pageBytesMax;
   }
 
-  get isHeavy(): boolean {
-    return this.#length > HELD_LENGTH_MAX;
-  }
-
-  json(hasMore: boolean, lastId?: string): JsonText {
-    return listOf(this.#records, hasMore, lastId);
-  }
-}
-
-class SteppedPage extends Gathered {
-  readonly #looksMax: number;
-  #looks = 0;
-  #sinceTurn = 0;
-  /** How far the search had come when it ended the page. */
-  #passed: string | undefined;
-
-  constructor(limit: number, looksMax: number) {
-    super(limit);
-    this.#looksMax = looksMax;
-  }
-
-  add(record: Found): "ended" | "paused" | undefined {
-    if ("json" in record) return this.takes(record) ? undefined : "ended";
-    this.#looks += record.looks;
-    this.#sinceTurn += record.looks;
-    const isDue = this.#sinceTurn >= LOOKS_PER_TURN;
-    if (this.#looks >= this.#looksMax || (isDue && this.isHeavy)) {
-      this.#passed = record.passed;
-      return "ended";
-    }
-    if (!isDue) return undefined;
-    this.#sinceTurn = 0;
-    return "paused";
-  }
-
-  /** The page that was ended. */
-  get answer(): JsonText {
-    return this.json(true, this.#passed);
+  /** The list envelope. `first_id` and `last_id` are null on an empty page, unless the search for records ended it. */
+  get json(): JsonText {
+    const ends = { first_id: this.#records[0]?.id ?? null, last_id: this.#passed ?? this.#records.at(-1)?.id ?? null };
+    const data = jsonArray(this.#records.map((record) => record.json));
+    return jsonWith({ object: "list" }, { data }, { has_more: this.#hasMore, ...ends });
   }
 }
 
@@ -175,10 +157,4 @@ export function* rowsOf<Row>(
     if (span.descending === true) to = last.key;
     else from = behind(last.key);
   }
-}
-
-/** The list envelope. `first_id` and `last_id` are null on an empty page, unless the search for records stopped at a `lastId`. */
-function listOf(records: readonly Item[], hasMore: boolean, lastId = records.at(-1)?.id): JsonText {
-  const data = jsonArray(records.map((item) => item.json));
-  return jsonWith({ object: "list" }, { data }, { has_more: hasMore, first_id: records[0]?.id ?? null, last_id: lastId ?? null });
 }

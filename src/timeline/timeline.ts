@@ -19,7 +19,7 @@ import { eachFetched, eachRead, type Reader } from "../storage/access.ts";
 import { AFTER_ALL, behind, turnKey } from "../storage/keys.ts";
 import { generationOf } from "../storage/memory-records.ts";
 import type { Owner } from "../storage/owner.ts";
-import { pageOfPieces, type Found, type Page } from "../storage/page.ts";
+import { pageOfBatches, type Found, type Page } from "../storage/page.ts";
 import { memories, provider, PROVIDER_KEY, retrievals, sessions, turns, type AnyTable } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
 import { turnJson } from "../turns/turns.ts";
@@ -83,7 +83,7 @@ export async function getTimeline(
       if (isEnd) return;
     }
   }
-  return pageOfPieces(found(), limit, listLooksMax);
+  return pageOfBatches(found(), limit, listLooksMax);
 }
 
 function entriesOf({ kind, id: place }: Place, { json, length }: RecordRead): Found[] {

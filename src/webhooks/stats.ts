@@ -14,7 +14,7 @@ import { LIMITS } from "../lib/limits.ts";
 import { toIso } from "../lib/time.ts";
 import { eachFetched, type Reader } from "../storage/access.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
-import { pageOfPieces, type Found, type Page } from "../storage/page.ts";
+import { pageOfBatches, type Found, type Page } from "../storage/page.ts";
 import { deliveries, DELIVERY_STATUSES, deliveryCode, webhooks } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
 import type { Deps } from "../traces/record.ts";
@@ -52,7 +52,7 @@ export async function listWebhookStats({ store, listLooksMax }: Deps, { limit, s
       if (isEnd) return;
     }
   }
-  return pageOfPieces(found(), limit, listLooksMax);
+  return pageOfBatches(found(), limit, listLooksMax);
 }
 
 /** @returns the answer, and how many entries were read for it */

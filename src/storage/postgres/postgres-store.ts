@@ -16,7 +16,7 @@ import { eachRead, type Reader, type Tx } from "../access.ts";
 import type { Durability } from "../durability.ts";
 import { foundAt, stretchesOf, type Listing } from "../list.ts";
 import { newestId } from "../newest-id.ts";
-import { pageOfPieces, type Found, type Page } from "../page.ts";
+import { pageOfBatches, type Found, type Page } from "../page.ts";
 import type { ChangedStore, RecordStore, WalkedIds, WholeStore } from "../record-store.ts";
 import { StoreError } from "../store.ts";
 import { meta, type AnyTable } from "../tables.ts";
@@ -262,7 +262,7 @@ export class PostgresStore implements RecordStore {
     { limit, startingAfter }: Page<Id<Prefix>>,
     item: (reader: Reader, key: BareId, id: Id<Prefix>) => JsonText | undefined,
   ): Promise<JsonText> {
-    return pageOfPieces(this.#found(listing, limit, startingAfter, item), limit, listing.looksMax);
+    return pageOfBatches(this.#found(listing, limit, startingAfter, item), limit, listing.looksMax);
   }
 
   async *#found<Prefix extends IdPrefix>(
