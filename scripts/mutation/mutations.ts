@@ -2283,7 +2283,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a server finds what another has answered only once its task has looked",
     file: "src/vectors/replica.ts",
-    find: "(await within(FOLLOWED_MAX_MS, this.#follow())) === true",
+    find: "(await within(systemClock, FOLLOWED_MAX_MS, this.#follow())) === true",
     replace: "true",
     tests: [SHARED_SEARCH],
   },

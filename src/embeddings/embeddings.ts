@@ -9,7 +9,7 @@
  */
 import { nextTurn } from "../lib/clock.ts";
 import { ApiError } from "../lib/errors.ts";
-import { timeLimit, within } from "../lib/time-limit.ts";
+import { Deadline, within } from "../lib/deadline.ts";
 import { NO_HOME } from "../lib/ids.ts";
 import { AFTER_ALL, behind } from "../storage/keys.ts";
 import { generationOf } from "../storage/memory-records.ts";
@@ -210,19 +210,17 @@ export class Embeddings {
     const known = identity === this.row.identity ? this.row : { identity };
     const remote = this.#remoteOf(settings, known);
     if (remote === undefined) return { settings, remote, row: known };
-    const limit = timeLimit(this.#deps.clock, TRIAL_MS, this.#closing.signal);
-    limit.signal.addEventListener("abort", () => remote.close());
+    using deadline = new Deadline(this.#deps.clock, TRIAL_MS, this.#closing.signal);
+    deadline.signal.addEventListener("abort", () => remote.close());
     try {
       if (this.isClosed) throw closed();
       await remote.probe();
       const row = known.measured === undefined ? await measuredBy(remote, identity) : known;
-      if (limit.signal.aborted) throw closed();
+      if (deadline.signal.aborted) throw closed();
       return { settings, remote, row };
     } catch (error) {
       remote.close();
-      throw limit.signal.aborted && !this.isClosed ? tooLate(TRIAL_MS) : error;
-    } finally {
-      limit.end();
+      throw deadline.signal.aborted && !this.isClosed ? tooLate(TRIAL_MS) : error;
     }
   }
 

@@ -16,7 +16,7 @@ import { Agent as HttpAgent, request as httpRequest, type ClientRequest, type In
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import { isIP } from "node:net";
 import { addressKind, type AddressKind } from "./addresses.ts";
-import { unlessAborted } from "./time-limit.ts";
+import { unlessAborted } from "./deadline.ts";
 
 /** The addresses of a name. */
 export type Resolve = (name: string) => Promise<readonly string[]>;

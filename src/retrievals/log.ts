@@ -8,6 +8,7 @@
  * @module
  */
 import type { Clock } from "../lib/clock.ts";
+import { within } from "../lib/deadline.ts";
 import { DAY_MS } from "../lib/duration.ts";
 import { bare, bareIdTime, homeOf, withPrefix, type BareId, type SessionId } from "../lib/ids.ts";
 import { LIMITS } from "../lib/limits.ts";
@@ -133,11 +134,7 @@ export class RetrievalLog {
   /** For who reads the log: waits until it is settled, but not for a disk that does not answer. */
   async caughtUp(): Promise<void> {
     this.flush();
-    if (this.#commits.size === 0) return;
-    const isLate = Promise.withResolvers<void>();
-    const cancel = this.#parts.clock.timer(CATCH_UP_MS_MAX, isLate.resolve);
-    await Promise.race([this.settled(), isLate.promise]);
-    cancel();
+    if (this.#commits.size > 0) await within(this.#parts.clock, CATCH_UP_MS_MAX, this.settled());
   }
 
   /** Resolves when everything that was found before is in the store, or was dropped. */

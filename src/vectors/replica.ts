@@ -14,6 +14,7 @@
  */
 import { join } from "node:path";
 import { nextTurn, systemClock } from "../lib/clock.ts";
+import { within } from "../lib/deadline.ts";
 import { ApiError } from "../lib/errors.ts";
 import { bare, type BareId } from "../lib/ids.ts";
 import { describeError } from "../lib/log.ts";
@@ -73,7 +74,7 @@ export class Replica {
   async open(): Promise<void> {
     const opening = this.#open();
     const { openMaxMs } = this.#options.index ?? {};
-    await (openMaxMs === undefined ? opening : within(openMaxMs, opening));
+    await (openMaxMs === undefined ? opening : within(systemClock, openMaxMs, opening));
   }
 
   get state(): ReplicaState {
@@ -98,7 +99,7 @@ export class Replica {
    */
   async followed(collection: Collection): Promise<VectorIndex | undefined> {
     if (this.#copy === undefined) return undefined;
-    return (await within(FOLLOWED_MAX_MS, this.#follow())) === true ? this.indexOf(collection) : undefined;
+    return (await within(systemClock, FOLLOWED_MAX_MS, this.#follow())) === true ? this.indexOf(collection) : undefined;
   }
 
   /** The id in the database of a vector that an index has found. */
@@ -276,16 +277,5 @@ export class Replica {
     this.#transactionsBehind = 0;
     this.#asOf = began;
     copy.position = position;
-  }
-}
-
-/** The result of a promise, or undefined when there is none after a while. */
-async function within<Result>(ms: number, promise: Promise<Result>): Promise<Result | undefined> {
-  const late = Promise.withResolvers<undefined>();
-  const cancel = systemClock.timer(ms, () => late.resolve(undefined));
-  try {
-    return await Promise.race([promise, late.promise]);
-  } finally {
-    cancel();
   }
 }

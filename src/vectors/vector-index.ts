@@ -8,7 +8,8 @@
  * @module
  */
 import type { CacheUses } from "../lib/cache.ts";
-import { nextTurn } from "../lib/clock.ts";
+import { nextTurn, systemClock } from "../lib/clock.ts";
+import { within } from "../lib/deadline.ts";
 import { ApiError } from "../lib/errors.ts";
 import type { BareId } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
@@ -93,11 +94,7 @@ export class VectorIndex implements CandidateIndex {
   async open(): Promise<void> {
     if (!this.#needsWorker()) return;
     const ready = this.#connect().ready.catch(() => undefined);
-    if (this.#openMaxMs === undefined) return ready;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, this.#openMaxMs);
-    await Promise.race([ready, promise]);
-    clearTimeout(timer);
+    await (this.#openMaxMs === undefined ? ready : within(systemClock, this.#openMaxMs, ready));
   }
 
   /** Why searches beyond a session, a user or a narrow filter are answered 503 at present; undefined when they are not. */

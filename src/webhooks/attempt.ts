@@ -11,7 +11,7 @@ import type { Clock } from "../lib/clock.ts";
 import { withPrefix } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
 import { hostOf, post, type Network, type Post } from "../lib/outbound.ts";
-import { timeLimit } from "../lib/time-limit.ts";
+import { Deadline } from "../lib/deadline.ts";
 import { version } from "../lib/version.ts";
 import type { RecordStore } from "../storage/record-store.ts";
 import { isSessionErased } from "../storage/erasure.ts";
@@ -43,19 +43,17 @@ export async function attemptDelivery(
   const { store, clock, log, network } = deps;
   const at = clock.now();
   const startedAt = clock.elapsed();
-  const limit = timeLimit(clock, timeoutMs, stop);
+  using deadline = new Deadline(clock, timeoutMs, stop);
   let answer: Answer;
   try {
     const body = await store.read((reader) => (isSessionErased(reader, row.sessionId) ? undefined : reader.get(payloads, row.payload)));
     answer =
       body === undefined
         ? unanswered("The payload is no longer kept.")
-        : await deliver(network, { url: new URL(webhook.url), headers: headersOf(row, webhook, body, at), body }, limit.signal);
+        : await deliver(network, { url: new URL(webhook.url), headers: headersOf(row, webhook, body, at), body }, deadline.signal);
   } catch (error) {
     log.error("could not make a webhook delivery", { delivery: withPrefix("dlv", delivery), error: String(error) });
     answer = unanswered("The delivery could not be made; the operator's log has more.");
-  } finally {
-    limit.end();
   }
   if (stop.aborted && answer.error !== null) return undefined;
   return { ...answer, at, durationMs: Math.round((clock.elapsed() - startedAt) * 100) / 100 };

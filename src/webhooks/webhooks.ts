@@ -11,7 +11,7 @@ import { bare, isId, NO_HOME, nothingWithId, withPrefix, type BareId, type Id } 
 import { toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { findTarget, type Network } from "../lib/outbound.ts";
-import { within } from "../lib/time-limit.ts";
+import { within } from "../lib/deadline.ts";
 import { isoOrNull, toIso } from "../lib/time.ts";
 import { originOnly } from "../lib/urls.ts";
 import type { Reader, Tx } from "../storage/access.ts";

@@ -16,7 +16,7 @@
  * @module
  */
 import type { Clock } from "../../lib/clock.ts";
-import { timeLimit } from "../../lib/time-limit.ts";
+import { Deadline } from "../../lib/deadline.ts";
 import { closed, ProviderError, tooLate } from "./provider-error.ts";
 
 export type TextKind = "query" | "memory";
@@ -228,14 +228,12 @@ export class BatchQueue {
 
   /** Runs what ends when its signal aborts: after that time, or when this is closed. */
   async #within(ms: number, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
-    const limit = timeLimit(this.#deps.clock, ms, this.#closing.signal);
+    using deadline = new Deadline(this.#deps.clock, ms, this.#closing.signal);
     try {
-      await work(limit.signal);
+      await work(deadline.signal);
     } catch (error) {
       if (this.#closing.signal.aborted) throw closed();
-      throw limit.signal.aborted ? tooLate(ms) : error;
-    } finally {
-      limit.end();
+      throw deadline.signal.aborted ? tooLate(ms) : error;
     }
   }
 
