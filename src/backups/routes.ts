@@ -23,9 +23,9 @@ export function backupEndpoints(deps: BackupDeps): Endpoint[] {
     backups.post("/v1/backups", {
       summary: "Create a backup",
       description:
-        "Answers when it has begun. A process of its own makes the file and reads every page of the store before and after: `status` says when it is there. One is made at a time: " +
-        `meanwhile others are 409 \`already_exists\`. At most ${LIMITS.backupsMax} are kept, and there has to be room on the disk for the backup and for what the store may ` +
-        "grow by. A stop of the server ends one that is being made; then it is not found.",
+        "Starts a backup and answers at once; poll `status` until it is `ready` or `failed`. A process of its own makes the file, and reads every page of the store before and after. " +
+        `Only one runs at a time: a second request is 409 \`already_exists\`. At most ${LIMITS.backupsMax} are kept, and the disk needs room for the backup and for what the store may ` +
+        "grow by. If the server stops, a running backup is cancelled and removed.",
       status: 201,
       body: Nothing,
       response: Backup,
@@ -35,7 +35,7 @@ export function backupEndpoints(deps: BackupDeps): Endpoint[] {
     }),
     backups.list("/v1/backups", {
       summary: "List backups",
-      description: "With the one that is being made, or has failed last.",
+      description: "Including the one that is running, or the last one that failed.",
       cursor: Cursor("bkp"),
       response: ListOf(Backup, "A page of backups."),
       run: ({ page }) => deps.backups.list(page),
@@ -47,13 +47,13 @@ export function backupEndpoints(deps: BackupDeps): Endpoint[] {
     }),
     backups.delete(path, {
       summary: "Delete a backup",
-      description: "One that is being made is stopped. A download that has begun continues.",
+      description: "A running backup is cancelled. A download that has begun continues.",
       deletes: Backup,
       run: ({ params, query, caller }) => deps.backups.delete(caller, params.backup_id, query.reason),
     }),
     backups.post(`${path}/ticket`, {
       summary: "Create a ticket for a backup",
-      description: `A URL that a browser can follow, which sends no header then: good once, within ${LIMITS.ticketSeconds} s, as long as the key is valid that it was made with.`,
+      description: `Returns a URL that a browser can follow without headers: valid for one download within ${LIMITS.ticketSeconds} s, and only while the key that made it is valid.`,
       status: 201,
       body: Nothing,
       response: BackupTicket,

@@ -34,7 +34,7 @@ export interface AgentList {
   last_id: string | null;
 }
 
-/** An API key, without its secret. */
+/** An API key. */
 export interface ApiKey {
   object: "api_key";
   /** `key_` and 12 characters. */
@@ -47,9 +47,12 @@ export interface ApiKey {
   name: string | null;
   /** First 8 characters of the key: the actor in traces. */
   prefix: string;
-  /** The key itself; only in the answer that created it. */
+  /** The key itself: only in the answer to the request that created it. */
   key?: string;
-  /** `read`: all GET, search and context. `write`: all other record calls. `admin`: keys and settings too; implies the others. */
+  /**
+   * `read`: every GET, search and context. `write`: changes of records. `admin`: also keys, settings, webhooks, backups and erasures;
+   * implies the others.
+   */
   scopes: Array<"read" | "write" | "admin">;
   tier: "free" | "pro" | "enterprise";
   /** The key is bound to this user; null: to none. */
@@ -149,7 +152,7 @@ export interface ChangedVersion {
   version: number;
   /** When the version was made. */
   created_at: string;
-  /** Why, if it was given. */
+  /** Why the state changed, if that was given. */
   reasoning?: string;
   /** First 8 characters of the API key that made it, or `local`, as in traces. */
   actor: string;
@@ -532,8 +535,8 @@ export interface ErrorAnswer {
 }
 
 /**
- * Server-sent events of the type `trace`, each with the id of its trace, which is its data; before them the id that continues from the
- * beginning of the stream.
+ * Server-sent events of the type `trace`: the data of each is a trace, and its id that of the trace. The stream begins with an event
+ * without data, whose id continues from there.
  */
 export type EventStream = string;
 
@@ -585,15 +588,15 @@ export interface Health {
 
 /** What the server has seen; a restart forgets it. */
 export interface History {
-  /** Seconds that each point is of. */
+  /** Seconds that each point covers. */
   bucket_seconds: number;
-  /** Oldest first; the last one is still being counted. All before the start of the server are empty. */
+  /** Oldest first; the last one is still being counted. Points before the start of the server are empty. */
   points: HistoryPoint[];
 }
 
-/** What happened in one part of the time. */
+/** What happened in one part of the time span. */
 export interface HistoryPoint {
-  /** When this part of the time began. */
+  /** When this part of the time span began. */
   at: string;
   /** Requests answered. */
   requests: number;
@@ -702,9 +705,9 @@ export interface ListSessionsQuery {
   limit?: number;
   /** The last id of the previous page (`sess_…`); its record may be gone. */
   starting_after?: string;
-  /** Identifies the agent. */
+  /** Only sessions of this agent. */
   agent_id?: string;
-  /** The user the agent acts for; isolates and filters. Not `.` or `..`, which a path cannot name. */
+  /** The user the agent acts for. Lists, searches and keys can be limited to a user. Not `.` or `..`, which a path cannot name. */
   user_id?: string;
   /** Only the session of this name. */
   external_id?: string;
@@ -920,7 +923,10 @@ export interface NamespacePage {
 export interface NewApiKey {
   /** What the key is for. */
   name?: string;
-  /** `read`: all GET, search and context. `write`: all other record calls. `admin`: keys and settings too; implies the others. */
+  /**
+   * `read`: every GET, search and context. `write`: changes of records. `admin`: also keys, settings, webhooks, backups and erasures;
+   * implies the others.
+   */
   scopes?: Array<"read" | "write" | "admin">;
   /** Decides rate limit and trace retention; default `free`. */
   tier?: "free" | "pro" | "enterprise";
@@ -956,7 +962,7 @@ export interface NewMemory {
 export interface NewSession {
   /** Identifies the agent. */
   agent_id: string;
-  /** The user the agent acts for; isolates and filters. Not `.` or `..`, which a path cannot name. */
+  /** The user the agent acts for. Lists, searches and keys can be limited to a user. Not `.` or `..`, which a path cannot name. */
   user_id?: string;
   /**
    * A name of your own, such as the id of a thread. No two live sessions have the same; it is free again once its session is deleted or has
@@ -965,7 +971,7 @@ export interface NewSession {
   external_id?: string;
   /**
    * What happens when a live session has the `external_id`: `error` is 409 `already_exists`, `return` answers 200 with that session, as it
-   * is. One of another `user_id` than you name is never returned. Default `error`.
+   * is. A session of another `user_id` than the one in the request is never returned. Default `error`.
    */
   if_exists?: "error" | "return";
   /** Becomes version 0; default `{}`. */
@@ -1013,15 +1019,15 @@ export interface NewWebhook {
   >;
   /** What the webhook is for. */
   description?: string;
-  /** Default true. */
+  /** Whether events are delivered; default true. */
   enabled?: boolean;
-  /** The signing secret: printable ASCII; after a prefix `whsec_` base64. Default: a new one. */
+  /** The signing secret: printable ASCII, or `whsec_` followed by base64. A new one is made if none is given. */
   secret?: string;
 }
 
 /** The new secret. */
 export interface NewWebhookSecret {
-  /** The signing secret: printable ASCII; after a prefix `whsec_` base64. Default: a new one. */
+  /** The signing secret: printable ASCII, or `whsec_` followed by base64. A new one is made if none is given. */
   secret?: string;
 }
 
@@ -1122,9 +1128,9 @@ export interface Session {
   id: string;
   /** Identifies the agent. */
   agent_id: string;
-  /** null when none was given. */
+  /** The user the agent acts for; null if none was given. */
   user_id: string | null;
-  /** The name that you gave it; left out when there is none. */
+  /** The name that you gave it; left out if there is none. */
   external_id?: string;
   /** When the session was created. */
   created_at: string;
@@ -1420,9 +1426,9 @@ export interface SettingsChanges {
   };
 }
 
-/** Who signs in. */
+/** A session key to create. */
 export interface SignIn {
-  /** What is signed in, for the list of keys. */
+  /** Name of the session key, for the list of keys. */
   name?: string;
 }
 
@@ -1468,7 +1474,7 @@ export interface StateVersion {
   version: number;
   /** When the version was made. */
   created_at: string;
-  /** Why, if it was given. */
+  /** Why the state changed, if that was given. */
   reasoning?: string;
   /** First 8 characters of the API key that made it, or `local`, as in traces. */
   actor: string;
@@ -1493,10 +1499,10 @@ export interface StateVersionList {
   last_id: string | null;
 }
 
-/** How much there is, and how it goes. */
+/** Counts of records, and recent traffic. */
 export interface Stats {
   object: "stats";
-  /** Sessions, those included that have expired and are not removed yet. */
+  /** Sessions, including those that have expired and are not removed yet. */
   sessions: number;
   /** Turns. */
   turns: number;
@@ -1509,7 +1515,7 @@ export interface Stats {
   vectors: {
     /** Vectors of memories and documents. */
     stored: number;
-    /** Those that are still to be made. */
+    /** Vectors that are still to be made. */
     pending: number;
   };
   deliveries: {
@@ -1565,7 +1571,7 @@ export interface Trace {
   object: "trace";
   /** `trace_` and 12 characters. */
   id: string;
-  /** The session it concerns; null for changes of keys, settings and webhooks. */
+  /** The session it concerns; null for traces of administration. */
   session_id: string | null;
   /** That session's user; left out when it has none. */
   user_id?: string;
@@ -1811,7 +1817,7 @@ export interface WatchTracesQuery {
     | "webhook.deleted";
 }
 
-/** A webhook, without its secret. */
+/** A webhook. */
 export interface Webhook {
   object: "webhook";
   /** `whk_` and 12 characters. */
@@ -1838,7 +1844,7 @@ export interface Webhook {
   disabled_reason: string | null;
   /** When the first attempt since the last success failed; null while attempts succeed. */
   failing_since: string | null;
-  /** The signing secret; only in the answer that created it. */
+  /** The signing secret: only in the answers to the requests that create and rotate it. */
   secret?: string;
   /** When the webhook was created. */
   created_at: string;

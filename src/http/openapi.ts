@@ -27,26 +27,26 @@ const DESCRIPTION = `${SUMMARY}
 - **Keys.** Every request under \`/v1\` needs an API key, in the header \`X-API-Key\` or as \`Authorization: Bearer\`. A key has
   scopes: \`read\`, \`write\` and \`admin\`, which implies the others.
 - **Bodies** are JSON objects with \`Content-Type: application/json\`, of at most ${LIMITS.bodyBytesMax / 1024 / 1024} MiB unless
-  the setting \`max_body_bytes\` says otherwise. Types are strict, unknown fields are ignored (unknown settings refused), and a null for an optional field
-  is the same as leaving it out. Nothing in a body nests deeper than ${LIMITS.jsonDepthMax} levels. A whole number that a double
-  does not hold exactly (from 2^53 on) is refused with its path, \`state.order.id\`: send it as text. Lengths of text count code
-  points. A body must arrive within ${LIMITS.bodySecondsMax} s, or at ${LIMITS.bodyBytesPerSecondMin / 1024} KiB a second if that takes longer. While bodies that are arriving
+  the setting \`max_body_bytes\` says otherwise. Types are strict. Unknown fields are ignored, except that unknown settings are refused. A null for an
+  optional field is the same as leaving it out. Nothing in a body nests deeper than ${LIMITS.jsonDepthMax} levels. A whole number that a double
+  does not hold exactly (from 2^53 on) is refused with its path, such as \`state.order.id\`: send it as a string. Lengths of strings are
+  counted in code points. A body must arrive within ${LIMITS.bodySecondsMax} s, or at ${LIMITS.bodyBytesPerSecondMin / 1024} KiB a second if that takes longer. While bodies that are arriving
   take ${LIMITS.arrivingBytesMax / 1024 / 1024} MiB in all, or half of that for one key, others are answered 503 with \`Retry-After\`.
 - **Times** are ISO 8601 in UTC with milliseconds. **Ids** are a prefix, an underscore and 12 letters or digits, and sort by time.
-- **Lists** are newest first. A parameter that only other lists have is refused, since ignoring a filter would answer with what was
-  not asked for; one that no list has is ignored. While \`has_more\` is true, the next page has the \`last_id\` of this one as its \`starting_after\`.
+- **Lists** are newest first. A filter that only other lists have is refused, because ignoring it would return too much; a parameter that
+  no list has is ignored. While \`has_more\` is true, pass \`last_id\` as \`starting_after\` to get the next page.
   A page of large records ends early, after ${LIMITS.pageBytesMax / 1024 / 1024} MiB, with \`has_more\`. So does one whose filters rarely match,
   after ${LIMITS.listLooksMax.toLocaleString("en")} index entries: it can be short or empty, and its \`last_id\` is where the next page continues.
 - **Read answers** as they arrive: while answers that clients do not read take ${LIMITS.unsentBytesMax / 1024 / 1024} MiB in all, or half of that for one
   key, others are 503 with \`Retry-After\`.
 - **Errors** have a \`code\` and a \`message\` that says what was expected and what came. A path that does not exist is 404
-  \`resource_not_found\`; a method that a path does not know is 405 \`invalid_request\`, and the header \`Allow\` has those it knows.
+  \`resource_not_found\`; a method that a path does not allow is 405 \`invalid_request\`, and the header \`Allow\` lists those it does.
 - **Retries** are safe with an \`Idempotency-Key\`: one change and one answer, for ${LIMITS.idempotencyHours} hours. Search and
   context change nothing and ignore it.
-- **Rates** are limited for each key. Every response says how much is left.`;
+- **Rates** are limited for each key. The headers \`X-RateLimit-*\` of every response say how much is left.`;
 
 const BY_KEY = [{ ApiKey: [] }, { Bearer: [] }];
-const HEALTH_TAG = { name: "Health", description: "Whether the server is there. Needs no key." };
+const HEALTH_TAG = { name: "Health", description: "Whether the server is up and ready. Needs no key." };
 
 const HEADERS: Record<string, JsonObject> = {
   "X-Request-Id": {
@@ -57,12 +57,12 @@ const HEADERS: Record<string, JsonObject> = {
   "X-RateLimit-Limit": { required: true, description: "Requests per minute.", schema: { type: "integer", example: 1000 } },
   "X-RateLimit-Remaining": {
     required: true,
-    description: "Requests that can be made at once now.",
+    description: "How many requests can be made now, before the limit is reached.",
     schema: { type: "integer", example: 1999 },
   },
   "X-RateLimit-Reset": {
     required: true,
-    description: "Unix time in seconds at which all of them can be made again.",
+    description: "Unix time in seconds at which the whole burst is available again.",
     schema: { type: "integer", example: 1778140801 },
   },
   "Retry-After": { required: true, description: "Seconds to wait.", schema: { type: "integer", example: 1 } },
@@ -82,7 +82,7 @@ const ON_EVERY_RESPONSE = ["X-Request-Id", "X-RateLimit-Limit", "X-RateLimit-Rem
 const IDEMPOTENCY_KEY: JsonObject = {
   name: "Idempotency-Key",
   in: "header",
-  description: `1 to ${LIMITS.idempotencyKeyLengthMax} printable ASCII characters. A request that is repeated with the same key within ${LIMITS.idempotencyHours} hours changes nothing and gets the first answer again. The same key on another request is 400 \`invalid_request\`.`,
+  description: `1 to ${LIMITS.idempotencyKeyLengthMax} printable ASCII characters. Repeating the request with the same key within ${LIMITS.idempotencyHours} hours changes nothing and returns the first answer again. The same key with another request is 400 \`invalid_request\`.`,
   schema: { type: "string", minLength: 1, maxLength: LIMITS.idempotencyKeyLengthMax },
 };
 
@@ -99,9 +99,9 @@ const Health = Type.Object(
   { title: "Health", description: "What the server can do now." },
 );
 const HEALTH = [
-  { path: "/health", operationId: "getHealth", summary: "Can the server read, write and search?" },
-  { path: "/health/ready", operationId: "getReadiness", summary: "Can the server read, write and search? For probes." },
-  { path: "/health/live", operationId: "getLiveness", summary: "Is the process alive? For probes." },
+  { path: "/health", operationId: "getHealth", summary: "Get the health" },
+  { path: "/health/ready", operationId: "getReadiness", summary: "Get the readiness, for probes" },
+  { path: "/health/live", operationId: "getLiveness", summary: "Get the liveness, for probes" },
 ];
 
 /** What operations refer to; each adds its own. */
@@ -117,7 +117,13 @@ export function openApiDocument(endpoints: readonly Endpoint[], version: string)
     paths[endpoint.path] = { ...paths[endpoint.path], [endpoint.method.toLowerCase()]: operationOf(endpoint, components) };
   }
   for (const { path, operationId, summary } of HEALTH) {
-    const ready = success(summary, Health, { status: "ready", version, durability: "strict" }, [], components);
+    const ready = success(
+      path === "/health/live" ? "The process is alive." : "Reads, changes and searches work.",
+      Health,
+      { status: "ready", version, durability: "strict" },
+      [],
+      components,
+    );
     const reason = "The disk is nearly full (less than 64 MiB free).";
     const degraded = success(
       "Reads, changes or searches fail.",

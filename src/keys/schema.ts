@@ -20,7 +20,8 @@ const RateLimit = Type.Object(
 const Scopes = Type.Array(OneOf(SCOPES), {
   minItems: 1,
   maxItems: SCOPES.length,
-  description: "`read`: all GET, search and context. `write`: all other record calls. `admin`: keys and settings too; implies the others.",
+  description:
+    "`read`: every GET, search and context. `write`: changes of records. `admin`: also keys, settings, webhooks, backups and erasures; implies the others.",
   examples: [["read", "write"]],
 });
 
@@ -48,7 +49,7 @@ export const ApiKey = Type.Object(
     kind: OneOf(KEY_KINDS, { description: KIND_TEXT, examples: ["key"] }),
     name: OrNull(Type.String({ examples: ["support agent"] })),
     prefix: Type.String({ description: "First 8 characters of the key: the actor in traces.", examples: ["crn_9fK2"] }),
-    key: Type.Optional(Type.String({ description: "The key itself; only in the answer that created it." })),
+    key: Type.Optional(Type.String({ description: "The key itself: only in the answer to the request that created it." })),
     scopes: Scopes,
     tier: OneOf(TIERS, { examples: ["pro"] }),
     user_id: OrNull(Type.String({ description: "The key is bound to this user; null: to none." })),
@@ -65,16 +66,19 @@ export const ApiKey = Type.Object(
       }),
     ),
   },
-  { title: "ApiKey", description: "An API key, without its secret." },
+  { title: "ApiKey", description: "An API key." },
 );
 
 export const SignIn = Type.Object(
   {
     name: Type.Optional(
-      Text(1, LIMITS.keyNameLengthMax, { description: "What is signed in, for the list of keys.", examples: ["Dashboard in Firefox"] }),
+      Text(1, LIMITS.keyNameLengthMax, {
+        description: "Name of the session key, for the list of keys.",
+        examples: ["Dashboard in Firefox"],
+      }),
     ),
   },
-  { title: "SignIn", description: "Who signs in." },
+  { title: "SignIn", description: "A session key to create." },
 );
 
 /** How the session key of the example differs from its key. */

@@ -16,7 +16,7 @@ export function retrievalEndpoints(deps: RetrievalDeps): Endpoint[] {
     retrievals.list("/v1/sessions/{session_id}/retrievals", {
       summary: "List the retrievals of a session",
       description:
-        "Which memories searches and contexts gave for a query, newest first. Logged while the setting `retrieval_log` is on: searches " +
+        "Which memories searches and contexts found for a query, newest first. Logged while the setting `retrieval_log` is on: searches " +
         "that name the session, and contexts with a query. Kept as long as traces of the key that asked, and no longer than the " +
         "session. What was answered before this request is in the list, unless the disk takes longer than a second. A row is written " +
         "after its answer: it is lost when the process is killed within a tenth of a second, when the disk or the store is nearly full " +
@@ -28,8 +28,7 @@ export function retrievalEndpoints(deps: RetrievalDeps): Endpoint[] {
     }),
     retrievals.get("/v1/retrievals/{retrieval_id}", {
       summary: "Get a retrieval",
-      description:
-        "One of them by its id alone. It is gone with its session, and when the time of the traces of the key that asked is over.",
+      description: "It is removed with its session, and when traces of the key that asked are no longer kept.",
       response: Retrieval,
       run: ({ params, caller }) => getRetrieval(deps, caller.owner, params.retrieval_id),
     }),

@@ -9,7 +9,7 @@ import { Created, Default, exampleOf, Metadata, OneOf, OrNull, RecordId, Text, T
 
 const AgentId = Text(1, LIMITS.agentIdLengthMax, { description: "Identifies the agent.", examples: ["support-bot"] });
 const SessionUser = UserId({
-  description: "The user the agent acts for; isolates and filters.",
+  description: "The user the agent acts for. Lists, searches and keys can be limited to a user.",
   examples: ["user-42"],
 });
 const ExternalId = (description: string) => Text(1, LIMITS.externalIdLengthMax, { description });
@@ -25,8 +25,8 @@ export const Session = Type.Object(
     object: Type.Literal("session"),
     id: RecordId("sess", "`sess_` and 12 characters."),
     agent_id: AgentId,
-    user_id: OrNull(Type.String({ description: "null when none was given.", examples: ["user-42"] })),
-    external_id: Type.Optional(ExternalId("The name that you gave it; left out when there is none.")),
+    user_id: OrNull(Type.String({ description: "The user the agent acts for; null if none was given.", examples: ["user-42"] })),
+    external_id: Type.Optional(ExternalId("The name that you gave it; left out if there is none.")),
     created_at: Timestamp("When the session was created."),
     updated_at: Timestamp("When its state, metadata, turns or memories last changed."),
     state: State("The current state.", 0),
@@ -47,7 +47,7 @@ export const StateVersion = Type.Object(
       examples: [1],
     }),
     created_at: Timestamp("When the version was made."),
-    reasoning: Type.Optional(Type.String({ description: "Why, if it was given.", examples: [REASONING_EXAMPLE] })),
+    reasoning: Type.Optional(Type.String({ description: "Why the state changed, if that was given.", examples: [REASONING_EXAMPLE] })),
     actor: Type.String({
       description: "First 8 characters of the API key that made it, or `local`, as in traces.",
       examples: ["crn_9fK2"],
@@ -106,7 +106,7 @@ export const NewSession = Type.Object(
     if_exists: Default(
       OneOf(["error", "return"], {
         description:
-          "What happens when a live session has the `external_id`: `error` is 409 `already_exists`, `return` answers 200 with that session, as it is. One of another `user_id` than you name is never returned. Default `error`.",
+          "What happens when a live session has the `external_id`: `error` is 409 `already_exists`, `return` answers 200 with that session, as it is. A session of another `user_id` than the one in the request is never returned. Default `error`.",
       }),
       "error",
     ),
@@ -183,7 +183,7 @@ export const VERSION_LIST_EXAMPLE = {
 };
 
 export const SESSION_FILTER = {
-  agent_id: Type.Optional(AgentId),
+  agent_id: Type.Optional(Text(1, LIMITS.agentIdLengthMax, { description: "Only sessions of this agent.", examples: ["support-bot"] })),
   user_id: Type.Optional(SessionUser),
   external_id: Type.Optional(ExternalId("Only the session of this name.")),
   forked_from: Type.Optional(Text(1, undefined, { description: "Only forks of this session, which may be gone." })),

@@ -8,7 +8,7 @@ import { refuseBound } from "../storage/owner.ts";
 import { Stats, STATS_QUERY } from "./schema.ts";
 import { getStats, type StatsDeps } from "./stats.ts";
 
-const stats = endpointGroup({ name: "Stats", description: "How much there is, and how it goes." });
+const stats = endpointGroup({ name: "Stats", description: "Counts of records, and recent traffic." });
 
 export function statsEndpoints(deps: StatsDeps): Endpoint[] {
   return [

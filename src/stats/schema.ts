@@ -18,21 +18,21 @@ const Milliseconds = (share: string) =>
 
 const Point = Type.Object(
   {
-    at: Timestamp("When this part of the time began."),
+    at: Timestamp("When this part of the time span began."),
     requests: count("Requests answered.", 540),
     errors: count("Requests answered with a status of 500 or more.", 0),
     changes: count("Changes made, by requests and by the server itself.", 120),
     p50_ms: Milliseconds("half"),
     p99_ms: Milliseconds("99 %"),
   },
-  { title: "HistoryPoint", description: "What happened in one part of the time." },
+  { title: "HistoryPoint", description: "What happened in one part of the time span." },
 );
 
 const History = Type.Object(
   {
-    bucket_seconds: count("Seconds that each point is of.", 60),
+    bucket_seconds: count("Seconds that each point covers.", 60),
     points: Type.Array(Point, {
-      description: "Oldest first; the last one is still being counted. All before the start of the server are empty.",
+      description: "Oldest first; the last one is still being counted. Points before the start of the server are empty.",
     }),
   },
   { title: "History", description: "What the server has seen; a restart forgets it." },
@@ -41,14 +41,14 @@ const History = Type.Object(
 export const Stats = Type.Object(
   {
     object: Type.Literal("stats"),
-    sessions: count("Sessions, those included that have expired and are not removed yet.", 1_204),
+    sessions: count("Sessions, including those that have expired and are not removed yet.", 1_204),
     turns: count("Turns.", 18_331),
     versions: count("Versions of states.", 9_120),
     memories: count("Memories.", 20_002),
     traces: count("Traces.", 48_655),
     vectors: Type.Object({
       stored: count("Vectors of memories and documents.", 19_990),
-      pending: count("Those that are still to be made.", 12),
+      pending: count("Vectors that are still to be made.", 12),
     }),
     deliveries: Type.Object({
       pending: count("Deliveries of webhooks that are still to be made.", 0),
@@ -62,7 +62,7 @@ export const Stats = Type.Object(
     uptime_seconds: count("Seconds since the start of the server.", 86_400),
     history: Type.Optional(History),
   },
-  { title: "Stats", description: "How much there is, and how it goes." },
+  { title: "Stats", description: "Counts of records, and recent traffic." },
 );
 
 export const STATS_QUERY = Type.Object({

@@ -23,7 +23,7 @@ export function traceEndpoints(deps: TraceDeps): Endpoint[] {
     traces.list("/v1/traces", {
       summary: "List traces",
       description:
-        "Newest first. Every change leaves one; traces outlive their sessions. Filters combine with AND. Traces of changes of keys, settings and webhooks are in the list for keys with the scope `admin` only.",
+        "Newest first. Every change leaves one; traces outlive their sessions. Filters combine with AND. Only keys with the scope `admin` see the traces of administration (keys, settings, webhooks, backups, erasures of users).",
       filter: TRACE_FILTER,
       cursor: Cursor("trace"),
       response: ListOf(Trace, "A page of traces."),
@@ -31,18 +31,19 @@ export function traceEndpoints(deps: TraceDeps): Endpoint[] {
     }),
     traces.get("/v1/traces/{trace_id}", {
       summary: "Get a trace",
-      description: "The trace of a change of keys, settings or webhooks is there for keys with the scope `admin` only.",
+      description:
+        "Only a key with the scope `admin` finds the traces of administration (keys, settings, webhooks, backups, erasures of users).",
       response: Trace,
       run: ({ params, caller }) => getTrace(deps, readerOf(caller), params.trace_id),
     }),
     traces.send("/v1/events", {
       summary: "Watch the traces",
       description:
-        "Traces as they happen, as server-sent events; filters combine with AND. With the header `Last-Event-ID` those come first that " +
-        "followed the trace of that id. A reader that does not keep up is dropped: it asks again with the last id it got, and misses " +
-        `nothing. A comment comes every ${LIMITS.eventCommentSeconds} s. The stream ends with its key. A key has at most ` +
-        `${LIMITS.eventStreamsOfKeyMax} streams at a time, all together have ${LIMITS.eventStreamsMax}. What a command changes while the server runs comes with the next \`Last-Event-ID\`. ` +
-        "Where several servers share a database, what another one changes comes within a second, and with `Last-Event-ID` what is less than ten seconds older than that trace comes again.",
+        "Streams traces as they happen, as server-sent events. Filters combine with AND. With the header `Last-Event-ID` the stream begins " +
+        "with the traces that followed that id. A client that does not keep up is disconnected; it misses nothing if it reconnects with " +
+        `the last id that it got. A comment is sent every ${LIMITS.eventCommentSeconds} s. The stream ends when its key does. A key has at most ` +
+        `${LIMITS.eventStreamsOfKeyMax} streams at a time, all keys together ${LIMITS.eventStreamsMax}. What a command such as \`cairn keys\` changes while the server runs is sent only after a reconnection with \`Last-Event-ID\`. ` +
+        "Where several servers share a database, the changes of the others arrive within a second, and after a reconnection traces of the ten seconds before `Last-Event-ID` can be sent again.",
       media: "text/event-stream",
       query: Type.Object(EVENT_FILTER),
       response: EventStream,

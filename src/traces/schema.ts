@@ -77,7 +77,7 @@ export const Trace = Type.Object(
   {
     object: Type.Literal("trace"),
     id: RecordId("trace", "`trace_` and 12 characters."),
-    session_id: OrNull(RecordId("sess", "The session it concerns; null for changes of keys, settings and webhooks.")),
+    session_id: OrNull(RecordId("sess", "The session it concerns; null for traces of administration.")),
     user_id: Type.Optional(Type.String({ description: "That session's user; left out when it has none.", examples: ["user-42"] })),
     action: OneOf(TRACE_ACTIONS, { description: "What happened.", examples: ["state.updated"] }),
     actor: Type.String({
@@ -98,7 +98,7 @@ export const Trace = Type.Object(
 export const EventStream = Type.String({
   title: "EventStream",
   description:
-    "Server-sent events of the type `trace`, each with the id of its trace, which is its data; before them the id that continues from the beginning of the stream.",
+    "Server-sent events of the type `trace`: the data of each is a trace, and its id that of the trace. The stream begins with an event without data, whose id continues from there.",
   examples: [
     'retry: 2000\nid: trace_0VQk3aB3w000\n\nid: trace_0VQk3aB4x1Zq\nevent: trace\ndata: {"object":"trace","id":"trace_0VQk3aB4x1Zq","action":"turn.added","details":{}}\n\n:\n\n',
   ],

@@ -20,7 +20,7 @@ export function userEndpoints(deps: Deps): Endpoint[] {
   return [
     users.list("/v1/users", {
       summary: "List users",
-      description: `In no order that means anything, but always in the same. ${NOT_BOUND}`,
+      description: `In an arbitrary but stable order. ${NOT_BOUND}`,
       cursor: NameCursor(LIMITS.userIdLengthMax),
       response: ListOf(User, "A page of users."),
       run: ({ page, caller }) => forAll(caller, () => listUsers(deps, page)),
@@ -34,24 +34,24 @@ export function userEndpoints(deps: Deps): Endpoint[] {
     users.erase(path, {
       summary: "Erase a user",
       description:
-        "Removes the sessions of the user with their states, turns and retrievals, memories with their vectors, documents, those kept with an agent too, events and deliveries of webhooks, and answers " +
-        "kept for an Idempotency-Key. Traces stay without their content. From the answer on nothing of it is shown; when there is much, the " +
-        "answer says `running`, and the rest is removed in the background, also after a restart. What the user gets later is not concerned. " +
-        "At the end a trace `user.erased` has the counts. A backup that was made before still holds everything.",
+        "Removes the user's sessions with their states, turns and retrievals, memories with their vectors, documents (also those kept with an agent), events and deliveries of webhooks, and answers " +
+        "kept for an Idempotency-Key. Traces stay without their content. From this answer on nothing of it is shown. If there is much, the " +
+        "answer says `running`, and the rest is removed in the background, also after a restart. Records that the user gets later are not affected. " +
+        "At the end a trace `user.erased` has the counts. Backups made earlier still contain everything.",
       scope: "admin",
       response: Erasure,
       run: ({ params, caller }) => eraseUser(deps, caller, params.user_id),
     }),
     users.get(`${path}/erasure`, {
       summary: "Get the erasure of a user",
-      description: "How far it has come, or what the last one removed, which its trace `user.erased` says for as long as that is kept.",
+      description: "The progress of a running erasure, or what the last one removed, for as long as its trace `user.erased` is kept.",
       scope: "admin",
       response: Erasure,
       run: ({ params }) => getErasure(deps, params.user_id),
     }),
     users.list("/v1/agents", {
       summary: "List agents",
-      description: `In no order that means anything, but always in the same. ${NOT_BOUND}`,
+      description: `In an arbitrary but stable order. ${NOT_BOUND}`,
       cursor: NameCursor(LIMITS.agentIdLengthMax),
       response: ListOf(Agent, "A page of agents."),
       run: ({ page, caller }) => forAll(caller, () => listAgents(deps, page)),

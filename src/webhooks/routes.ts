@@ -37,7 +37,7 @@ export function webhookEndpoints(deps: WebhookDeps): Endpoint[] {
     webhooks.post("/v1/webhooks", {
       summary: "Create a webhook",
       description:
-        "Events from now on are posted to the URL, signed. `trace.created` includes the traces of changes of keys, settings and webhooks. The secret is in this answer only, which a replay with the same Idempotency-Key gives again.",
+        "Events from now on are posted to the URL, signed. `trace.created` includes the traces of administration (keys, settings, webhooks, backups, erasures of users). The secret is in this answer only, which a replay with the same Idempotency-Key gives again.",
       status: 201,
       body: NewWebhook,
       response: Webhook,

@@ -25,7 +25,7 @@ const Description = Text(0, LIMITS.webhookDescriptionLengthMax, {
   examples: ["the support desk"],
 });
 const Secret = Text(LIMITS.webhookSecretLengthMin, LIMITS.webhookSecretLengthMax, {
-  description: "The signing secret: printable ASCII; after a prefix `whsec_` base64. Default: a new one.",
+  description: "The signing secret: printable ASCII, or `whsec_` followed by base64. A new one is made if none is given.",
 });
 
 export const SECRET_EXAMPLE = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -40,11 +40,13 @@ export const Webhook = Type.Object(
     enabled: Type.Boolean({ description: "Whether events are delivered.", examples: [true] }),
     disabled_reason: OrNull(Type.String({ description: "Why Cairn disabled it: the receiver answered 410, or failed for 5 days." })),
     failing_since: OrNull(Timestamp("When the first attempt since the last success failed; null while attempts succeed.", null)),
-    secret: Type.Optional(Type.String({ description: "The signing secret; only in the answer that created it." })),
+    secret: Type.Optional(
+      Type.String({ description: "The signing secret: only in the answers to the requests that create and rotate it." }),
+    ),
     created_at: Timestamp("When the webhook was created."),
     updated_at: Timestamp("When the webhook was last changed."),
   },
-  { title: "Webhook", description: "A webhook, without its secret." },
+  { title: "Webhook", description: "A webhook." },
 );
 
 export const NewWebhook = Type.Object(
@@ -52,7 +54,7 @@ export const NewWebhook = Type.Object(
     url: Url,
     events: Events,
     description: Type.Optional(Description),
-    enabled: Default(Type.Boolean({ description: "Default true." }), true),
+    enabled: Default(Type.Boolean({ description: "Whether events are delivered; default true." }), true),
     secret: Type.Optional(Secret),
   },
   { title: "NewWebhook", description: "A webhook to create." },
