@@ -6,7 +6,7 @@
  *
  * @module
  */
-import { calibrationOf, type ProviderCalibration } from "../../src/embeddings/calibration.ts";
+import { calibrationOf, type Calibration } from "../../src/embeddings/calibration.ts";
 import type { EmbeddedQuery } from "../../src/embeddings/embedder.ts";
 import { localEmbedder } from "../../src/embeddings/local/local.ts";
 import { systemClock } from "../../src/lib/clock.ts";
@@ -96,7 +96,7 @@ interface Offered {
 }
 
 /** Offers a memory to a question, if it passes any of the filters. */
-function offer({ asked, query, numbers, best }: Question, memory: Offered, calibration: ProviderCalibration | undefined): void {
+function offer({ asked, query, numbers, best }: Question, memory: Offered, calibration: Calibration | undefined): void {
   const isOfUser = asked.user === memory.user;
   const isOfGroup = asked.group !== "" && asked.group === memory.group;
   let bar = Infinity;
@@ -114,7 +114,7 @@ function offer({ asked, query, numbers, best }: Question, memory: Offered, calib
 class Filling {
   readonly #order: FillingOrder;
   readonly #store: Store;
-  readonly #calibration: ProviderCalibration | undefined;
+  readonly #calibration: Calibration | undefined;
   readonly #questions: readonly Question[];
   readonly #questionsOfUser: ReadonlyMap<number, readonly Question[]>;
   readonly #collection: Collection;

@@ -99,18 +99,22 @@ const LINE_MAX = 0.8;
 /** Marks that fall together are kept this far apart. */
 const APART_MIN = 0.01;
 
-export interface ProviderCalibration {
+/** What `memories/relevance.ts` needs to know of a provider. */
+export interface Calibration {
+  /** How much words count, against meaning, 0 to 1. */
   readonly lexicalShare: number;
+  /** The cosine of texts that have nothing to do with each other, and that of texts about the same thing. */
   readonly cosineOfUnrelated: number;
   readonly cosineOfSame: number;
+  /** The mean of semantic and lexical that is shown as 0.7, between 0 and 0.7. */
   readonly relevant: number;
 }
 
 /**
- * What `memories/relevance.ts` needs to know of a provider. A memory whose cosine is `relevantCosine` scores 0.7 if a fifth
+ * The calibration by what was measured. A memory whose cosine is `relevantCosine` scores 0.7 if a fifth
  * of the query is met by its words; the two marks give way where they leave no room for that.
  */
-export function calibrationOf({ relevantCosine, cosineOfUnrelated, cosineOfSame, separation }: MeasuredCosines): ProviderCalibration {
+export function calibrationOf({ relevantCosine, cosineOfUnrelated, cosineOfSame, separation }: MeasuredCosines): Calibration {
   const above = Math.max((relevantCosine - cosineOfUnrelated) * (1 / LINE_MAX - 1), APART_MIN);
   const high = Math.max(cosineOfSame, relevantCosine + above);
   const low = Math.min(cosineOfUnrelated, relevantCosine - ((high - relevantCosine) * LINE_MIN) / (1 - LINE_MIN));

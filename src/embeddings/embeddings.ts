@@ -16,7 +16,7 @@ import { generationOf } from "../storage/memory-records.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import type { RecordStore } from "../storage/record-store.ts";
 import { pendingEmbeddings, provider, PROVIDER_KEY, VECTOR_TABLES, type AnyTable, type ProviderRow } from "../storage/tables.ts";
-import { calibrate, calibrationOf, type ProviderCalibration } from "./calibration.ts";
+import { calibrate, calibrationOf, type Calibration } from "./calibration.ts";
 import type { EmbeddedQuery, Embedder, Embedding } from "./embedder.ts";
 import { localEmbedder } from "./local/local.ts";
 import { identityOf, type EmbeddingSettings } from "./provider-settings.ts";
@@ -38,7 +38,7 @@ export interface Active {
   readonly remote: OpenAiEmbedder | undefined;
   readonly generation: number;
   /** undefined for the built-in provider, and for another one until it is measured. */
-  readonly calibration: ProviderCalibration | undefined;
+  readonly calibration: Calibration | undefined;
 }
 
 export interface EmbeddingsDeps extends OpenAiDeps {
@@ -263,7 +263,7 @@ export class Embeddings {
   }
 
   /** Returns what a candidate's cosines mean; undefined for the built-in provider. */
-  calibrationOf({ settings, remote, row: { measured } }: Provider): ProviderCalibration | undefined {
+  calibrationOf({ settings, remote, row: { measured } }: Provider): Calibration | undefined {
     if (remote === undefined || measured === undefined) return undefined;
     return calibrationOf({ ...measured, relevantCosine: settings.relevant_cosine ?? measured.relevantCosine });
   }

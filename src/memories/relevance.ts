@@ -14,21 +14,12 @@
  *
  * @module
  */
+import type { Calibration } from "../embeddings/calibration.ts";
 import { bucketOf, type EmbeddedQuery, type QueryTerms, SIGN, WHOLE_WORTH } from "../embeddings/embedder.ts";
 import { spellings } from "../embeddings/local/local.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { firstCodePoints } from "../lib/text.ts";
-
-/** What a provider's cosines mean. */
-export interface Calibration {
-  /** How much words count, against meaning, 0 to 1. */
-  readonly lexicalShare: number;
-  /** The cosine of texts that have nothing to do with each other, and that of texts about the same thing. */
-  readonly cosineOfUnrelated: number;
-  readonly cosineOfSame: number;
-  /** The mean of semantic and lexical that is shown as 0.7, between 0 and 0.7. */
-  readonly relevant: number;
-}
+import { LONG_FROM, LONG_PENALTY } from "../vectors/length-codes.ts";
 
 /** The built-in provider's, measured on public sets of conversations, questions and sentence pairs. */
 export const LOCAL_CALIBRATION: Calibration = { lexicalShare: 0.5, cosineOfUnrelated: 0, cosineOfSame: 0.4, relevant: 0.5 };
@@ -54,10 +45,6 @@ export interface WordMatch {
   /** What it adds to `lexical`, 0 to 1: its share of the query's weight times what the match is worth. */
   share: number;
 }
-
-/** A memory of more than 60 terms covers a query by chance; each doubling takes off 0.15 of the divisor 1. */
-const LONG_FROM = 60;
-const LONG_PENALTY = 0.15;
 
 /** What is left of the way to 1 beyond `cosineOfSame`: little, so that only order changes there. */
 const REST = 0.03;

@@ -9,9 +9,9 @@
  */
 const LENGTH_PENALTY = 0.1;
 const SHORT_TO = 8;
-/** As in `relevance.ts`. */
-const LONG_FROM = 60;
-const LONG_PENALTY = 0.15;
+/** A memory of more than 60 terms covers a query by chance; each doubling adds 0.15 to the divisor 1 of what it covers. */
+export const LONG_FROM = 60;
+export const LONG_PENALTY = 0.15;
 
 /** Codes for each doubling of a length. */
 const STEPS = 16;

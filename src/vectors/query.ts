@@ -3,17 +3,14 @@
  *
  * @module
  */
+import type { Calibration } from "../embeddings/calibration.ts";
 import type { QueryTerms } from "../embeddings/embedder.ts";
 import type { BareId } from "../lib/ids.ts";
 import { packed, unpacked } from "./packed.ts";
 import type { QueryWords } from "./term-search.ts";
 
 /** How words and cosine make a score together: as in `memories/relevance.ts`, but for what does not change the order. */
-export interface Blend {
-  readonly lexicalShare: number;
-  readonly cosineOfUnrelated: number;
-  readonly cosineOfSame: number;
-}
+export type Blend = Omit<Calibration, "relevant">;
 
 /** What is left of the way beyond `cosineOfSame`: little, so that only order changes there. */
 const REST = 0.03;

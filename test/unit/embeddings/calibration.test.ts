@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { calibrate, calibrationOf, type Embed, measure } from "../../../src/embeddings/calibration.ts";
+import { calibrate, type Calibration, calibrationOf, type Embed, measure } from "../../../src/embeddings/calibration.ts";
 import { memoryTerms, queryTerms } from "../../../src/embeddings/local/local.ts";
 import { OpenAiEmbedder } from "../../../src/embeddings/remote/openai.ts";
 import { type ProbePair, RELATED_PROBES, UNRELATED_PROBES } from "../../../src/embeddings/probes.ts";
-import { calibrated, type Calibration, explainer, relevance } from "../../../src/memories/relevance.ts";
+import { calibrated, explainer, relevance } from "../../../src/memories/relevance.ts";
 import { startEmbeddingServer } from "../../support/embedding-server.ts";
 import { FakeClock } from "../../support/clock.ts";
 

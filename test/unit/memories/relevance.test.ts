@@ -1,8 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
+import type { Calibration } from "../../../src/embeddings/calibration.ts";
 import { type EmbeddedQuery, WHOLE_WORTH } from "../../../src/embeddings/embedder.ts";
 import { localEmbedder } from "../../../src/embeddings/local/local.ts";
-import { calibrated, type Calibration, explainer, relevance } from "../../../src/memories/relevance.ts";
+import { calibrated, explainer, relevance } from "../../../src/memories/relevance.ts";
 import { floodingSyllables, syllables } from "../../support/flood.ts";
 import { ratioOf } from "../../support/timing.ts";
 
