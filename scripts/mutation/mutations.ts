@@ -489,10 +489,10 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     breaks: "a vector is given to the index twice",
-    file: "src/vectors/vector-feed.ts",
-    find: "this.#from = behind(last);",
-    replace: "this.#from = last;",
-    tests: ["test/unit/vectors/vector-feed.test.ts"],
+    file: "src/vectors/search-index.ts",
+    find: "this.#noteFrom = behind(last);",
+    replace: "this.#noteFrom = last;",
+    tests: [INDEXER],
   },
   {
     breaks: "a deleted memory leaves its vector",

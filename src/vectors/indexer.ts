@@ -1,7 +1,7 @@
 /**
  * Keeps the index in step with the store and searches it. Runs in the worker; knows nothing of threads.
  *
- * All it needs to know is in the store. The feed gives the ids of new vectors; a vector whose row is gone is deleted. So
+ * All it needs to know is in the store. A new vector has a greater id than all before; one whose row is gone is deleted. So
  * nothing can be missed, and a start after a crash is a search like any other: every answer is checked against the store
  * before it counts.
  *

@@ -2,8 +2,8 @@
  * All that searches go through, with one numbering: the words of every vector, its numbers, and the graph.
  *
  * ```
- * feed ──▶ noted ──take in──▶ slots, terms, rows ──insert──▶ graph, once there are enough
- *                                  all of it                slots before `graphEnd`
+ * store ──▶ noted ──take in──▶ slots, terms, rows ──insert──▶ graph, once there are enough
+ *                                   all of it                slots before `graphEnd`
  * ```
  * Whatever is taken in is found by its words and can be compared; what is not in the graph yet is compared with every query. Slots
  * rise with ids, so the graph has all slots up to one, but those that were removed before it came to them.
@@ -13,16 +13,15 @@
 import { randomUUID } from "node:crypto";
 import type { BareId } from "../lib/ids.ts";
 import type { Reader } from "../storage/access.ts";
+import { AFTER_ALL, behind } from "../storage/keys.ts";
 import type { VectorTable } from "../storage/tables.ts";
-import { dotStored } from "./encoding.ts";
-import { storedVector, storedGeneration, storedMemory, storedTerms } from "./encoding.ts";
+import { dotStored, storedGeneration, storedMemory, storedTerms, storedVector } from "./encoding.ts";
 import { HnswIndex } from "./hnsw-index.ts";
 import type { IndexBytes } from "./index-bytes.ts";
 import { DENSE_DIMENSION, SPARSE_DIMENSION } from "./projection.ts";
 import type { Shared } from "./shared-vectors.ts";
 import { Slots } from "./slots.ts";
 import { TermIndex } from "./term-index.ts";
-import { VectorFeed } from "./vector-feed.ts";
 import { VectorRows } from "./vector-rows.ts";
 
 const IDS_PER_LOOK = 10_000;
@@ -42,7 +41,8 @@ export class SearchIndex {
   readonly slots: Slots;
   readonly terms: TermIndex;
   readonly rows = new VectorRows();
-  readonly #feed: VectorFeed;
+  /** Where the ids begin that were not noted yet: ids are given inside transactions and rise, also across restarts. */
+  #noteFrom = "";
   /** Vectors that are not taken in yet, from `#notedAt` on, oldest first. */
   #noted: BareId[] = [];
   #notedAt = 0;
@@ -57,14 +57,13 @@ export class SearchIndex {
 
   constructor(table: VectorTable, generation: number, parts?: SavedParts) {
     this.#table = table;
-    this.#feed = new VectorFeed(table);
     this.generation = generation;
     this.slots = parts?.slots ?? Slots.empty();
     this.terms = parts?.terms ?? TermIndex.empty();
     this.#graph = parts?.graph;
     this.#graphEnd = parts?.graphEnd ?? 0;
     const { length } = this.slots;
-    if (length > 0) this.#feed.skipTo(this.slots.id(length - 1));
+    if (length > 0) this.#noteFrom = behind(this.slots.id(length - 1));
     for (let slot = this.#graphEnd; slot < this.slots.length; slot++) if (!this.slots.has(slot)) this.#removedAhead++;
   }
 
@@ -107,8 +106,10 @@ export class SearchIndex {
   /** Notes the vectors that were stored since the last look. */
   note(reader: Reader): void {
     for (;;) {
-      const ids = this.#feed.next(reader, IDS_PER_LOOK);
+      const ids = reader.keys(this.#table, { from: this.#noteFrom, to: AFTER_ALL, limit: IDS_PER_LOOK });
       for (const id of ids) this.#noted.push(id);
+      const last = ids.at(-1);
+      if (last !== undefined) this.#noteFrom = behind(last);
       if (ids.length < IDS_PER_LOOK) return;
     }
   }

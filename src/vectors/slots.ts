@@ -1,7 +1,7 @@
 /**
  * The numbers under which the index knows vectors: one numbering for all that the worker holds.
  *
- * A slot is the next number from 0 on, and never given again. Ids rise (`vector-feed.ts`), so slots are in the order of ids
+ * A slot is the next number from 0 on, and never given again. Ids rise (`search-index.ts`), so slots are in the order of ids
  * (`id-table.ts`).
  *
  * @module
