@@ -26,7 +26,7 @@ import { MEMORIES } from "../storage/collections.ts";
 import { isErased } from "../storage/erasure.ts";
 import { hashKey } from "../storage/keys.ts";
 import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
-import { generationOf, removeMemoryRecords, removeVector } from "../storage/memory-records.ts";
+import { generationOf, removeRecord, removeVector } from "../storage/memory-records.ts";
 import { mayBeOwned, narrowed, ownedPostings, type Owner } from "../storage/owner.ts";
 import { pageOf, type Page } from "../storage/page.ts";
 import { memories, pendingEmbeddings, sessions, type MemoryRow } from "../storage/tables.ts";
@@ -331,7 +331,7 @@ function lengthOf({ content, type, tags, metadata }: MemoryRow): number {
 export async function deleteMemory(deps: MemoryDeps, caller: Caller, id: string, reason: string | undefined): Promise<JsonText> {
   const answer = await commitFor(deps, caller, homeOf(id), (tx) => {
     const memory = findMemory(tx, caller.owner, id);
-    removeMemoryRecords(tx, memory.key);
+    removeRecord(tx, MEMORIES, memory.key);
     touchSession(tx, memory.row.sessionId, -1);
     record(tx, caller, {
       action: "memory.deleted",

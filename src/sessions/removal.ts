@@ -11,10 +11,11 @@ import { bare, type BareId, type SessionId } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
 import { eachFetched, FIRST, type Reader, type Tx } from "../storage/access.ts";
 import { BadRows, readable } from "../storage/bad-rows.ts";
+import { MEMORIES } from "../storage/collections.ts";
 import { DocumentWriter } from "../storage/document-records.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import { isAnyErased } from "../storage/erasure.ts";
-import { removeMemoryRecords } from "../storage/memory-records.ts";
+import { removeRecord } from "../storage/memory-records.ts";
 import { documents, memories, removals, retrievals, sessions, turns, versions, type AnyTable, type RemovalRow } from "../storage/tables.ts";
 import type { Deps } from "../traces/record.ts";
 import type { Task } from "../tasks/task.ts";
@@ -80,7 +81,7 @@ function removeSomeRecords(tx: Tx, session: BareId, removal: RemovalRow): boolea
   if (removal.memories) {
     const keys = owned(memories.index.bySession).map((entry) => entry.slice(session.length));
     tx.ahead(memories, keys);
-    eachFetched(keys, (key) => removeMemoryRecords(tx, key));
+    eachFetched(keys, (key) => removeRecord(tx, MEMORIES, key));
   }
   const writer = new DocumentWriter(tx);
   const { bySession } = documents.index;

@@ -9,7 +9,7 @@
  */
 import { bare, type BareId } from "../lib/ids.ts";
 import type { Reader, Tx } from "./access.ts";
-import { MEMORIES, type Collection, type EmbeddedRow } from "./collections.ts";
+import type { Collection, EmbeddedRow } from "./collections.ts";
 import { pendingEmbeddings, provider, PROVIDER_KEY } from "./tables.ts";
 
 /** The generation of the vectors that can be compared: those of the provider that is set. */
@@ -41,8 +41,4 @@ export function removeRecord(tx: Tx, collection: Collection, record: BareId): vo
   removeVector(tx, collection, row);
   tx.remove(pendingEmbeddings, record);
   tx.remove(collection.records, record);
-}
-
-export function removeMemoryRecords(tx: Tx, memory: BareId): void {
-  removeRecord(tx, MEMORIES, memory);
 }

@@ -10,10 +10,9 @@
  *
  * @module
  */
-import { AFTER_ALL } from "./keys.ts";
 import type { Tx } from "./access.ts";
 import { StoreError, type Store } from "./store.ts";
-import { meta, SCHEMA_VERSION, type Readable } from "./tables.ts";
+import { meta, SCHEMA_VERSION } from "./tables.ts";
 
 export interface Migration {
   /** The schema version it leads to, from the one before. */
@@ -50,17 +49,4 @@ export function migrate(store: Store, migration: Migration): Promise<void> {
     migration.run(tx);
     tx.put(meta, "schema", String(migration.to));
   });
-}
-
-const ROWS_AT_ONCE = 1_000;
-
-/** Every row of a table, in the order of keys, a few at a time; those read already may be changed and removed meanwhile. */
-export function* everyRow<Row>(tx: Tx, table: Readable<Row>): Generator<{ key: string; row: Row }> {
-  for (let from = ""; ;) {
-    const rows = tx.rows(table, { from, to: AFTER_ALL, limit: ROWS_AT_ONCE });
-    yield* rows;
-    const last = rows.at(-1);
-    if (last === undefined) return;
-    from = `${last.key}\0`;
-  }
 }

@@ -15,10 +15,11 @@ import { toIso } from "../lib/time.ts";
 import { isBeingRemoved, removeSession } from "../sessions/removal.ts";
 import { eachFetched, FIRST, type Reader, type Span, type Tx } from "../storage/access.ts";
 import { BadRows, readable } from "../storage/bad-rows.ts";
+import { MEMORIES } from "../storage/collections.ts";
 import { isKeptSince, userOfSession, usersOfAnswer } from "../storage/erasure.ts";
 import { AFTER_ALL, behind, documentsOfUser, hashKey } from "../storage/keys.ts";
 import { DocumentWriter, namespaceRow } from "../storage/document-records.ts";
-import { removeMemoryRecords } from "../storage/memory-records.ts";
+import { removeRecord } from "../storage/memory-records.ts";
 import { EVERYBODY } from "../storage/owner.ts";
 import {
   deliveries,
@@ -228,7 +229,7 @@ const PHASES: Record<ErasureRow["phase"], Phase> = {
       if (row === undefined) return;
       // Those of a session that was just removed are counted with it.
       if (!isBeingRemoved(tx, row.sessionId)) counts.memories++;
-      removeMemoryRecords(tx, memory);
+      removeRecord(tx, MEMORIES, memory);
     });
     return entries.length < ROWS_PER_COMMIT ? undefined : entries.at(-1);
   },

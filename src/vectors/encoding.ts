@@ -202,13 +202,9 @@ export function storedTerms(bytes: Uint8Array): Uint32Array {
   return new Uint32Array(bytes.buffer, bytes.byteOffset + at, (bytes.byteLength - TRAILER_BYTES - at) / TERM_BYTES);
 }
 
-/** The last of the terms, which stands for all words in order. For an embedding without terms it is any number. */
-export function storedFingerprint(bytes: Uint8Array): number {
-  return wordAt(bytes, bytes.byteLength - TRAILER_BYTES - TERM_BYTES);
-}
-
 export function storedGeneration(bytes: Uint8Array): number {
-  return wordAt(bytes, bytes.byteLength - TRAILER_BYTES);
+  const at = bytes.byteLength - TRAILER_BYTES;
+  return (bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24)) >>> 0;
 }
 
 export function storedMemory(bytes: Uint8Array): BareId {
@@ -259,8 +255,4 @@ function shapeOf(bytes: Uint8Array): number {
 function scaleIn(bytes: Uint8Array): number {
   const at = bytes.byteLength - SCALE_BYTES - SHAPE_BYTES;
   return bytes[at]! | (bytes[at + 1]! << 8);
-}
-
-function wordAt(bytes: Uint8Array, at: number): number {
-  return (bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24)) >>> 0;
 }

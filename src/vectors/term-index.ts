@@ -45,7 +45,6 @@ export class TermIndex {
   /** By slot: the code of its memory's length. */
   #lengths: Uint8Array;
   #slots: number;
-  #size: number;
   /** From the first search on. */
   #scorer: Scorer | undefined;
   /** Postings that the last search looked at. */
@@ -55,18 +54,11 @@ export class TermIndex {
     this.#lists = lists;
     this.#lengths = lengths;
     this.#slots = slots;
-    this.#size = 0;
-    for (const code of lengths) if (code !== REMOVED) this.#size++;
   }
 
   static empty(): TermIndex {
     const key = crypto.getRandomValues(new Uint32Array(1))[0]!;
     return new TermIndex(PostingLists.empty(key), new Uint8Array(SLOTS_FIRST), 0);
-  }
-
-  /** Slots that can be found. */
-  get size(): number {
-    return this.#size;
   }
 
   /** One more than the last slot. */
@@ -97,14 +89,11 @@ export class TermIndex {
     }
     this.#lengths[slot] = codeOf(words === 0 ? terms.length - 1 : words);
     this.#slots = slot + 1;
-    this.#size++;
   }
 
   /** The slot is found no more; its postings stay until the index is rebuilt. */
   remove(slot: number): void {
-    if (!this.has(slot)) return;
     this.#lengths[slot] = REMOVED;
-    this.#size--;
   }
 
   /**

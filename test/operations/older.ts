@@ -11,11 +11,14 @@ import { createLog } from "../../src/lib/log.ts";
 import { systemClock, type Clock } from "../../src/lib/clock.ts";
 import { openService } from "../../src/service.ts";
 import type { Writable } from "../../src/storage/access.ts";
-import { everyRow, type Migration } from "../../src/storage/migrate.ts";
+import { AFTER_ALL } from "../../src/storage/keys.ts";
+import type { Migration } from "../../src/storage/migrate.ts";
 import { Store } from "../../src/storage/store.ts";
 import { memories, meta, SCHEMA_VERSION, webhooks } from "../../src/storage/tables.ts";
 
 type Row = Record<string, unknown>;
+
+const ALL = { from: "", to: AFTER_ALL };
 
 const json = (name: string): Writable<Row> => ({
   name,
@@ -38,7 +41,7 @@ export const toMiddle: Migration = {
   to: SCHEMA_VERSION - 1,
   says: "the kind of a memory is its type",
   run(tx) {
-    for (const { key, row } of everyRow(tx, memoryRows)) tx.put(memoryRows, key, renamed(row, "kind", "type"));
+    for (const { key, row } of tx.rows(memoryRows, ALL)) tx.put(memoryRows, key, renamed(row, "kind", "type"));
   },
 };
 
@@ -46,7 +49,7 @@ export const toLatest: Migration = {
   to: SCHEMA_VERSION,
   says: "the address of a webhook is its url",
   run(tx) {
-    for (const { key, row } of everyRow(tx, webhookRows)) tx.put(webhookRows, key, renamed(row, "address", "url"));
+    for (const { key, row } of tx.rows(webhookRows, ALL)) tx.put(webhookRows, key, renamed(row, "address", "url"));
   },
 };
 
@@ -56,8 +59,8 @@ export const ROADS: readonly Migration[] = [toMiddle, toLatest];
 export async function makeOlder(directory: string, clock: Clock): Promise<void> {
   await inStore(directory, clock, (store) =>
     store.commit(NO_HOME, (tx) => {
-      for (const { key, row } of everyRow(tx, memoryRows)) tx.put(memoryRows, key, renamed(row, "type", "kind"));
-      for (const { key, row } of everyRow(tx, webhookRows)) tx.put(webhookRows, key, renamed(row, "url", "address"));
+      for (const { key, row } of tx.rows(memoryRows, ALL)) tx.put(memoryRows, key, renamed(row, "type", "kind"));
+      for (const { key, row } of tx.rows(webhookRows, ALL)) tx.put(webhookRows, key, renamed(row, "url", "address"));
       tx.put(meta, "schema", String(SCHEMA_VERSION - 2));
     }),
   );

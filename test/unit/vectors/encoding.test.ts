@@ -10,7 +10,6 @@ import {
   isComparable,
   isEmbedding,
   quantize,
-  storedFingerprint,
   storedGeneration,
   storedMemory,
   storedTerms,
@@ -48,7 +47,6 @@ test("a vector, its terms and its owner come out as they went in, the numbers in
     expect(isEmbedding(bytes)).toBe(true);
     expect(Math.max(...storedVector(bytes).map((number, i) => Math.abs(number - vector[i]!)))).toBeLessThan(0.006);
     expect(storedTerms(bytes)).toEqual(terms);
-    if (terms.length > 0) expect(storedFingerprint(bytes)).toBe(terms.at(-1)!);
     expect([storedMemory(bytes), storedGeneration(bytes)]).toEqual([memory, generation]);
     expect(dotStored(quantize(DENSE), bytes)).toBe(dot(DENSE, vector));
     expect(encodeVector({ vector: storedVector(bytes), terms }, { memory, generation })).toEqual(bytes);

@@ -5,14 +5,15 @@
  */
 import { NO_HOME } from "../../../src/lib/ids.ts";
 import { Store } from "../../../src/storage/store.ts";
-import { removeMemoryRecords } from "../../../src/storage/memory-records.ts";
+import { MEMORIES } from "../../../src/storage/collections.ts";
+import { removeRecord } from "../../../src/storage/memory-records.ts";
 import { chance, StoredVectors, unitVector } from "./stored-vectors.ts";
 
 const [directory = "", memory = ""] = process.argv.slice(2);
 const vectors = new StoredVectors();
 vectors.clock.advance({ seconds: 1 });
 vectors.store = await Store.open(directory, vectors.clock);
-await vectors.store.commit(NO_HOME, (tx) => removeMemoryRecords(tx, memory));
+await vectors.store.commit(NO_HOME, (tx) => removeRecord(tx, MEMORIES, memory));
 const [added] = await vectors.add([unitVector(chance(10))]);
 console.log(added?.memory);
 await vectors[Symbol.asyncDispose]();

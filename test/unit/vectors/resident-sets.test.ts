@@ -3,7 +3,8 @@ import * as fc from "fast-check";
 import { NO_HOME } from "../../../src/lib/ids.ts";
 import type { Embedding } from "../../../src/embeddings/embedder.ts";
 import { localEmbedder } from "../../../src/embeddings/local/local.ts";
-import { removeMemoryRecords } from "../../../src/storage/memory-records.ts";
+import { MEMORIES as MEMORY_RECORDS } from "../../../src/storage/collections.ts";
+import { removeRecord } from "../../../src/storage/memory-records.ts";
 import { memories } from "../../../src/storage/tables.ts";
 import { posting } from "../../../src/storage/walk.ts";
 import type { CandidateReader } from "../../../src/vectors/candidates.ts";
@@ -149,7 +150,7 @@ test("whatever is added, deleted and changed, a set that is kept gives the answe
             break;
           case "refused": {
             const refused = vectors.store.commit(NO_HOME, (tx) => {
-              for (const { memory } of vectors.stored.slice(at, at + 1)) removeMemoryRecords(tx, memory);
+              for (const { memory } of vectors.stored.slice(at, at + 1)) removeRecord(tx, MEMORY_RECORDS, memory);
               throw new Error("of the test");
             });
             expect(await refused.catch((error: Error) => error.message)).toBe("of the test");

@@ -14,7 +14,7 @@ import { AFTER_ALL, hashKey } from "../../../src/storage/keys.ts";
 import { MEMORIES } from "../../../src/storage/collections.ts";
 import { storeVector } from "../../../src/vectors/store-vector.ts";
 import { closeness, LOCAL_CALIBRATION } from "../../../src/memories/relevance.ts";
-import { generationOf, removeMemoryRecords, removeVector } from "../../../src/storage/memory-records.ts";
+import { generationOf, removeRecord, removeVector } from "../../../src/storage/memory-records.ts";
 import { Store } from "../../../src/storage/store.ts";
 import { memories, vectors, type MemoryRow } from "../../../src/storage/tables.ts";
 import { matches, posting, type Filter } from "../../../src/storage/walk.ts";
@@ -93,7 +93,7 @@ export class StoredVectors implements AsyncDisposable {
 
   async remove(removed: readonly Stored[]): Promise<void> {
     await this.store.commit(NO_HOME, (tx) => {
-      for (const { memory } of removed) removeMemoryRecords(tx, memory);
+      for (const { memory } of removed) removeRecord(tx, MEMORIES, memory);
     });
     const gone = new Set(removed);
     this.stored = this.stored.filter((one) => !gone.has(one));
