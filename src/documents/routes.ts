@@ -20,7 +20,7 @@ export function documentEndpoints(deps: DocumentDeps): Endpoint[] {
       summary: "Change documents",
       description:
         `Up to ${LIMITS.documentOperationsMax} operations in one transaction: all are done in their order, or none. A namespace and a key ` +
-        `together have at most ${LIMITS.documentNameBytesMax} bytes of UTF-8. A field that an operation does not take is refused.`,
+        `together have at most ${LIMITS.documentNameBytesMax} bytes of UTF-8. A field that only other operations take is refused.`,
       body: DocumentBatch,
       response: BatchResults,
       errors: ["session_not_found", "version_conflict", "content_too_large"],

@@ -9,7 +9,7 @@ import { KEY, scratchDirectory, startProcess } from "../support/process.ts";
 const README = readFileSync(join(import.meta.dir, "../../README.md"), "utf8");
 
 /** The one block of a language that holds a text, as it is printed. */
-function block(language: "sh" | "ts" | "python", part: string): string {
+function block(language: "sh" | "js" | "ts" | "python", part: string): string {
   const blocks = Array.from(README.matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, "g")), (match) => match[1] as string);
   const [found, ...more] = blocks.filter((text) => text.includes(part));
   if (found === undefined || more.length > 0) throw new Error(`the README has not one block of ${language} with ${part}`);
@@ -41,8 +41,8 @@ test("the first conversation of the README works as it is printed", async () => 
 test("the client of the README works as it is printed", async () => {
   using directory = scratchDirectory();
   await using cairn = await startProcess({ dataDirectory: `${directory.path}/data` });
-  const program = `${directory.path}/client.ts`;
-  const text = block("ts", "fetch(").replace('"crn_…"', JSON.stringify(KEY)).replace("http://127.0.0.1:8700", cairn.address);
+  const program = `${directory.path}/client.mjs`;
+  const text = block("js", "fetch(").replace('"crn_…"', JSON.stringify(KEY)).replace("http://127.0.0.1:8700", cairn.address);
   expect(text).toContain(KEY);
   expect(text).toContain(cairn.address);
   writeFileSync(program, text.replace("console.log(", "console.log(JSON.stringify(").replace(/\);\s*$/, "));"));
