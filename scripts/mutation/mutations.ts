@@ -1142,7 +1142,7 @@ export const MUTATIONS: readonly Mutation[] = [
     breaks: "what has the query's words is not found when its vector is far",
     file: "src/vectors/indexer.ts",
     find: "    const hits = terms.search(query.words, breadth.words, {",
-    replace: "    const hits = terms.search(query.words, 0, {",
+    replace: "    const hits = terms.search(query.words, 1, {",
     tests: [INDEXER],
   },
   {

@@ -59,7 +59,7 @@ interface Span {
 }
 
 export interface Wanted {
-  /** How many of the best are wanted. */
+  /** How many of the best are wanted: at least one. */
   readonly limit: number;
   /** How many more are held: as many may be offered for nothing each time that it is full. */
   readonly slack: number;
