@@ -26,7 +26,7 @@ import type { Endpoint } from "./http/endpoint.ts";
 import type { Idempotency } from "./http/idempotency.ts";
 import { Metrics } from "./http/metrics.ts";
 import { operationsOf, type Operation } from "./http/operation.ts";
-import { asArrived, pathWithoutQuery, routable } from "./http/path.ts";
+import { originalRequest, pathWithoutQuery, withLongHost } from "./http/path.ts";
 import { Pipeline, type Answer, type Exchange, type KeyLookup, type PipelineDeps } from "./http/pipeline.ts";
 import { findKey, hasEnded, type KeyDeps } from "./keys/keys.ts";
 import type { LastUses } from "./keys/last-use.ts";
@@ -109,7 +109,7 @@ export function createApp(deps: AppDeps) {
   const endpoints = endpointsOf(deps);
   // Elysia's own router, also when listening: Bun's takes GET /v1/memory/search for a memory called search, where only POST is known.
   const app = new Elysia({ normalize: false, systemRouter: false });
-  app.wrap((answer, request) => () => answer(routable(request)));
+  app.wrap((answer, request) => () => answer(withLongHost(request)));
   const operations = operationsOf(endpoints, deps);
   serveOperations(app, pipeline, operations, deps.corsOrigins ?? []);
   serveMcp(app, pipeline, operations, deps);
@@ -190,7 +190,13 @@ function serveMcp(app: Elysia, pipeline: Pipeline, operations: readonly Operatio
           onFault: (error) => pipeline.logFault(exchange, error),
         });
         const mayWrite = hasScope(caller.scopes, "write");
-        const response = await handle(asArrived(request), body, { api, owner: caller.owner, mayWrite, version, now: () => clock.now() });
+        const response = await handle(originalRequest(request), body, {
+          api,
+          owner: caller.owner,
+          mayWrite,
+          version,
+          now: () => clock.now(),
+        });
         return { status: response.status, body: await response.text(), isChange };
       });
     }),

@@ -19,19 +19,19 @@ export function pathWithoutQuery(url: string): string {
 /** Elysia assumes that scheme and host have at least this many characters (seen with Elysia 1.4). */
 const PATH_FROM = 11;
 
-/** Returns the request, with a host that is long enough for Elysia to find its path. */
-export function routable(request: Request): Request {
+/** Returns the request, or a copy of it with a host that is long enough for Elysia to find its path. */
+export function withLongHost(request: Request): Request {
   const { url } = request;
   // 8 characters on is the host of `http://` and of `https://`.
   if (!url.startsWith("/") && url.indexOf("/", 8) >= PATH_FROM) return request;
-  const standIn = new Request(`http://localhost${pathOf(url)}`, request);
-  arrived.set(standIn, request);
-  return standIn;
+  const copy = new Request(`http://localhost${pathOf(url)}`, request);
+  originals.set(copy, request);
+  return copy;
 }
 
-const arrived = new WeakMap<Request, Request>();
+const originals = new WeakMap<Request, Request>();
 
-/** Returns the request as it arrived, for one that `routable` returned: the only one the server knows. */
-export function asArrived(request: Request): Request {
-  return arrived.get(request) ?? request;
+/** Returns the request that the server has received, for one that `withLongHost` returned: it knows no other. */
+export function originalRequest(request: Request): Request {
+  return originals.get(request) ?? request;
 }

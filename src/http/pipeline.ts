@@ -28,7 +28,7 @@ import { httpsLocation } from "./https.ts";
 import { checkIdempotencyKey, readKept } from "./idempotency.ts";
 import type { Metrics } from "./metrics.ts";
 import type { BodySettings, CheckedCall, Operation } from "./operation.ts";
-import { asArrived, pathOf, pathWithoutQuery } from "./path.ts";
+import { originalRequest, pathOf, pathWithoutQuery } from "./path.ts";
 import { parametersOf, readQuery } from "./query.ts";
 import { RateLimiter, rateLimitHeaders } from "./rate-limit.ts";
 import { requestIdOf } from "./request-id.ts";
@@ -352,7 +352,7 @@ export class Pipeline {
   }
 
   #levelOfAddress({ request, remote }: Exchange, tokens: 0 | 1): Level {
-    const address = remote?.requestIP(asArrived(request))?.address ?? "unknown";
+    const address = remote?.requestIP(originalRequest(request))?.address ?? "unknown";
     return this.#limiter.takeOfAddress(address, this.#deps.keys.anonymousRate, tokens);
   }
 
