@@ -2136,8 +2136,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a ticket downloads as often as somebody likes",
     file: "src/keys/tickets.ts",
-    find: "    this.#tickets.delete(hash);\n    const key",
-    replace: "    const key",
+    find: "    this.#tickets.delete(hash);\n    const row",
+    replace: "    const row",
     tests: [BACKUPS],
   },
   {

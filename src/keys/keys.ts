@@ -24,8 +24,8 @@ import { apiKeys, deletedKeys, kindCode, type ApiKeyRow, type KeyKind } from "..
 import { unlessUnreadable } from "../storage/unreadable.ts";
 import type { Task } from "../tasks/task.ts";
 import { commitFor, commitSecret, recordAdmin, type Caller, type Deps } from "../traces/record.ts";
-import { hashOfId } from "./hash-of-id.ts";
 import type { LastUses } from "./last-use.ts";
+import { hashOf, storedKey, type StoredKey } from "./stored-key.ts";
 import { RATE_LIMITS, type RateLimit, type Tier } from "./tiers.ts";
 
 const { byId, byKind, bySource } = apiKeys.index;
@@ -254,7 +254,7 @@ export function getKey({ store, lastUses }: KeyDeps, id: string): JsonText | Pro
 }
 
 function lastUseOf(row: ApiKeyRow, lastUses: LastUses | undefined): number | null {
-  return lastUses?.of(row) ?? row.lastUsedAt ?? null;
+  return lastUses?.noted(row.id) ?? row.lastUsedAt ?? null;
 }
 
 /**
@@ -333,19 +333,11 @@ function refuseEndOfLastAdmin(reader: Reader, row: ApiKeyRow): void {
   );
 }
 
-/** A key and the SHA-256 that it is stored under. */
-export interface StoredKey {
-  hash: string;
-  row: ApiKeyRow;
-}
-
 /** @throws {ApiError} `resource_not_found` */
 export function findById(reader: Reader, id: string): StoredKey {
-  const hash = isId("key", id) ? hashOfId(reader, bare(id)) : undefined;
-  const row = hash === undefined ? undefined : reader.get(apiKeys, hash);
-  if (hash === undefined || row === undefined)
-    throw new ApiError("resource_not_found", nothingWithId("API key", "key", id), { param: "key_id" });
-  return { hash, row };
+  const found = isId("key", id) ? storedKey(reader, bare(id)) : undefined;
+  if (found === undefined) throw new ApiError("resource_not_found", nothingWithId("API key", "key", id), { param: "key_id" });
+  return found;
 }
 
 function addNewKey(tx: Tx, caller: Caller, secret: string, input: NewKey): ApiKeyRow {
@@ -416,8 +408,4 @@ export function keyJson(row: ApiKeyRow, lastUsedAt: number | null, secret?: stri
 
 export function newSecret(): string {
   return PREFIX + randomBase62(SECRET_LENGTH);
-}
-
-function hashOf(secret: string): string {
-  return Bun.CryptoHasher.hash("sha256", secret, "hex");
 }

@@ -14,9 +14,9 @@ import type { Log } from "../lib/log.ts";
 import { BadRows } from "../storage/bad-rows.ts";
 import type { Tx } from "../storage/access.ts";
 import type { RecordStore } from "../storage/record-store.ts";
-import { apiKeys, type ApiKeyRow } from "../storage/tables.ts";
+import { apiKeys } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
-import { hashOfId } from "./hash-of-id.ts";
+import { storedKey } from "./stored-key.ts";
 
 const NAME = "last use of keys";
 const WRITE_EVERY_MS = 60_000;
@@ -39,10 +39,9 @@ export class LastUses {
     this.#noted.set(keyId, now);
   }
 
-  /** @returns Unix milliseconds; null when it never was */
-  of(row: ApiKeyRow): number | null {
-    // The last one, not the latest: the clock may have been set back.
-    return this.#noted.get(row.id) ?? this.#writing.get(row.id) ?? row.lastUsedAt ?? null;
+  /** The last use that no row has yet, in Unix milliseconds. It is the last one, not the latest: the clock may have been set back. */
+  noted(keyId: string): number | undefined {
+    return this.#noted.get(keyId) ?? this.#writing.get(keyId);
   }
 
   task(): Task {
@@ -72,8 +71,6 @@ export class LastUses {
 }
 
 function putLastUse(tx: Tx, id: string, at: number): void {
-  const hash = hashOfId(tx, bare(id as KeyId));
-  const row = hash === undefined ? undefined : tx.get(apiKeys, hash);
-  if (hash === undefined || row === undefined) return;
-  tx.put(apiKeys, hash, { ...row, lastUsedAt: at });
+  const found = storedKey(tx, bare(id as KeyId));
+  if (found !== undefined) tx.put(apiKeys, found.hash, { ...found.row, lastUsedAt: at });
 }

@@ -9,6 +9,7 @@
  */
 import { randomBase62 } from "../lib/base62.ts";
 import type { ApiKeyRow } from "../storage/tables.ts";
+import { hashOf } from "./stored-key.ts";
 import { RATE_LIMITS } from "./tiers.ts";
 
 /** Tells it from other keys, so that those take no longer to find. */
@@ -41,11 +42,7 @@ export function isLocalSecret(presented: string): boolean {
   return presented.startsWith(PREFIX);
 }
 
-/** Returns the row of the key if that is the one presented. Hashes are compared, so that the comparison cannot be timed. */
+/** Returns the row of the key if that is the one presented. */
 export function findLocalKey(local: LocalKey | undefined, presented: string): ApiKeyRow | undefined {
   return local !== undefined && hashOf(presented) === hashOf(local.secret) ? local.row : undefined;
-}
-
-function hashOf(secret: string): string {
-  return Bun.CryptoHasher.hash("sha256", secret, "hex");
 }

@@ -11,9 +11,9 @@ import type { Clock } from "../lib/clock.ts";
 import { bare, type KeyId } from "../lib/ids.ts";
 import { LIMITS } from "../lib/limits.ts";
 import type { Reader } from "../storage/access.ts";
-import { apiKeys, type ApiKeyRow } from "../storage/tables.ts";
-import { hashOfId } from "./hash-of-id.ts";
+import type { ApiKeyRow } from "../storage/tables.ts";
 import { hasEnded } from "./keys.ts";
+import { hashOf, storedKey } from "./stored-key.ts";
 
 /** About 190 bits. */
 const TICKET_LENGTH = 32;
@@ -52,12 +52,7 @@ export class Tickets {
     const ticket = this.#tickets.get(hash);
     if (ticket === undefined || ticket.path !== path) return undefined;
     this.#tickets.delete(hash);
-    const key = hashOfId(reader, bare(ticket.keyId));
-    const row = key === undefined || ticket.endsAt <= this.#clock.elapsed() ? undefined : reader.get(apiKeys, key);
+    const row = ticket.endsAt <= this.#clock.elapsed() ? undefined : storedKey(reader, bare(ticket.keyId))?.row;
     return row === undefined || hasEnded(row, reader.now) ? undefined : row;
   }
-}
-
-function hashOf(ticket: string): string {
-  return Bun.CryptoHasher.hash("sha256", ticket, "hex");
 }

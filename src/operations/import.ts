@@ -16,7 +16,7 @@ import { jsonDepth } from "../lib/json.ts";
 import { bare, NO_HOME, withPrefix, type BareId } from "../lib/ids.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { isShortened } from "../lib/urls.ts";
-import { hashOfId } from "../keys/hash-of-id.ts";
+import { storedKey } from "../keys/stored-key.ts";
 import type { GivenSettings } from "../settings/schema.ts";
 import { collectionOf, wantsVector, type EmbeddedRow } from "../storage/collections.ts";
 import { eachFetched, type Tx } from "../storage/access.ts";
@@ -302,7 +302,7 @@ function readVector({ vector, terms }: Record<string, unknown>, owner: VectorOwn
 
 function add(tx: Tx, { number, table, key, row, vector }: Line): void {
   if (tx.has(table, key)) throw wrong(number, `there was a row ${key} of ${table.name} before`);
-  if (table.name === apiKeys.name && hashOfId(tx, bare((row as ApiKeyRow).id)) !== undefined)
+  if (table.name === apiKeys.name && storedKey(tx, bare((row as ApiKeyRow).id)) !== undefined)
     throw wrong(number, `another row of ${table.name} says the same id`);
   tx.add(table, key, row);
   if (vector !== undefined) {
