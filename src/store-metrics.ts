@@ -26,7 +26,7 @@ import {
   versions,
 } from "./storage/tables.ts";
 import type { SharedState } from "./store-parts.ts";
-import { latestTurnsUses } from "./turns/latest-turns.ts";
+import { recentTurnsUses } from "./turns/recent-turns.ts";
 import { sumOf } from "./vectors/index-bytes.ts";
 import type { WebhookDeps } from "./webhooks/webhooks.ts";
 
@@ -164,7 +164,7 @@ function cacheMetrics(deps: MetricDeps): MetricSource[] {
     const queryVectors = deps.embeddings.active.remote?.queryVectorUses ?? { hits: 0, misses: 0 };
     const all = {
       ...deps.store.cacheUses,
-      latest_turns: latestTurnsUses(deps),
+      recent_turns: recentTurnsUses(deps),
       query_vectors: queryVectors,
       resident_vectors: deps.vectors.cacheUses,
       resident_document_vectors: deps.documentVectors.cacheUses,

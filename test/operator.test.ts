@@ -105,14 +105,14 @@ onEmbedded("its rows and vectors are in memory")("metrics say how often caches w
     const found = await figures(cairn);
     return { hits: found[`cairn_cache_hits_total{cache="${cache}"}`]!, misses: found[`cairn_cache_misses_total{cache="${cache}"}`]! };
   };
-  const [before, turnsBefore] = [await usesOf("sessions"), await usesOf("latest_turns")];
+  const [before, turnsBefore] = [await usesOf("sessions"), await usesOf("recent_turns")];
   await cairn.ok(cairn.get(`/v1/sessions/${session.id}`));
   expect(await usesOf("sessions")).toEqual({ ...before, misses: before.misses + 1 });
   await cairn.ok(cairn.get(`/v1/sessions/${session.id}`));
   expect(await usesOf("sessions")).toEqual({ hits: before.hits + 1, misses: before.misses + 1 });
   await cairn.context(session.id);
   await cairn.context(session.id);
-  expect(await usesOf("latest_turns")).toEqual({ hits: turnsBefore.hits + 1, misses: turnsBefore.misses + 1 });
+  expect(await usesOf("recent_turns")).toEqual({ hits: turnsBefore.hits + 1, misses: turnsBefore.misses + 1 });
   expect(await usesOf("query_vectors")).toEqual({ hits: 0, misses: 0 });
   expect(await usesOf("resident_vectors")).toEqual({ hits: 0, misses: 0 });
   for (let i = 0; i < 3; i++) await cairn.context(session.id, { query: "tea" });

@@ -2094,8 +2094,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "memories of a user who is being erased are found until they are removed",
     file: "src/memories/memories.ts",
-    find: "isBeingRemoved(reader, row.sessionId) || isErased(reader, row, key)",
-    replace: "isBeingRemoved(reader, row.sessionId)",
+    find: "areMemoriesHidden(reader, row.sessionId) || isErased(reader, row, key)",
+    replace: "areMemoriesHidden(reader, row.sessionId)",
     tests: [USERS],
   },
   {

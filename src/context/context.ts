@@ -16,7 +16,7 @@ import type { Reader } from "../storage/access.ts";
 import { ownedPostings, type Owner } from "../storage/owner.ts";
 import { memories as memoryTable, type MemoryRow } from "../storage/tables.ts";
 import { posting, type Filter } from "../storage/walk.ts";
-import { latestTurns } from "../turns/latest-turns.ts";
+import { recentTurnsOf } from "../turns/recent-turns.ts";
 
 export interface ContextRequest {
   query?: string | undefined;
@@ -46,7 +46,7 @@ export async function getContext(deps: MemoryDeps, searcher: Searcher, id: strin
   return store.read((reader) => {
     const session = liveSession(reader, owner, id);
     const state = readState(reader, session.key, session.row.version);
-    const recentTurns = latestTurns(deps, reader, session.key, session.row.turnCount, turnLimit);
+    const recentTurns = recentTurnsOf(deps, reader, session.key, session.row.turnCount, turnLimit);
     const memories =
       ranking === undefined || newest !== undefined ? itemsOf(reader, newest ?? []) : relevant(reader, ranking, explanations);
     return jsonWith({}, { state, memories: jsonArray(memories), recent_turns: recentTurns });

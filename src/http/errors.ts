@@ -20,13 +20,13 @@ export function apiErrorOf(thrown: unknown, store: FailingStore): ApiError {
     );
   }
   return (
-    store.health.refusalOfRead(thrown) ??
+    store.health.readFailure(thrown) ??
     new ApiError("internal_error", "Something went wrong on our side; the operator's log has the request id.", { cause: thrown })
   );
 }
 
 export interface FailingStore {
-  readonly health: { refusalOfRead(thrown: unknown): ApiError | undefined };
+  readonly health: { readFailure(thrown: unknown): ApiError | undefined };
 }
 
 export function statusOf(error: ApiError): number {

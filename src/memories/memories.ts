@@ -19,7 +19,7 @@ import { toIso } from "../lib/time.ts";
 import type { Embedding } from "../embeddings/embedder.ts";
 import type { Active, Embeddings } from "../embeddings/embeddings.ts";
 import { diffObjects, isEmptyDiff } from "../sessions/diff.ts";
-import { isAnyBeingRemoved, isBeingRemoved } from "../sessions/removal.ts";
+import { isAnyMemoryHidden, areMemoriesHidden } from "../sessions/removal.ts";
 import { laterOf, liveSession, refuseLargeMetadata } from "../sessions/live-session.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import { MEMORIES } from "../storage/collections.ts";
@@ -171,15 +171,15 @@ const MEMBERS_BYTES = 120;
 
 /** Finds the rows of memories that are there and can be read. Good for one moment. */
 export function visibleMemories(reader: Reader): (key: BareId) => MemoryRow | undefined {
-  const isAnyGone = isAnyBeingRemoved(reader);
+  const isAnyGone = isAnyMemoryHidden(reader);
   return (key) => unlessUnreadable(() => visibleMemory(reader, key, isAnyGone));
 }
 
 /** The row of a memory that is not gone, as one is whose session is being removed, or whose user erased. */
-function visibleMemory(reader: Reader, key: BareId, isAnyGone = isAnyBeingRemoved(reader)): MemoryRow | undefined {
+function visibleMemory(reader: Reader, key: BareId, isAnyGone = isAnyMemoryHidden(reader)): MemoryRow | undefined {
   const row = reader.get(memories, key);
   if (row === undefined || !isAnyGone) return row;
-  return isBeingRemoved(reader, row.sessionId) || isErased(reader, row, key) ? undefined : row;
+  return areMemoriesHidden(reader, row.sessionId) || isErased(reader, row, key) ? undefined : row;
 }
 
 function findMemory(reader: Reader, owner: Owner, id: string): { id: MemoryId; key: BareId; row: MemoryRow } {

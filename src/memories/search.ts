@@ -15,7 +15,7 @@ import { jsonArray, jsonWith, toJson, type JsonText } from "../lib/json.ts";
 import type { EmbeddedQuery } from "../embeddings/embedder.ts";
 import type { Active } from "../embeddings/embeddings.ts";
 import type { Asking } from "../retrievals/log.ts";
-import { isAnyBeingRemoved } from "../sessions/removal.ts";
+import { isAnyMemoryHidden } from "../sessions/removal.ts";
 import type { Reader } from "../storage/access.ts";
 import type { Owner } from "../storage/owner.ts";
 import { generationOf } from "../storage/memory-records.ts";
@@ -188,7 +188,7 @@ async function candidatesFor(
   hasPermit: boolean,
 ): Promise<Candidate[] | undefined> {
   for (let limit = candidatesFrom(wanted); ; limit *= 4) {
-    const mayBeGone = isAgain || (await deps.store.read(isAnyBeingRemoved));
+    const mayBeGone = isAgain || (await deps.store.read(isAnyMemoryHidden));
     const query = scoredQuery(embedded, active, limit, mayBeGone ? limit : wanted + EQUALS);
     const found = await deps.vectors.nearest(query, filter, hasPermit);
     if (!mayBeGone || found === undefined) return found;

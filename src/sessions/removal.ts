@@ -3,7 +3,7 @@
  *
  * A session can hold more than one commit should remove. So the row goes first, in the commit of the change, with as
  * many of its records as fit; a note in `removals` says that there are more, and the task takes them in pieces. Readers
- * see nothing of them meanwhile: states, turns, retrievals and documents hang on the row, and `isBeingRemoved` hides the memories.
+ * see nothing of them meanwhile: states, turns, retrievals and documents hang on the row, and of memories `areMemoriesHidden` says it.
  *
  * @module
  */
@@ -32,13 +32,13 @@ export function removeSession(tx: Tx, session: BareId, removal: RemovalRow): voi
   if (readable(() => removeSomeRecords(tx, session, removal)) !== true) tx.put(removals, session, removal);
 }
 
-/** Whether a memory of this session is gone although its records may still be there. */
-export function isBeingRemoved(reader: Reader, session: SessionId): boolean {
+/** Whether the memories of a session are gone, although their records may still be there. */
+export function areMemoriesHidden(reader: Reader, session: SessionId): boolean {
   return reader.get(removals, bare(session))?.memories === true;
 }
 
-/** Whether there may be such memories at all. */
-export function isAnyBeingRemoved(reader: Reader): boolean {
+/** Whether there may be such memories at all, or those of a user who is being erased. */
+export function isAnyMemoryHidden(reader: Reader): boolean {
   return !reader.isEmpty(removals) || isAnyErased(reader);
 }
 

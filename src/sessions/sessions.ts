@@ -18,7 +18,7 @@ import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
 import { narrowed, ownedPostings, ownerOfNew, type Owner } from "../storage/owner.ts";
 import { pageOf, type Page } from "../storage/page.ts";
 import { sessions, type SessionRow } from "../storage/tables.ts";
-import { posting, walkInSteps } from "../storage/walk.ts";
+import { posting, leapfrogJoin } from "../storage/walk.ts";
 import { commitFor, record, type Caller, type Deps } from "../traces/record.ts";
 import { diffObjects, isEmptyDiff } from "./diff.ts";
 import { isLive, laterOf, liveSession, refuseLargeMetadata, sessionJson, type LiveSession } from "./live-session.ts";
@@ -87,7 +87,7 @@ function existingSession(
 /** Sessions that have expired and are not removed yet are few, and have the name still. */
 function sessionOfExternalId(reader: Reader, owner: Owner, externalId: string): LiveSession | undefined {
   const { byExternalId } = sessions.index;
-  for (const key of walkInSteps(reader, byExternalId, [posting(byExternalId, externalIdKey(externalId, owner.userId, owner.agentId))])) {
+  for (const key of leapfrogJoin(reader, byExternalId, [posting(byExternalId, externalIdKey(externalId, owner.userId, owner.agentId))])) {
     if (typeof key !== "string") continue;
     const row = reader.get(sessions, key);
     if (row !== undefined && isLive(reader, key, row)) return { id: withPrefix("sess", key), key, row };

@@ -51,8 +51,8 @@ export class DiskHealth {
     try {
       this.#read();
     } catch (error) {
-      const refused = this.refusalOfRead(error);
-      return this.hasPanicked ? PANIC : (refused ?? (error as Error)).message;
+      const failure = this.readFailure(error);
+      return this.hasPanicked ? PANIC : (failure ?? (error as Error)).message;
     }
     const [oldest] = this.#inFlight;
     const seconds = oldest === undefined ? 0 : Math.floor((this.#clock.elapsed() - oldest.startedAt) / 1000);
@@ -61,7 +61,7 @@ export class DiskHealth {
   }
 
   /** The answer when LMDB threw this from a read; undefined when it did not. */
-  refusalOfRead(error: unknown): ApiError | undefined {
+  readFailure(error: unknown): ApiError | undefined {
     if (!isOfLmdb(error)) return undefined;
     this.#panicIf(error);
     return this.#panic ?? new ApiError("service_unavailable", "The store cannot be read.", { cause: error });

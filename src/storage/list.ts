@@ -13,7 +13,7 @@ import { isBound, type Owner } from "./owner.ts";
 import { pageOfBatches, type Found, type Page } from "./page.ts";
 import type { AnyTable } from "./tables.ts";
 import { unlessUnreadable } from "./unreadable.ts";
-import { posting, walkInSteps, type Filter, type Pause } from "./walk.ts";
+import { posting, leapfrogJoin, type Filter, type Pause } from "./walk.ts";
 
 /** Unix milliseconds; both ends are excluded. */
 export interface CreatedFilter {
@@ -124,6 +124,6 @@ function* walkCreated<Prefix extends IdPrefix>(
   cursor: BareId | undefined,
 ): Generator<BareId | Pause, void, undefined> {
   for (const { filter, ...bounds } of stretchesOf(listing, cursor)) {
-    yield* walkInSteps(reader, listing.table, filter, bounds, listing.looksMax);
+    yield* leapfrogJoin(reader, listing.table, filter, bounds, listing.looksMax);
   }
 }

@@ -107,7 +107,7 @@ export interface StoreHealth {
   /** Why reads or commits fail at present, as far as that is known. */
   problem(): string | undefined;
   /** The answer when the store threw this from a read; undefined when it did not. */
-  refusalOfRead(error: unknown): ApiError | undefined;
+  readFailure(error: unknown): ApiError | undefined;
   /** Whether logs that nobody waits for may be written. */
   readonly hasRoomForLogs: boolean;
 }

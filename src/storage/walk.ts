@@ -55,7 +55,7 @@ export const LOOKS_PER_TURN = 1_000;
  *
  * @param records - the table whose keys are the ids: what is walked when there is no filter
  */
-export function* walkInSteps(
+export function* leapfrogJoin(
   reader: Reader,
   records: AnyTable,
   filter: Filter,
@@ -65,7 +65,7 @@ export function* walkInSteps(
   const streams =
     filter.length === 0
       ? [new Stream(reader, records, "", bounds)]
-      : filter.map(({ table, prefixes }) => unionOf(prefixes.map((prefix) => new Stream(reader, { name: table }, prefix, bounds))));
+      : filter.map(({ table, prefixes }) => unionStream(prefixes.map((prefix) => new Stream(reader, { name: table }, prefix, bounds))));
   const looksPerStep = Math.max(
     1,
     filter.reduce((sum, { prefixes }) => sum + prefixes.length, 0),
@@ -105,7 +105,7 @@ export function walkStep(
   limit: number,
 ): { ids: BareId[]; next: BareId | undefined } {
   const ids: BareId[] = [];
-  for (const found of walkInSteps(reader, records, filter, { ...bounds, few: limit })) {
+  for (const found of leapfrogJoin(reader, records, filter, { ...bounds, few: limit })) {
     if (typeof found !== "string") return { ids, next: found.passed };
     if (ids.push(found) === limit) return { ids, next: found };
   }
@@ -173,7 +173,7 @@ class Stream implements IdStream {
   }
 }
 
-function unionOf(streams: Stream[]): IdStream {
+function unionStream(streams: Stream[]): IdStream {
   const [only] = streams;
   if (streams.length === 1 && only !== undefined) return only;
   return {

@@ -12,7 +12,7 @@ import { bare, BARE_ID_LENGTH, homeOfUser, type BareId, type SessionId } from ".
 import { toJson, type JsonText } from "../lib/json.ts";
 import type { Log } from "../lib/log.ts";
 import { toIso } from "../lib/time.ts";
-import { isBeingRemoved, removeSession } from "../sessions/removal.ts";
+import { areMemoriesHidden, removeSession } from "../sessions/removal.ts";
 import { eachFetched, FIRST, type Reader, type Span, type Tx } from "../storage/access.ts";
 import { BadRows, readable } from "../storage/bad-rows.ts";
 import { MEMORIES } from "../storage/collections.ts";
@@ -228,7 +228,7 @@ const PHASES: Record<ErasureRow["phase"], Phase> = {
       const row = readable(() => tx.get(memories, memory));
       if (row === undefined) return;
       // Those of a session that was just removed are counted with it.
-      if (!isBeingRemoved(tx, row.sessionId)) counts.memories++;
+      if (!areMemoriesHidden(tx, row.sessionId)) counts.memories++;
       removeRecord(tx, MEMORIES, memory);
     });
     return entries.length < ROWS_PER_COMMIT ? undefined : entries.at(-1);

@@ -18,7 +18,7 @@ import { generationOf, vectorOf } from "../storage/memory-records.ts";
 import { behind } from "../storage/keys.ts";
 import type { Store } from "../storage/store.ts";
 import { provider, PROVIDER_KEY } from "../storage/tables.ts";
-import { matches, walkInSteps, type Filter } from "../storage/walk.ts";
+import { matches, leapfrogJoin, type Filter } from "../storage/walk.ts";
 import { CandidateReader, RowCandidate, type Candidate } from "./candidates.ts";
 import { type IndexBytes, sumOf } from "./index-bytes.ts";
 import { type Passing, PassingSlots, type PassingSlotsOptions } from "./passing-slots.ts";
@@ -256,7 +256,7 @@ export class Indexer {
       return known.share * slots.size > max ? undefined : known.all(slots, (slot) => matches(reader, filter, slots.memory(slot)));
     }
     const found: BareId[] = [];
-    for (const memory of walkInSteps(this.#store.latest, this.#collection.records, filter, {}, LOOKS_PER_STEP)) {
+    for (const memory of leapfrogJoin(this.#store.latest, this.#collection.records, filter, {}, LOOKS_PER_STEP)) {
       if (typeof memory === "string") {
         if (found.push(memory) > max) return undefined;
         continue;
@@ -342,7 +342,7 @@ export class Indexer {
     const pending = new Uint32Array(this.#index.slots.length - from);
     for (let i = 0; i < pending.length; i++) pending[i] = from + i;
     const cosines = this.#index.cosines(this.#store.latest, vector, pending);
-    const order = firstOf(cosines, pending, max).sort((a, b) => cosines[b]! - cosines[a]! || b - a);
+    const order = placesOfLargest(cosines, pending, max).sort((a, b) => cosines[b]! - cosines[a]! || b - a);
     const found: number[] = [];
     for (const i of order) if (passes(pending[i]!) && found.push(pending[i]!) === limit) break;
     return { found, isEnough: found.length === limit || order.length === pending.length };
@@ -398,15 +398,16 @@ export class Indexer {
       const slot = found[i]!;
       scores[i] = slots.has(slot) ? blended(query.blend, coverages[i]!, cosines[i]!) : GONE;
     }
-    const chosen = firstOf(scores, found, Math.ceil(query.limit * (1 - NEAR_SHARE)));
+    const chosen = placesOfLargest(scores, found, Math.ceil(query.limit * (1 - NEAR_SHARE)));
     // What has few of the words has places of its own, by its vector alone.
     for (const i of chosen) scores[i] = GONE;
     for (let i = nearFrom; i < count; i++) if (scores[i] !== GONE) scores[i] = cosines[i]!;
-    for (const i of firstOf(scores.subarray(nearFrom), found.subarray(nearFrom), query.limit - chosen.length)) chosen.push(nearFrom + i);
+    for (const i of placesOfLargest(scores.subarray(nearFrom), found.subarray(nearFrom), query.limit - chosen.length))
+      chosen.push(nearFrom + i);
     if (chosen.length < query.limit) {
       // Places that nothing near takes: who gets fewer than are wanted may rely on having got all.
       for (const i of chosen) scores[i] = GONE;
-      chosen.push(...firstOf(scores, found, query.limit - chosen.length));
+      chosen.push(...placesOfLargest(scores, found, query.limit - chosen.length));
     }
     const chosenSlots = new Uint32Array(chosen.length);
     const chosenCosines = new Float64Array(chosen.length);
@@ -567,7 +568,7 @@ const SAME = 2;
 const GONE = Number.NEGATIVE_INFINITY;
 
 /** The places of the `count` largest values, without those that are `GONE`; of equal ones those with the newest slots. */
-function firstOf(values: Float64Array, slots: Uint32Array, count: number): number[] {
+function placesOfLargest(values: Float64Array, slots: Uint32Array, count: number): number[] {
   const bar = count === 0 ? Number.POSITIVE_INFINITY : kthLargest(values, count);
   const found: number[] = [];
   const tied: number[] = [];

@@ -12,7 +12,7 @@ import { CACHE_BYTES_MAX } from "../lib/limits.ts";
 import type { BareId } from "../lib/ids.ts";
 import type { Reader } from "../storage/access.ts";
 import type { AnyTable } from "../storage/tables.ts";
-import { matches, walkInSteps, type Filter, type Pause } from "../storage/walk.ts";
+import { matches, leapfrogJoin, type Filter, type Pause } from "../storage/walk.ts";
 import type { Slots } from "./slots.ts";
 
 export interface PassingSlotsOptions {
@@ -141,7 +141,7 @@ export class PassingSlots {
   }
 
   #walk(entry: Entry, reader: Reader, slotOf: (memory: BareId) => number | undefined): boolean {
-    entry.walk ??= walkInSteps(reader, this.#records, entry.filter, {}, LOOKS_PER_STEP);
+    entry.walk ??= leapfrogJoin(reader, this.#records, entry.filter, {}, LOOKS_PER_STEP);
     for (let given = 0; given < LOOKS_PER_STEP; given++) {
       const { done, value } = entry.walk.next();
       if (done === true) {

@@ -16,7 +16,7 @@ import type { Log } from "../lib/log.ts";
 import { MEMORIES, type Collection } from "../storage/collections.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import type { Store } from "../storage/store.ts";
-import { matches, walkInSteps, type Filter } from "../storage/walk.ts";
+import { matches, leapfrogJoin, type Filter } from "../storage/walk.ts";
 import { Connection, type Notice } from "./connection.ts";
 import type { CandidateIndex } from "./candidate-index.ts";
 import { CandidateReader, type Candidate } from "./candidates.ts";
@@ -182,7 +182,7 @@ export class VectorIndex implements CandidateIndex {
     const name = JSON.stringify(filter);
     if (this.#wideFilters.has(name)) return undefined;
     const few: BareId[] = [];
-    for (const id of walkInSteps(this.#store.latest, this.#collection.records, filter)) {
+    for (const id of leapfrogJoin(this.#store.latest, this.#collection.records, filter)) {
       if (typeof id === "string" && few.length < FEW_MAX) few.push(id);
       else {
         if (this.#wideFilters.size === WIDE_FILTERS_MAX) this.#wideFilters.clear();

@@ -23,7 +23,7 @@ import { changesOf, checksOf, writesOf, type Change } from "./commit-statements.
 import { BEGIN, COMMIT, DatabaseError, ROLLBACK, type Connection, type Database } from "./database.ts";
 import type { FetchQueue } from "./fetch-queue.ts";
 import { Fetch } from "./fetch-statement.ts";
-import { Fetched, FetchedReader, firstOf, nameOfSpan, type Asks, type KnownRows } from "./fetched.ts";
+import { Fetched, FetchedReader, firstKeyOf, nameOfSpan, type Asks, type KnownRows } from "./fetched.ts";
 import { LastRows } from "./last-rows.ts";
 import type { Outages } from "./outages.ts";
 import { knownToAny, type RequestReads, type RequestsUnderWay } from "./request-reads.ts";
@@ -329,7 +329,7 @@ export class Commits {
       if (isForAll(table)) for (const key of some) this.last.noteRow(table, key, fetched.row(table, key) ?? null);
     }
     for (const [name, ask] of spans) {
-      if (isForAll(ask.table) || name === nameOfSpan(firstOf(ask.table)))
+      if (isForAll(ask.table) || name === nameOfSpan(firstKeyOf(ask.table)))
         this.last.noteSpan(name, ask.table, fetched.span(name, ask) ?? []);
     }
     for (const { table, key, value } of changes) if (placeOf(table).rev === "rev") this.last.note(table, key, value, rev);

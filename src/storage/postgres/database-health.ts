@@ -31,7 +31,7 @@ export class DatabaseHealth implements StoreHealth {
     return this.#problem === undefined ? undefined : PROBLEMS[this.#problem];
   }
 
-  refusalOfRead(error: unknown): ApiError | undefined {
+  readFailure(error: unknown): ApiError | undefined {
     if (!(error instanceof DatabaseError)) return undefined;
     return new ApiError("service_unavailable", "The database refuses what was asked of it. Nothing was changed.", { cause: error });
   }

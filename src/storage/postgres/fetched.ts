@@ -240,7 +240,7 @@ export function nameOfSpan({ table, span: { from, to, limit, descending }, withR
 }
 
 /** What tells whether a table is empty. */
-export function firstOf(table: string): SpanAsk {
+export function firstKeyOf(table: string): SpanAsk {
   return { table, span: FIRST, withRows: false };
 }
 
@@ -310,7 +310,7 @@ export class FetchedReader implements Reader {
 
   /** Most tables of which this is asked are empty: the run goes to its end on that, and what it misses besides is found out with it. */
   isEmpty(table: AnyTable): boolean {
-    return (this.#fetched.readSpan(firstOf(table.name)) ?? []).length === 0;
+    return (this.#fetched.readSpan(firstKeyOf(table.name)) ?? []).length === 0;
   }
 
   derived<Row extends object, Result>(_table: Readable<Row>, _key: string, _row: Row, make: () => Result): Result {

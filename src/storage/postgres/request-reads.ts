@@ -12,7 +12,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import type { Reader } from "../access.ts";
 import { Unread } from "../access.ts";
 import type { Change } from "./commit-statements.ts";
-import { Asks, Fetched, FetchedReader, firstOf, nameOfSpan, type KnownRows, type SpanAsk, type StoredRow } from "./fetched.ts";
+import { Asks, Fetched, FetchedReader, firstKeyOf, nameOfSpan, type KnownRows, type SpanAsk, type StoredRow } from "./fetched.ts";
 
 /** A request that takes longer reads again. */
 const KEPT_MS = 100;
@@ -53,7 +53,7 @@ export class RequestReads implements KnownRows {
       asks.add(fetched.missing);
     }
     this.#reads = [];
-    for (const [name, ask] of asks.spans) if (name === nameOfSpan(firstOf(ask.table))) this.#firsts.spans.set(name, ask);
+    for (const [name, ask] of asks.spans) if (name === nameOfSpan(firstKeyOf(ask.table))) this.#firsts.spans.set(name, ask);
     return asks;
   }
 

@@ -11,7 +11,7 @@ import { DocumentWriter } from "../../../src/storage/document-records.ts";
 import { externalIdKey } from "../../../src/storage/keys.ts";
 import { Database } from "../../../src/storage/postgres/database.ts";
 import { FetchQueue } from "../../../src/storage/postgres/fetch-queue.ts";
-import { Asks, firstOf, nameOfSpan } from "../../../src/storage/postgres/fetched.ts";
+import { Asks, firstKeyOf, nameOfSpan } from "../../../src/storage/postgres/fetched.ts";
 import { PostgresStore } from "../../../src/storage/postgres/postgres-store.ts";
 import type { RecordStore } from "../../../src/storage/record-store.ts";
 import { StoreError } from "../../../src/storage/store.ts";
@@ -358,7 +358,7 @@ if (hasPostgres()) {
         { table: turns.name, span: { from: "b", to: "~" }, withRows: true },
         { table: turns.name, span: { from: "", to: "~", limit: 2, descending: true }, withRows: false },
         { table: sessions.index.byAgent.name, span: ALL, withRows: false },
-        firstOf(meta.name),
+        firstKeyOf(meta.name),
       ])
         asks.spans.set(nameOfSpan(ask), ask);
       const database = new Database(url, new FakeClock());

@@ -6,7 +6,7 @@ import { expect, test } from "bun:test";
 import * as fc from "fast-check";
 import type { Reader, Span } from "../../../src/storage/store.ts";
 import type { AnyTable } from "../../../src/storage/tables.ts";
-import { matches, posting, walkInSteps } from "../../../src/storage/walk.ts";
+import { matches, posting, leapfrogJoin } from "../../../src/storage/walk.ts";
 import { firstBareIdAt } from "../../../src/lib/ids.ts";
 
 const RECORDS: AnyTable = { name: "records" };
@@ -90,8 +90,8 @@ const bound = fc.option(fc.integer({ min: 0, max: 1_500 }), { nil: undefined });
 const wanted = (values: string[]) => fc.option(fc.uniqueArray(fc.constantFrom(...values), { minLength: 1 }), { nil: undefined });
 
 /** A walk without pauses. */
-function* walk(...[reader, records, filter, bounds]: Parameters<typeof walkInSteps>): Generator<string> {
-  for (const id of walkInSteps(reader, records, filter, bounds, Number.POSITIVE_INFINITY)) if (typeof id === "string") yield id;
+function* walk(...[reader, records, filter, bounds]: Parameters<typeof leapfrogJoin>): Generator<string> {
+  for (const id of leapfrogJoin(reader, records, filter, bounds, Number.POSITIVE_INFINITY)) if (typeof id === "string") yield id;
 }
 
 test("a walk gives what filtering every record gives, newest first", () => {
@@ -166,7 +166,7 @@ test("a walk in steps says after so many looks that it has not come to the end, 
   );
   const both = [posting(COLOURS, "ka"), posting(SIZES, "s1")];
   const pausesIn = (looks: number) => {
-    const found = Array.from(walkInSteps(apart, RECORDS, both, {}, looks));
+    const found = Array.from(leapfrogJoin(apart, RECORDS, both, {}, looks));
     expect(found.flatMap((id) => (typeof id === "string" ? [numberOf.get(id)] : []))).toEqual([0]);
     return found.length - 1;
   };
@@ -176,7 +176,7 @@ test("a walk in steps says after so many looks that it has not come to the end, 
   expect(pausesIn(100_000)).toBe(0);
   // With many ranges to look at a step is a longer one.
   const many = [posting(COLOURS, "ka", ...Array.from({ length: 63 }, (_, i) => `k${i}`)), posting(SIZES, "s1")];
-  expect(Array.from(walkInSteps(apart, RECORDS, many, {}, 100)).length).toBeGreaterThan(20 * pauses);
+  expect(Array.from(leapfrogJoin(apart, RECORDS, many, {}, 100)).length).toBeGreaterThan(20 * pauses);
 });
 
 test("the first page of a long list is not paid for by its length", () => {

@@ -19,7 +19,7 @@ import { rowsOf } from "../storage/page.ts";
 import type { RecordStore } from "../storage/record-store.ts";
 import { turns } from "../storage/tables.ts";
 
-interface Latest {
+interface Recent {
   /** How many turns were asked for, and how many the session had. */
   limit: number;
   count: number;
@@ -29,15 +29,15 @@ interface Latest {
   items: readonly string[];
 }
 
-const cacheOf = memoizeWeak<RecordStore, Cache<Latest>>(() => new Cache(CACHE_BYTES_MAX.recentTurns));
+const cacheOf = memoizeWeak<RecordStore, Cache<Recent>>(() => new Cache(CACHE_BYTES_MAX.recentTurns));
 
 /** How the turns of sessions were found in their cache. */
-export function latestTurnsUses({ store }: { readonly store: RecordStore }): CacheUses {
+export function recentTurnsUses({ store }: { readonly store: RecordStore }): CacheUses {
   return cacheOf(store).uses;
 }
 
 /** An entry of a session without turns, and what a turn takes besides what is shown of it. */
-const LATEST_BYTES = 200;
+const RECENT_BYTES = 200;
 const TURN_BYTES = 200;
 
 /**
@@ -45,7 +45,7 @@ const TURN_BYTES = 200;
  *
  * @param count - how many turns its row says it has
  */
-export function latestTurns(
+export function recentTurnsOf(
   { store }: { readonly store: RecordStore },
   reader: Reader,
   session: BareId,
@@ -82,6 +82,6 @@ function arrayOf(items: readonly string[]): JsonText {
 function bytesOf(items: readonly string[]): number {
   return items.reduce(
     (sum, item) => sum + TURN_BYTES + (Buffer.byteLength(item) === item.length ? item.length : 2 * item.length),
-    LATEST_BYTES,
+    RECENT_BYTES,
   );
 }
