@@ -110,7 +110,7 @@ export class OpenAiEmbedder implements Embedder {
     const vector = this.#send(text, "query");
     this.#queryVectors.set(text, vector, textBytes(text) + QUERY_VECTOR_BYTES);
     vector.catch(() => {
-      if (this.#queryVectors.get(text) === vector) this.#queryVectors.delete(text);
+      if (this.#queryVectors.peek(text) === vector) this.#queryVectors.delete(text);
     });
     return vector;
   }

@@ -241,6 +241,7 @@ describe("queries", () => {
     await embedder.probe();
     await embedder.embedQuery("coffee");
     expect(server.batches.slice(1)).toEqual([["coffee"], ["The quick brown fox jumps over the lazy dog."], ["coffee"]]);
+    expect(embedder.queryVectorUses).toEqual({ hits: 1, misses: 3 });
   });
 });
 
