@@ -31,14 +31,13 @@ export async function getContext(deps: MemoryDeps, searcher: Searcher, id: strin
   const { store } = deps;
   const { query, memoryLimit, turnLimit } = request;
   const scope = await store.read((reader) => scopeOf(liveSession(reader, owner, id), owner));
-  const ranking =
-    query === undefined || memoryLimit === 0
-      ? undefined
-      : await rank(deps, query, scope, { threshold: 0, limit: memoryLimit, explain: request.explain }, permit);
+  const options = { threshold: 0, limit: memoryLimit, explain: request.explain };
+  const found = query === undefined || memoryLimit === 0 ? undefined : await rank(deps, query, scope, options, permit);
   // With nothing to look for in a query of spaces alone, the newest as without one.
-  const newest = ranking === undefined || ranking.query.lexical.size === 0 ? await newestMemories(deps, scope, memoryLimit) : undefined;
-  const explanations = ranking === undefined || newest !== undefined || !request.explain ? [] : await explanationsJson(ranking);
-  if (ranking !== undefined && newest === undefined && deps.retrievals.isOn) {
+  const ranking = found?.query.lexical.size === 0 ? undefined : found;
+  const newest = ranking === undefined ? await newestMemories(deps, scope, memoryLimit) : [];
+  const explanations = ranking === undefined || !request.explain ? [] : await explanationsJson(ranking);
+  if (ranking !== undefined && deps.retrievals.isOn) {
     const asked = { sessionId: id, query: query ?? "", limit: memoryLimit, threshold: 0, isFiltered: false };
     deps.retrievals.note(searcher, { operation: "context", ...asked, matches: ranking.matches });
   }
@@ -47,8 +46,7 @@ export async function getContext(deps: MemoryDeps, searcher: Searcher, id: strin
     const session = liveSession(reader, owner, id);
     const state = readState(reader, session.key, session.row.version);
     const recentTurns = recentTurnsOf(deps, reader, session.key, session.row.turnCount, turnLimit);
-    const memories =
-      ranking === undefined || newest !== undefined ? itemsOf(reader, newest ?? []) : relevant(reader, ranking, explanations);
+    const memories = ranking === undefined ? itemsOf(reader, newest) : relevant(reader, ranking, explanations);
     return jsonWith({}, { state, memories: jsonArray(memories), recent_turns: recentTurns });
   });
 }
