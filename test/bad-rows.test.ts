@@ -372,6 +372,21 @@ test("a list leaves out the record that cannot be read, on whichever page it is,
   expect(refusal(await cairn.get(`/v1/sessions/${middle["session"]}`))).toEqual({ status: 503, code: "service_unavailable" });
 });
 
+test("failed deliveries of all webhooks are listed beside one that cannot be read, on whichever page it is", async () => {
+  await using cairn = await startCairn();
+  const { id: webhook } = await cairn.subscribe("http://127.0.0.1:9/", { events: ["turn.added"] });
+  for (let i = 0; i < 3; i++) await cairn.ok(cairn.post(`/v1/webhooks/${webhook}/test`));
+  await cairn.deliver();
+  const pages = async () => (await pagesOf(cairn, "/v1/failed_deliveries?limit=1")).flatMap(({ data }) => data.map(({ id }: any) => id));
+  const [newest, middle, oldest] = await pages();
+  await damage(
+    cairn,
+    deliveries,
+    (await keysOf(cairn, deliveries)).find((key) => key.endsWith(middle.slice("dlv_".length))),
+  );
+  expect(await pages()).toEqual([newest, oldest]);
+});
+
 test("documents beside one that cannot be read are listed, counted, found, popped and emptied", async () => {
   await using cairn = await startCairn();
   const namespace = ["queue"];

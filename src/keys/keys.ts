@@ -16,12 +16,11 @@ import { LIMITS } from "../lib/limits.ts";
 import type { Log } from "../lib/log.ts";
 import { hasScope, type Scope } from "../lib/scopes.ts";
 import { isoOrNull, toIso } from "../lib/time.ts";
-import { eachFetched, type Reader, type Tx } from "../storage/access.ts";
+import type { Reader, Tx } from "../storage/access.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import { EVERYBODY, isBound, type Owner } from "../storage/owner.ts";
-import { pageOf, type Page } from "../storage/page.ts";
+import { pageOf, rowsOfEntries, type Page } from "../storage/page.ts";
 import { apiKeys, deletedKeys, kindCode, type ApiKeyRow, type KeyKind } from "../storage/tables.ts";
-import { unlessUnreadable } from "../storage/unreadable.ts";
 import type { Task } from "../tasks/task.ts";
 import { commitFor, commitSecret, recordAdmin, type Caller, type Deps } from "../traces/record.ts";
 import type { LastUses } from "./last-use.ts";
@@ -231,18 +230,12 @@ export function listKeys(
 ): JsonText | Promise<JsonText> {
   return store.read((reader) => {
     const [index, from] = kind === undefined ? [byId, ""] : [byKind, kindCode(kind)];
-    const items: { id: KeyId; json: JsonText }[] = [];
-    let to = from + (page.startingAfter === undefined ? AFTER_ALL : bare(page.startingAfter));
-    for (let wanted = page.limit + 1; wanted > 0; wanted = page.limit + 1 - items.length) {
-      const entries = reader.keys(index, { from, to, limit: wanted, descending: true });
-      eachFetched(entries, (entry) => {
-        const row = unlessUnreadable(() => reader.get(apiKeys, index.recordOf(entry)));
-        if (row !== undefined) items.push({ id: row.id, json: keyJson(row, lastUseOf(row, lastUses)) });
-      });
-      if (entries.length < wanted) break;
-      to = entries.at(-1)!;
-    }
-    return pageOf(items, page.limit);
+    const to = from + (page.startingAfter === undefined ? AFTER_ALL : bare(page.startingAfter));
+    const rows = rowsOfEntries(reader, apiKeys, index, { from, to, descending: true }, page.limit + 1);
+    return pageOf(
+      rows.map(({ row }) => ({ id: row.id, json: keyJson(row, lastUseOf(row, lastUses)) })),
+      page.limit,
+    );
   });
 }
 

@@ -10,7 +10,7 @@ import { UTF8_BYTES_PER_UNIT_MAX } from "../lib/text.ts";
 import { jsonArray, jsonWith, type JsonText } from "../lib/json.ts";
 import { eachFetched, type Reader, type Span } from "./access.ts";
 import { behind } from "./keys.ts";
-import type { Readable } from "./tables.ts";
+import type { Index, Readable } from "./tables.ts";
 import { unlessUnreadable } from "./unreadable.ts";
 import { LOOKS_PER_TURN } from "./walk.ts";
 
@@ -137,16 +137,42 @@ export function rowsOrGaps<Row>(reader: Reader, table: Readable<Row>, span: Span
 }
 
 /** The rows of a span that can be read, from either end, read as they are asked for. */
-export function* rowsOf<Row>(
+export function rowsOf<Row>(reader: Reader, table: Readable<Row>, span: Omit<Span, "limit">, atMost: number): Generator<KeyedRow<Row>> {
+  return inPieces(reader, span, atMost, (piece) => rowsOrGaps(reader, table, piece).map(({ key, row }) => ({ at: key, key, row })));
+}
+
+/** The same of rows whose entries in an index are in a span. */
+export function rowsOfEntries<Row>(
   reader: Reader,
   table: Readable<Row>,
+  index: Index<Row>,
   span: Omit<Span, "limit">,
   atMost: number,
-): Generator<{ key: string; row: Row }> {
+): Generator<KeyedRow<Row>> {
+  return inPieces(reader, span, atMost, (piece) =>
+    eachFetched(reader.keys(index, piece), (entry) => {
+      const key = index.recordOf(entry);
+      return { at: entry, key, row: unlessUnreadable(() => reader.get(table, key)) };
+    }),
+  );
+}
+
+interface KeyedRow<Row> {
+  key: string;
+  row: Row;
+}
+
+/** @param read - gives the rows of a piece of the span with their places in it; a row is undefined where it cannot be read */
+function* inPieces<Row>(
+  reader: Reader,
+  span: Omit<Span, "limit">,
+  atMost: number,
+  read: (piece: Span) => { at: string; key: string; row: Row | undefined }[],
+): Generator<KeyedRow<Row>> {
   let { from, to } = span;
   for (let left = atMost; left > 0;) {
     const limit = Math.min(left, Math.max(ROWS_AT_ONCE_MIN, reader.recordsAtOnce));
-    const rows = rowsOrGaps(reader, table, { ...span, from, to, limit });
+    const rows = read({ ...span, from, to, limit });
     for (const { key, row } of rows) {
       if (row === undefined) continue;
       yield { key, row };
@@ -154,7 +180,7 @@ export function* rowsOf<Row>(
     }
     const last = rows.at(-1);
     if (last === undefined || rows.length < limit) return;
-    if (span.descending === true) to = last.key;
-    else from = behind(last.key);
+    if (span.descending === true) to = last.at;
+    else from = behind(last.at);
   }
 }

@@ -12,7 +12,7 @@ import { isSessionErased } from "../storage/erasure.ts";
 import { AFTER_ALL, hashKey } from "../storage/keys.ts";
 import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
 import { EVERYBODY } from "../storage/owner.ts";
-import { pageOf, type Page } from "../storage/page.ts";
+import { pageOf, rowsOfEntries, type Page } from "../storage/page.ts";
 import { eachFetched, type Reader } from "../storage/access.ts";
 import { deliveries, deliveryCode, shownPayloads, type DeliveryRow, type WebhookRow } from "../storage/tables.ts";
 import { posting } from "../storage/walk.ts";
@@ -63,14 +63,14 @@ export async function listDeliveries(
 export function listFailedDeliveries({ store }: Deps, page: Page<DeliveryId>): JsonText | Promise<JsonText> {
   return store.read((reader) => {
     const to = page.startingAfter === undefined ? AFTER_ALL : bare(page.startingAfter);
-    const entries = reader.keys(failed, { from: "", to, limit: page.limit + 1, descending: true });
-    const items = eachFetched(entries, (entry) => {
-      const key = failed.recordOf(entry);
-      const row = reader.get(deliveries, key);
-      const [webhook, delivery] = [key.slice(0, BARE_ID_LENGTH), key.slice(BARE_ID_LENGTH)];
-      return row === undefined ? [] : [{ id: withPrefix("dlv", delivery), json: deliveryJson(webhook, delivery, row) }];
-    });
-    return pageOf(items.flat(), page.limit);
+    const rows = rowsOfEntries(reader, deliveries, failed, { from: "", to, descending: true }, page.limit + 1);
+    return pageOf(
+      rows.map(({ key, row }) => {
+        const [webhook, delivery] = [key.slice(0, BARE_ID_LENGTH), key.slice(BARE_ID_LENGTH)];
+        return { id: withPrefix("dlv", delivery), json: deliveryJson(webhook, delivery, row) };
+      }),
+      page.limit,
+    );
   });
 }
 
