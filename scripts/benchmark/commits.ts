@@ -14,7 +14,7 @@ import { open, type Database, type RootDatabase } from "lmdb";
 import { systemClock } from "../../src/lib/clock.ts";
 import { IdSource, NO_HOME } from "../../src/lib/ids.ts";
 import { hashKey, numberKey } from "../../src/storage/keys.ts";
-import type { Tx } from "../../src/storage/store.ts";
+import type { Tx } from "../../src/storage/access.ts";
 import { WriteBuffer } from "../../src/storage/write-buffer.ts";
 import { TABLES, vectors } from "../../src/storage/tables.ts";
 import { startCairn, type Cairn } from "../../test/support/cairn.ts";

@@ -70,9 +70,6 @@ function isDigit(code: number): boolean {
 export class IdSource {
   #lastMs = 0;
   #counter = 0;
-  /** The time part of the ids of one millisecond, of which a busy server makes many. */
-  #written = "";
-  #writtenMs = Number.NaN;
   readonly #clock: Clock;
   readonly #random: Chance;
 
@@ -96,11 +93,6 @@ export class IdSource {
     return this.#lastMs;
   }
 
-  /** Whether the next id is of a later time than this. */
-  isAheadOf(now: number): boolean {
-    return this.#lastMs > now;
-  }
-
   /**
    * The next id's 12 characters, greater than every one given before.
    *
@@ -120,11 +112,7 @@ export class IdSource {
       this.#lastMs++;
       this.#counter = 0;
     }
-    if (this.#lastMs !== this.#writtenMs) {
-      this.#written = toBase62(this.#lastMs, ID_TIME_WIDTH);
-      this.#writtenMs = this.#lastMs;
-    }
-    return this.#written + toBase62(this.#counter, COUNTER_WIDTH) + home;
+    return toBase62(this.#lastMs, ID_TIME_WIDTH) + toBase62(this.#counter, COUNTER_WIDTH) + home;
   }
 
   next<Prefix extends IdPrefix>(prefix: Prefix, home: Home): Id<Prefix> {

@@ -21,7 +21,6 @@ export type ByteDatabase = Database<Uint8Array, string>;
 export class Databases {
   readonly texts = new Map<string, TextDatabase>();
   readonly vectors = new Map<string, ByteDatabase>();
-  readonly #numbers = new Map<string, number>();
   /** Entries that are not in their tables yet. */
   late = new LateEntries();
 
@@ -46,12 +45,7 @@ export class Databases {
 
   /** By which LMDB knows a table. */
   numberOf(name: string): number {
-    let number = this.#numbers.get(name);
-    if (number === undefined) {
-      const { db } = this.ofAny({ name }) as unknown as { db: { dbi: number } };
-      this.#numbers.set(name, (number = db.dbi));
-    }
-    return number;
+    return (this.ofAny({ name }) as unknown as { db: { dbi: number } }).db.dbi;
   }
 }
 

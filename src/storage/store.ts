@@ -46,9 +46,6 @@ import { walkStep, type Bounds, type Filter } from "./walk.ts";
 import { repeatable, runWork, settle, type QueuedCommit } from "./work.ts";
 import { WriteBuffer, type Moment, type Write } from "./write-buffer.ts";
 
-export type { Reader, Span, Tx } from "./access.ts";
-export type { Snapshot } from "./lmdb-reader.ts";
-
 /** More of them wait for the next transaction, so that requests are handled in between. */
 const COMMITS_PER_TRANSACTION = 128;
 
@@ -310,7 +307,7 @@ export class Store implements RecordStore {
 
   /** With a clock behind the newest id other processes continue after that too: what they have given is not given again. */
   #passIdsOfOthers(now: number): void {
-    if (this.#ids?.isAheadOf(now) === true) this.#ids.continueAfter(this.newestId() ?? "");
+    if (this.#ids !== undefined && this.#ids.newestMs > now) this.#ids.continueAfter(this.newestId() ?? "");
   }
 
   /**

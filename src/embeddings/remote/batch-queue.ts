@@ -17,6 +17,7 @@
  */
 import type { Clock } from "../../lib/clock.ts";
 import { Deadline } from "../../lib/deadline.ts";
+import { UTF8_BYTES_PER_UNIT_MAX } from "../../lib/text.ts";
 import { closed, ProviderError, tooLate } from "./provider-error.ts";
 
 export type TextKind = "query" | "memory";
@@ -252,6 +253,6 @@ export class BatchQueue {
 
 /** The longest beginning of a text that has at most this many bytes of UTF-8; no character is split. */
 function firstBytes(text: string, bytesMax: number): string {
-  if (3 * text.length <= bytesMax) return text;
+  if (UTF8_BYTES_PER_UNIT_MAX * text.length <= bytesMax) return text;
   return text.slice(0, new TextEncoder().encodeInto(text, new Uint8Array(bytesMax)).read);
 }

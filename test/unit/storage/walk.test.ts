@@ -4,7 +4,7 @@
  */
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
-import type { Reader, Span } from "../../../src/storage/store.ts";
+import type { Reader, Span } from "../../../src/storage/access.ts";
 import type { AnyTable } from "../../../src/storage/tables.ts";
 import { matches, posting, leapfrogJoin } from "../../../src/storage/walk.ts";
 import { firstBareIdAt } from "../../../src/lib/ids.ts";
