@@ -27,7 +27,7 @@ import {
 } from "./storage/tables.ts";
 import type { SharedState } from "./store-parts.ts";
 import { recentTurnsUses } from "./turns/recent-turns.ts";
-import { sumOf } from "./vectors/index-bytes.ts";
+import { sumOf } from "./vectors/index-status.ts";
 import type { WebhookDeps } from "./webhooks/webhooks.ts";
 
 type MetricDeps = MemoryDeps & DocumentDeps & WebhookDeps & { settings: Pick<Settings, "values"> };

@@ -6,9 +6,8 @@
 import type { CacheUses } from "../lib/cache.ts";
 import type { Filter } from "../storage/walk.ts";
 import type { Candidate } from "./candidates.ts";
-import type { IndexStatus } from "./indexer.ts";
 import type { ScoredQuery } from "./query.ts";
-import type { IndexBytes } from "./index-bytes.ts";
+import type { IndexBytes, IndexStatus } from "./index-status.ts";
 
 export interface CandidateIndex {
   readonly status: IndexStatus;

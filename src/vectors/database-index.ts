@@ -26,10 +26,9 @@ import type { Filter } from "../storage/walk.ts";
 import type { CandidateIndex } from "./candidate-index.ts";
 import type { Candidate } from "./candidates.ts";
 import { dotStored, storedGeneration, storedTerms } from "./encoding.ts";
-import type { IndexStatus } from "./indexer.ts";
 import type { ScoredQuery } from "./query.ts";
 import type { Replica } from "./replica.ts";
-import { NO_BYTES, type IndexBytes } from "./index-bytes.ts";
+import { NO_BYTES, NO_STATUS, type IndexBytes, type IndexStatus } from "./index-status.ts";
 import { RESIDENT_MAX } from "./search-plan.ts";
 
 /** Vectors that searches have compared: the server has no other copy of them in memory. */
@@ -45,8 +44,6 @@ const HELD_MORE = 1_000;
 const ATTEMPTS_MAX = 3;
 /** At most this many filters are known to be wide. */
 const WIDE_FILTERS_MAX = 1_000;
-
-const NO_STATUS: IndexStatus = { indexed: 0, pending: 0, removed: 0, unsaved: 0 };
 
 interface Vector {
   readonly record: BareId;

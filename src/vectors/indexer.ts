@@ -20,7 +20,7 @@ import type { Store } from "../storage/store.ts";
 import { provider, PROVIDER_KEY } from "../storage/tables.ts";
 import { matches, leapfrogJoin, type Filter } from "../storage/walk.ts";
 import { CandidateReader, RowCandidate, type Candidate } from "./candidates.ts";
-import { type IndexBytes, sumOf } from "./index-bytes.ts";
+import { type IndexBytes, type IndexStatus, sumOf } from "./index-status.ts";
 import { type Passing, PassingSlots, type PassingSlotsOptions } from "./passing-slots.ts";
 import { SearchIndex, type SavedParts } from "./search-index.ts";
 import { type Breadth, breadthOf, flatMax, workerPlan } from "./search-plan.ts";
@@ -72,16 +72,6 @@ const COVERAGE_RANK = 0.5;
 const COVERAGE_GAP = 0.25;
 /** The last places of the candidates are for what is near and has few of the words. */
 const NEAR_SHARE = 0.25;
-
-export interface IndexStatus {
-  /** Vectors in the index, and those not yet in it: in the graph when there is to be one. */
-  indexed: number;
-  pending: number;
-  /** Deleted vectors that still take room. */
-  removed: number;
-  /** Changes since the index was last written to disk. */
-  unsaved: number;
-}
 
 export class Indexer {
   readonly #store: Store;

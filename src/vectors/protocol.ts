@@ -6,8 +6,7 @@
 import type { BareId } from "../lib/ids.ts";
 import type { CollectionName } from "../storage/collections.ts";
 import type { PackedCandidates } from "./candidates.ts";
-import type { IndexStatus } from "./indexer.ts";
-import type { IndexBytes } from "./index-bytes.ts";
+import type { IndexBytes, IndexStatus } from "./index-status.ts";
 import type { Shared } from "./shared-vectors.ts";
 
 export type ToWorker =

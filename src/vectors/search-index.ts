@@ -17,7 +17,7 @@ import { AFTER_ALL, behind } from "../storage/keys.ts";
 import type { VectorTable } from "../storage/tables.ts";
 import { dotStored, storedGeneration, storedMemory, storedTerms, storedVector } from "./encoding.ts";
 import { HnswIndex } from "./hnsw-index.ts";
-import type { IndexBytes } from "./index-bytes.ts";
+import type { IndexBytes } from "./index-status.ts";
 import { DENSE_DIMENSION, SPARSE_DIMENSION } from "./projection.ts";
 import type { Shared } from "./shared-vectors.ts";
 import { Slots } from "./slots.ts";

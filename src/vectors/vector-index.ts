@@ -20,11 +20,10 @@ import { matches, leapfrogJoin, type Filter } from "../storage/walk.ts";
 import { Connection, type Notice } from "./connection.ts";
 import type { CandidateIndex } from "./candidate-index.ts";
 import { CandidateReader, type Candidate } from "./candidates.ts";
-import type { IndexStatus } from "./indexer.ts";
 import { ResidentSets } from "./resident-sets.ts";
 import { FEW_MAX, GRAPH_FROM, RESIDENT_PENDING_MAX } from "./search-plan.ts";
 import { packQuery, type ScoredQuery } from "./query.ts";
-import { NO_BYTES, type IndexBytes } from "./index-bytes.ts";
+import { NO_BYTES, NO_STATUS, type IndexBytes, type IndexStatus } from "./index-status.ts";
 
 /** At most this many filters are known to be wide. The worker falls back to brute force when few pass by now. */
 const WIDE_FILTERS_MAX = 1_000;
@@ -45,8 +44,6 @@ export interface IndexOptions {
 }
 
 const theWorker = () => new Worker(new URL("./worker.ts", import.meta.url).href);
-
-const NO_STATUS: IndexStatus = { indexed: 0, pending: 0, removed: 0, unsaved: 0 };
 
 export class VectorIndex implements CandidateIndex {
   readonly #store: Store;

@@ -5,11 +5,10 @@ import { localEmbedder } from "../../../src/embeddings/local/local.ts";
 import { createLog } from "../../../src/lib/log.ts";
 import type { Filter } from "../../../src/storage/walk.ts";
 import { pack } from "../../../src/vectors/candidates.ts";
-import type { IndexStatus } from "../../../src/vectors/indexer.ts";
 import type { FromWorker, ToWorker } from "../../../src/vectors/protocol.ts";
 import { type IndexOptions, VectorIndex } from "../../../src/vectors/vector-index.ts";
 import { packQuery } from "../../../src/vectors/query.ts";
-import { NO_BYTES } from "../../../src/vectors/index-bytes.ts";
+import { NO_BYTES, type IndexStatus } from "../../../src/vectors/index-status.ts";
 import { resealTables } from "./resealed.ts";
 import {
   byNearness,
