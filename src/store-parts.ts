@@ -110,8 +110,7 @@ async function databaseParts(
 ): Promise<StoreParts> {
   const { store, clock } = await openDatabase(url, own, { time, durability });
   opened.adopt(store, (open) => open.close());
-  if (holdsStore(directory))
-    log.warn("the data directory has a store of its own, which is not the one that is served", { data: directory });
+  if (holdsStore(directory)) log.warn("the data directory contains a store, but the database is served", { data: directory });
   if (durability !== "relaxed" && !store.hasStandby)
     log.warn(
       "the database names no synchronous standby: a server that takes its place can lack the last changes. One whose disk is replicated needs none",

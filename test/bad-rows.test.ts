@@ -48,7 +48,7 @@ async function damage(cairn: Cairn, table: AnyTable, key: string | undefined): P
 function leftAlone(cairn: Cairn): { task: string; key: string }[] {
   return cairn.logged
     .map((line) => JSON.parse(line) as { message: string; task: string; key: string })
-    .filter(({ message }) => message.startsWith("a row cannot be processed"))
+    .filter(({ message }) => message.startsWith("skipped a row"))
     .map(({ task, key }) => ({ task, key }));
 }
 

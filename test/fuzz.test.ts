@@ -27,7 +27,7 @@ type Name = (typeof NAMES)[number];
 const NEVER_IN_EARNEST = new Set(["embedding", "max_body_bytes"]);
 
 /** The one warning that a request may bring about: it did what an operator may do. */
-const ALLOWED_PRIVATE = "webhooks may lead into private networks from now on";
+const ALLOWED_PRIVATE = "webhooks may now lead into private networks";
 
 interface Sent {
   method: string;

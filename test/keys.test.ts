@@ -448,7 +448,7 @@ const CHOSEN = "crn_ChosenByTheOperator00001";
 const refusedAtStart = (cairn: Cairn) =>
   cairn.logged
     .map((line) => JSON.parse(line))
-    .filter(({ message }) => message.startsWith("CAIRN_API_KEY is refused"))
+    .filter(({ message }) => message.startsWith("CAIRN_API_KEY is not registered:"))
     .map(({ level, reason, prefix }) => ({ level, reason, prefix }));
 
 onEmbedded("commands open its directory")(

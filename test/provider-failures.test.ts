@@ -269,7 +269,7 @@ describe("a text that the provider refuses for itself", () => {
     await makeVectors(cairn);
     await makeVectors(cairn);
     expect(server.requests.length).toBe(asked);
-    const told = () => log(cairn).filter(({ message }) => String(message).includes("refuses"));
+    const told = () => log(cairn).filter(({ message }) => String(message).includes("rejects a text"));
     const first = told();
     expect(first.reduce((sum, { others }) => sum + 1 + Number(others), 0)).toBe(refused.length);
     expect(JSON.stringify(first)).not.toContain("ndecent");

@@ -248,7 +248,7 @@ describe("setting a provider", () => {
     expect(separation).toBeLessThan(0.8);
     expect(log(cairn)).toContainEqual({
       level: "warn",
-      message: "the embedding provider hardly tells what is related from what is not",
+      message: "the embedding provider barely tells related texts from unrelated ones",
       separation,
     });
   });

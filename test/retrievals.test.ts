@@ -346,7 +346,7 @@ onEmbedded("it has a disk of its own")(
     await cairn.addTurn(id);
     expect([(await retrievals(cairn, id)).length, await dropped()]).toEqual([1, "4"]);
     // Once a minute at most.
-    expect(cairn.logged.filter((line) => line.includes("retrievals are not logged"))).toHaveLength(1);
+    expect(cairn.logged.filter((line) => line.includes("retrievals are not being logged"))).toHaveLength(1);
   },
 );
 

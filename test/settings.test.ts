@@ -177,9 +177,7 @@ test("that webhooks may lead into private networks stands in the log as a warnin
   await using cairn = await startCairn();
   for (const allow_private of [false, true, true, null, true]) await change(cairn, { webhooks: { allow_private } });
   const warnings = cairn.logged.map((text) => JSON.parse(text)).filter(({ level }) => level === "warn");
-  expect(warnings.map(({ message }) => message)).toEqual(
-    Array.from({ length: 2 }, () => "webhooks may lead into private networks from now on"),
-  );
+  expect(warnings.map(({ message }) => message)).toEqual(Array.from({ length: 2 }, () => "webhooks may now lead into private networks"));
 });
 
 test("a name that is no setting is refused with what is one, and nothing of the request is set", async () => {

@@ -219,7 +219,7 @@ export class Backups {
     // No request waits for it any more, which its trace would say of the time that it took.
     const owner = { ...caller, requestId: null, startedAt: null };
     if (problem === undefined) log.info("backup written", { backup: id });
-    else log.error("no backup was written", { backup: id, reason: problem });
+    else log.error("backup failed", { backup: id, reason: problem });
     try {
       await store.commit(NO_HOME, (tx) =>
         recordAdmin(tx, owner, outcome, problem === undefined ? { backup_id: id } : { backup_id: id, reason: problem }),

@@ -139,8 +139,8 @@ function firstMissing(path: string): string | undefined {
 export function assertReadable(file: string): void {
   try {
     const found = statSync(file);
-    if (found.isDirectory()) throw new OperationError(`${file} is no file, but a directory.`);
-    if (found.isCharacterDevice() || found.isBlockDevice()) throw new OperationError(`${file} is no file, but a device.`);
+    if (found.isDirectory()) throw new OperationError(`${file} is not a file but a directory.`);
+    if (found.isCharacterDevice() || found.isBlockDevice()) throw new OperationError(`${file} is not a file but a device.`);
     accessSync(file, constants.R_OK);
   } catch (error) {
     if (error instanceof OperationError) throw error;

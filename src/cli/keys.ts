@@ -159,7 +159,7 @@ function expiryIn(text: string | undefined): number | undefined {
   const ms = parseDuration(text);
   const at = ms === undefined ? parseInstant(text) : systemClock.now() + ms;
   if (at === undefined || at > LAST_TIME_MS) {
-    throw new UsageError(`--expires must be a while from now, such as 90d or 12h, or a time such as 2027-01-31T00:00:00Z; got ${text}`);
+    throw new UsageError(`--expires must be a duration such as 90d or 12h, or a time such as 2027-01-31T00:00:00Z; got ${text}`);
   }
   if (at <= systemClock.now()) throw new UsageError(`--expires must be in the future; got ${text}`);
   return at;

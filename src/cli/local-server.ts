@@ -22,7 +22,7 @@ export function serverAt(url: string | undefined, config: () => Config): LocalSe
 }
 
 function addressOf({ host, port, tls }: Config): URL {
-  if (port === 0) throw new UsageError("with port 0 nobody knows which one the server took: say where it is with --url");
+  if (port === 0) throw new UsageError("with port 0 the server took any free port: say where it is with --url");
   return new URL(`${tls === undefined ? "http" : "https"}://${hostInUrl(host)}:${port}`);
 }
 

@@ -23,7 +23,7 @@ const CONTAINER_MARKS = ["/.dockerenv", "/run/.containerenv"];
 export async function printVersion(args: readonly string[]): Promise<number> {
   const { flags, has } = parseFlags(args, { flags: ["url"], switches: ["native", "check"] });
   const { url, ...settings } = flags;
-  if (url !== undefined && !has("check")) throw new UsageError("--url is for --check");
+  if (url !== undefined && !has("check")) throw new UsageError("--url needs --check");
   const address = has("check") ? addressOf(url ?? releases) : undefined;
   await print([`cairn ${version}`, ...(target === null ? [] : [target]), ...(commit === null ? [] : [`(${commit})`])].join(" "));
   if (has("native")) await loadAddons(settings);
@@ -48,7 +48,7 @@ async function loadAddons(flags: Readonly<Record<string, string | undefined>>): 
 }
 
 function addressOf(url: string | null): URL {
-  if (url === null) throw new UsageError("this Cairn is not of a release: say with --url where releases are published");
+  if (url === null) throw new UsageError("this Cairn was not built by a release: say with --url where releases are published");
   const address = URL.parse(url.endsWith("/") ? url : `${url}/`);
   if (address === null || !["http:", "https:"].includes(address.protocol))
     throw new UsageError(`--url must be an address such as https://cairn.example.com/releases; got ${url}`);

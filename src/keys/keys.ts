@@ -187,7 +187,7 @@ export async function keyRegistration(deps: Deps, caller: Caller, secret: string
     isDone = true;
   } catch (error) {
     if (!(error instanceof ApiError) || !(await deps.store.read(hasKeys))) throw error;
-    log.error("CAIRN_API_KEY is not a key yet: it is tried again until it can be written", { reason: error.message });
+    log.error("CAIRN_API_KEY is not registered yet: trying again until it can be written", { reason: error.message });
   }
   return {
     name: "registration of CAIRN_API_KEY",
@@ -215,7 +215,7 @@ async function registerKey(deps: Deps, caller: Caller, secret: string, log: Log)
     return { row: found, reason: found === undefined ? "it was deleted" : hasEnded(found, reader.now) ? "it has ended" : undefined };
   });
   if (reason === undefined) return;
-  log.warn("CAIRN_API_KEY is refused and opens nothing: put another key there", {
+  log.warn("CAIRN_API_KEY is not registered: set another key", {
     reason,
     prefix: secret.slice(0, SHOWN_LENGTH),
     ...(row === undefined ? {} : { key: row.id }),

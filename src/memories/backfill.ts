@@ -146,7 +146,7 @@ class ProgressLog {
     this.#hasLoggedProgress = false;
     this.#loggedAt = Number.NEGATIVE_INFINITY;
     const { ready, pending: left } = await this.#deps.embeddings.progress();
-    this.#deps.log.info(left === 0 ? "all vectors are made" : "all vectors are made that could be", { ready, pending: left });
+    this.#deps.log.info(left === 0 ? "all vectors are made" : "all vectors are made that can be made now", { ready, pending: left });
   }
 
   /** Logs each reason once: a probe may say more than what failed first. */
@@ -166,7 +166,7 @@ class ProgressLog {
   logRejected([first, ...others]: readonly Pending[]): void {
     if (first?.of === undefined) return;
     const { of } = first;
-    this.#deps.log.warn("the embedding provider refuses a text for what it says; it is not found by searches", {
+    this.#deps.log.warn("the embedding provider rejects a text for its content; searches do not find it", {
       [of.collection.name]: of.nameOf(first.key),
       others: others.length,
     });

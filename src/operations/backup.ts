@@ -128,13 +128,14 @@ function assertCopy(path: string, options: { decode: boolean }, problem: string)
 /** Reads and checks the description of a backup, as far as that is possible without reading all of it. */
 export async function describeBackup(path: string): Promise<Description> {
   const file = await stat(path);
-  if (!file.isFile()) throw new OperationError(`${path} is no backup file, but ${file.isDirectory() ? "a directory" : "something else"}.`);
+  if (!file.isFile())
+    throw new OperationError(`${path} is not a backup file but ${file.isDirectory() ? "a directory" : "something else"}.`);
   const bytes = file.size - DESCRIPTION_BYTES;
   const found: unknown = await Bun.file(path)
     .slice(Math.max(0, bytes), file.size)
     .json()
     .catch(() => undefined);
-  if (!isDescription(found)) throw new OperationError(`${path} is no backup of Cairn's, or it was cut short. Nothing was changed.`);
+  if (!isDescription(found)) throw new OperationError(`${path} is not a Cairn backup, or it is truncated. Nothing was changed.`);
   if (found.cairn_backup !== FORMAT || found.schema > SCHEMA_VERSION)
     throw new OperationError(`${path} was written by Cairn ${found.cairn}, which is newer. Restore it with that one.`);
   if (found.bytes !== bytes) throw new OperationError(`${path} is damaged: its length is wrong. Nothing was changed.`);

@@ -54,8 +54,8 @@ export async function writeAtomically(
     if (!existsSync(target)) return;
     // A device would be replaced by a file, also for everybody else.
     const found = statSync(target);
-    if (!found.isFile()) throw new OperationError(`${path} is no file, but ${found.isDirectory() ? "a directory" : "something else"}.`);
-    if (!force) throw new OperationError(`${path} is there already. Choose another name, or replace it with --force.`);
+    if (!found.isFile()) throw new OperationError(`${path} is not a file but ${found.isDirectory() ? "a directory" : "something else"}.`);
+    if (!force) throw new OperationError(`${path} exists already. Choose another name, or replace it with --force.`);
   };
   assertFree();
   const parent = dirname(target);

@@ -218,9 +218,9 @@ function parse(bytes: Uint8Array, number: number): Record<string, unknown> {
   try {
     value = JSON.parse(utf8.decode(bytes));
   } catch {
-    throw wrong(number, "it is no JSON");
+    throw wrong(number, "it is not JSON");
   }
-  if (typeof value !== "object" || value === null || Array.isArray(value)) throw wrong(number, "it is no JSON object");
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw wrong(number, "it is not a JSON object");
   return value as Record<string, unknown>;
 }
 

@@ -106,7 +106,7 @@ export function parseRow(table: RecordTable, key: string, text: string): { value
   try {
     value = JSON.parse(table.toExport(text));
   } catch {
-    return { problem: "it is no JSON" };
+    return { problem: "it is not JSON" };
   }
   return { value, problem: rowProblem(table, key, value) };
 }

@@ -178,7 +178,7 @@ export class RetrievalLog {
     const now = clock.elapsed();
     if (now - this.#warnedAt < WARN_EVERY_MS) return;
     this.#warnedAt = now;
-    log.warn("retrievals are not logged at present", { problem, dropped: this.counts.dropped });
+    log.warn("retrievals are not being logged", { problem, dropped: this.counts.dropped });
   }
 
   #release(limitsId: string): void {

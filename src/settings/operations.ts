@@ -69,7 +69,7 @@ async function commitChanges(
   const wasPrivateAllowed = settings.effective.webhooks.allowPrivate;
   await settings.reload();
   log.info("settings changed", { actor: caller.actor, names: Object.keys(changes).join(" ") });
-  if (settings.effective.webhooks.allowPrivate && !wasPrivateAllowed) log.warn("webhooks may lead into private networks from now on");
+  if (settings.effective.webhooks.allowPrivate && !wasPrivateAllowed) log.warn("webhooks may now lead into private networks");
   if (prepared === undefined) return answer;
   await embeddings.activate(prepared);
   deps.backfill.wake();
@@ -77,7 +77,7 @@ async function commitChanges(
   const separation = embeddings.row.measured?.separation;
   log.info("embedding provider set", { provider, ...(prepared.remote === undefined ? {} : { model, separation }) });
   if (separation !== undefined && separation < SEPARATION_MIN) {
-    log.warn("the embedding provider hardly tells what is related from what is not", { separation });
+    log.warn("the embedding provider barely tells related texts from unrelated ones", { separation });
   }
   return answer;
 }

@@ -87,7 +87,7 @@ export class BadRows {
     if (this.#keys.has(key)) return;
     if (error instanceof ApiError || error instanceof LeaseLost || isPanic(error) || this.#keys.size >= BAD_ROWS_MAX) throw error;
     this.#keys.add(key);
-    this.#log.error("a row cannot be processed and is left alone: cairn doctor says what is wrong with it", {
+    this.#log.error("skipped a row that cannot be processed: cairn doctor says what is wrong with it", {
       task: this.#task,
       key,
       error: describeError(error),

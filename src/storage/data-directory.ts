@@ -84,6 +84,6 @@ function refuseForeignFiles(directory: string): void {
   const shown = names.slice(0, NAMES_SHOWN_MAX).map((name) => JSON.stringify(name));
   const more = names.length > shown.length ? ` and ${names.length - shown.length} more` : "";
   throw new Error(
-    `The data directory ${directory} holds no store of Cairn's but other files: ${shown.join(", ")}${more}. Name an empty directory, or one that is not there yet, with --data-dir.`,
+    `The data directory ${directory} contains other files and no Cairn store: ${shown.join(", ")}${more}. Name an empty directory, or one that is not there yet, with --data-dir.`,
   );
 }

@@ -41,7 +41,7 @@ function readOnce(path: string): DataFile {
   }
   const found = statSync(path);
   // Opening a named pipe would wait for somebody who writes to it.
-  if (!found.isFile()) return damaged(`is no file, but ${found.isDirectory() ? "a directory" : "something else"}`);
+  if (!found.isFile()) return damaged(`is not a file but ${found.isDirectory() ? "a directory" : "something else"}`);
   if (found.size === 0) return damaged("is empty, though there was a store");
   const file = openSync(path, "r");
   try {

@@ -131,7 +131,7 @@ export class Replica {
     try {
       await copy?.close();
     } catch (error) {
-      this.#options.log.warn("the search replica could not be kept: the next start makes it again", { error: describeError(error) });
+      this.#options.log.warn("could not keep the search replica: the next start makes it again", { error: describeError(error) });
     }
   }
 
@@ -153,7 +153,7 @@ export class Replica {
   /** Never rejects. */
   #open(): Promise<void> {
     this.#opening ??= this.#openCopy()
-      .catch((error: unknown) => this.#options.log.warn("the search replica could not be made", { error: describeError(error) }))
+      .catch((error: unknown) => this.#options.log.warn("could not make the search replica", { error: describeError(error) }))
       .finally(() => (this.#opening = undefined));
     return this.#opening;
   }
@@ -177,7 +177,7 @@ export class Replica {
     } catch (error) {
       await copy?.abandon();
       if (error instanceof ApiError) throw error;
-      this.#options.log.info("the search replica of the last run is of no use", { reason: describeError(error) });
+      this.#options.log.info("cannot use the search replica of the last run: making it again", { reason: describeError(error) });
       return undefined;
     }
   }
@@ -247,11 +247,11 @@ export class Replica {
   async #lose(copy: ReplicaCopy, reason: string): Promise<void> {
     if (this.#copy !== copy) return this.#abandoning;
     const { log } = this.#options;
-    log.warn("the search replica is made again", { reason });
+    log.warn("making the search replica again", { reason });
     this.#copy = undefined;
     this.#abandoning = copy
       .abandon()
-      .catch((error: unknown) => log.warn("the search replica could not be removed", { error: describeError(error) }))
+      .catch((error: unknown) => log.warn("could not remove the search replica", { error: describeError(error) }))
       .finally(() => (this.#abandoning = undefined));
     return this.#abandoning;
   }

@@ -227,7 +227,7 @@ export class VectorIndex implements CandidateIndex {
       this.#bytes = NO_BYTES;
       if (reason === undefined) return;
       if (this.#isClosed) {
-        this.#log.warn("the vector index was not closed: the next start builds what was new in it", { reason });
+        this.#log.warn("the vector index was not closed: the next start rebuilds what was not saved", { reason });
         return;
       }
       this.#hasFailed = true;

@@ -47,7 +47,7 @@ test("a restored backup answers as the store did that it was taken of, to the sa
 test("a backup does not replace a file unless told to, and then whole", async () => {
   await using cairn = await startCairn();
   writeFileSync(file, "something else");
-  expect(await refusalOf(writeBackup(cairn.embedded, clock, file, { force: false }))).toContain("is there already");
+  expect(await refusalOf(writeBackup(cairn.embedded, clock, file, { force: false }))).toContain("exists already");
   expect(readFileSync(file, "utf8")).toBe("something else");
   await writeBackup(cairn.embedded, clock, file, { force: true });
   expect(readdirSync(scratch)).toEqual(["backup"]);
@@ -55,10 +55,10 @@ test("a backup does not replace a file unless told to, and then whole", async ()
 });
 
 const DAMAGED: { name: string; damage: (bytes: Buffer) => Uint8Array; says: string }[] = [
-  { name: "is empty", damage: () => new Uint8Array(), says: "is no backup of Cairn's, or it was cut short" },
-  { name: "is something else", damage: () => Buffer.from("x".repeat(10_000)), says: "is no backup of Cairn's, or it was cut short" },
-  { name: "was cut short", damage: (bytes) => bytes.subarray(0, -1), says: "is no backup of Cairn's, or it was cut short" },
-  { name: "was cut short by a page", damage: (bytes) => bytes.subarray(0, -4096), says: "is no backup of Cairn's, or it was cut short" },
+  { name: "is empty", damage: () => new Uint8Array(), says: "is not a Cairn backup, or it is truncated" },
+  { name: "is something else", damage: () => Buffer.from("x".repeat(10_000)), says: "is not a Cairn backup, or it is truncated" },
+  { name: "was cut short", damage: (bytes) => bytes.subarray(0, -1), says: "is not a Cairn backup, or it is truncated" },
+  { name: "was cut short by a page", damage: (bytes) => bytes.subarray(0, -4096), says: "is not a Cairn backup, or it is truncated" },
   { name: "lacks its beginning", damage: (bytes) => bytes.subarray(4096), says: "is damaged: its length is wrong" },
   {
     name: "has one bit changed",

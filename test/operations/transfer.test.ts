@@ -158,7 +158,7 @@ type Refused = [name: string, says: string, ...lines: (string | Uint8Array)[]];
 
 const FIRST_LINES: Refused[] = [
   ["an empty file", "There is nothing to import."],
-  ["another file", "Line 1 cannot be imported: it is no JSON", "hello"],
+  ["another file", "Line 1 cannot be imported: it is not JSON", "hello"],
   ["other JSON", "Line 1 cannot be imported: it is not the first line of an export", '{"a":1}'],
   ["a newer format", 'not format 2, schema 1 of Cairn "9.0.0"', '{"cairn_export":2,"cairn":"9.0.0","schema":1}'],
   ["another schema", 'not format 1, schema 99 of Cairn "9.0.0"', '{"cairn_export":1,"cairn":"9.0.0","schema":99}'],
@@ -167,11 +167,11 @@ const FIRST_LINES: Refused[] = [
 /** Refused while they are read; the last line need not come. */
 const LINES: Refused[] = [
   ["a file that was cut short", "Line 2 cannot be imported: the end is missing", SESSION],
-  ["a line that was cut short", "Line 2 cannot be imported: it is no JSON", SESSION.slice(0, 50)],
+  ["a line that was cut short", "Line 2 cannot be imported: it is not JSON", SESSION.slice(0, 50)],
   ["a missing line", "there should be 2 records, and there are 1", SESSION, '{"end":2}'],
   ["lines after the end", "Line 3 cannot be imported: nothing may come after the end", '{"end":0}', SESSION],
-  ["text that is not UTF-8", "Line 2 cannot be imported: it is no JSON", Uint8Array.of(0x22, 0xff, 0x22)],
-  ["a list", "Line 2 cannot be imported: it is no JSON object", "[]"],
+  ["text that is not UTF-8", "Line 2 cannot be imported: it is not JSON", Uint8Array.of(0x22, 0xff, 0x22)],
+  ["a list", "Line 2 cannot be imported: it is not a JSON object", "[]"],
   ["an unknown table", 'Line 2 cannot be imported: there is no table "x"', '{"table":"x","key":"k","row":{}}'],
   ["an index", 'there is no table "sessions.byUser"', '{"table":"sessions.byUser","key":"k","row":""}'],
   ["a key that is none", "the key has not the shape of one", SESSION.replace("0VQk3aB4x1Zq", "../../x")],

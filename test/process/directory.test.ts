@@ -75,7 +75,7 @@ test("a directory that holds other files and no store is refused by every comman
     expect({ command, ...(await runCairn([...command, "--data-dir", dataDirectory])) }).toEqual({
       command,
       ...failed(
-        /^cairn: The data directory .*\/srv holds no store of Cairn's but other files: (".*", ){2}".*" and 1 more\. Name an empty directory, .*--data-dir\.\n$/,
+        /^cairn: The data directory .*\/srv contains other files and no Cairn store: (".*", ){2}".*" and 1 more\. Name an empty directory, .*--data-dir\.\n$/,
       ),
     });
   }

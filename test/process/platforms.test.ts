@@ -127,7 +127,7 @@ test("cairn version --check says which version is newer, whether its schema diff
     expect(await runCairn(["version", "--check"])).toEqual({
       code: 2,
       stdout: "",
-      stderr: "cairn: this Cairn is not of a release: say with --url where releases are published\nTry: cairn version --help\n",
+      stderr: "cairn: this Cairn was not built by a release: say with --url where releases are published\nTry: cairn version --help\n",
     });
   expect(await asked({})).toMatchObject({ code: 1, stderr: `cairn: ${url}/latest.json does not say which version is the newest.\n` });
   expect(readdirSync(directory.path)).toEqual([]);

@@ -61,7 +61,7 @@ test("an export piped into an import is the same store; a file is made for its o
   expect(await exporting()).toEqual({ code: 0, stdout: "", stderr: `Wrote ${at("export")}\n` });
   expect(statSync(at("export")).mode & 0o777).toBe(0o600);
   expect(readFileSync(at("export"), "utf8")).toBe((await cairn(at("first"), "export")).stdout);
-  expect(await exporting()).toEqual(failed(expect.stringContaining("is there already")));
+  expect(await exporting()).toEqual(failed(expect.stringContaining("exists already")));
   expect(await exporting("--force")).toMatchObject({ code: 0 });
 });
 

@@ -77,7 +77,7 @@ export class DatabaseClock implements Clock {
         await this.measure();
         const isOff = Math.abs(this.offsetMs) >= OFFSET_WORTH_A_WARNING_MS;
         if (isOff && !isWarned)
-          log.warn("the system's clock is not that of the database, whose time is used", { ahead_ms: Math.round(this.offsetMs) });
+          log.warn("the system's clock differs from that of the database, which is used", { ahead_ms: Math.round(this.offsetMs) });
         isWarned = isOff;
         return MEASURE_MS;
       },

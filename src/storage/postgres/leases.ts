@@ -98,7 +98,7 @@ export class PostgresLeases implements Leases {
       await this.#options.database.query({ text, values: [this.#options.timeOfChanges() + 1, terms] });
     } catch (error) {
       if (!(error instanceof DatabaseError)) throw error;
-      this.#options.log.warn("leases could not be given back", { error: messageOf(error) });
+      this.#options.log.warn("could not release leases", { error: messageOf(error) });
     }
   }
 
@@ -110,7 +110,7 @@ export class PostgresLeases implements Leases {
       return nextMs;
     } catch (error) {
       if (!(error instanceof DatabaseError)) throw error;
-      if (!this.#hasFailed) this.#options.log.warn("leases could not be renewed", { error: messageOf(error) });
+      if (!this.#hasFailed) this.#options.log.warn("could not renew leases", { error: messageOf(error) });
       this.#hasFailed = true;
       return LOOK_MS;
     }
