@@ -19,7 +19,7 @@ import type { JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import type { Log } from "../lib/log.ts";
 import type { Reader, Tx } from "../storage/access.ts";
-import { BadRows, rowOfEntry } from "../storage/bad-rows.ts";
+import { BadRows } from "../storage/bad-rows.ts";
 import { isAnswerErased } from "../storage/erasure.ts";
 import { AFTER_ALL, hashKey, numberKey } from "../storage/keys.ts";
 import type { RecordStore } from "../storage/record-store.ts";
@@ -124,15 +124,8 @@ export function idempotencyRetention({ store, clock }: { store: RecordStore; clo
       const old = await keysIn("", numberKey(Math.max(0, now - KEPT_MS)));
       // From a clock that was ahead.
       const entries = [...old, ...(await keysIn(numberKey(now + KEPT_MS), AFTER_ALL))];
-      if (entries.length > 0) {
-        await bad.commit((tx, isolate) => {
-          for (const entry of entries)
-            isolate(entry, () => {
-              // The key may have been used again since: then this answer is a new one.
-              if (rowOfEntry(tx, idempotency, byTime, entry) !== undefined) tx.remove(idempotency, byTime.recordOf(entry));
-            });
-        });
-      }
+      // A key that was used again since has a new answer, which stays.
+      if (entries.length > 0) await bad.removeRowsOf(entries, idempotency, byTime);
       return entries.length >= ROWS_PER_COMMIT ? 0 : IDLE_MS;
     },
   };

@@ -15,7 +15,7 @@ import { NO_HOME, type KeyId } from "../lib/ids.ts";
 import { toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import type { Log } from "../lib/log.ts";
-import { BadRows, rowOfEntry } from "../storage/bad-rows.ts";
+import { BadRows } from "../storage/bad-rows.ts";
 import { AFTER_ALL, numberKey } from "../storage/keys.ts";
 import { apiKeys } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
@@ -114,14 +114,7 @@ export function keyExpiry({ store }: Pick<Deps, "store">, log: Log): Task {
       const due = await bad.keysOfOthers(byEnd, { ...passed, limit: KEYS_PER_COMMIT });
       if (due.length < KEYS_PER_COMMIT) due.push(...(await bad.keysOfOthers(byEnd, { ...madeAhead, limit: KEYS_PER_COMMIT - due.length })));
       if (due.length === 0) return POLL_MS;
-      await bad.commit((tx, isolate) => {
-        for (const entry of due) {
-          isolate(entry, () => {
-            // It may have been removed since.
-            if (rowOfEntry(tx, apiKeys, byEnd, entry) !== undefined) tx.remove(apiKeys, byEnd.recordOf(entry));
-          });
-        }
-      });
+      await bad.removeRowsOf(due, apiKeys, byEnd);
       return due.length === KEYS_PER_COMMIT ? 0 : POLL_MS;
     },
   };

@@ -5,7 +5,7 @@
  * @module
  */
 import type { Log } from "../lib/log.ts";
-import { BadRows, rowOfEntry } from "../storage/bad-rows.ts";
+import { BadRows } from "../storage/bad-rows.ts";
 import { numberKey } from "../storage/keys.ts";
 import { retrievals } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
@@ -24,12 +24,7 @@ export function retrievalRetention({ store }: Deps, log: Log): Task {
       const now = await store.read((reader) => reader.now);
       const due = await bad.keysOfOthers(byExpiry, { from: "", to: numberKey(now + 1), limit: ROWS_PER_COMMIT });
       if (due.length === 0) return IDLE_MS;
-      await bad.commit((tx, isolate) => {
-        for (const entry of due)
-          isolate(entry, () => {
-            if (rowOfEntry(tx, retrievals, byExpiry, entry) !== undefined) tx.remove(retrievals, byExpiry.recordOf(entry));
-          });
-      });
+      await bad.removeRowsOf(due, retrievals, byExpiry);
       return due.length === ROWS_PER_COMMIT ? 0 : IDLE_MS;
     },
   };

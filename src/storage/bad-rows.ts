@@ -10,7 +10,7 @@ import { ApiError } from "../lib/errors.ts";
 import { NO_HOME } from "../lib/ids.ts";
 import { describeError, type Log } from "../lib/log.ts";
 import { invariant } from "../lib/invariant.ts";
-import { Unread, type Reader, type Span, type Tx } from "./access.ts";
+import { Unread, type Reader, type Span, type Tx, type Writable } from "./access.ts";
 import { isPanic } from "./disk-errors.ts";
 import { LeaseLost } from "./leases.ts";
 import type { RecordStore } from "./record-store.ts";
@@ -76,6 +76,17 @@ export class BadRows {
         this.note(current.key, error);
       }
     }
+  }
+
+  /** Removes, in one commit, the rows that still have these entries of an index. */
+  async removeRowsOf<Row>(entries: readonly string[], table: Writable<Row>, index: Index<Row>): Promise<void> {
+    await this.commit((tx, isolate) => {
+      for (const entry of entries) {
+        isolate(entry, () => {
+          if (rowOfEntry(tx, table, index, entry) !== undefined) tx.remove(table, index.recordOf(entry));
+        });
+      }
+    });
   }
 
   /**
