@@ -1649,8 +1649,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "private addresses are allowed where loopback is",
     file: "src/webhooks/target.ts",
-    find: "    private: rules.private,",
-    replace: "    private: rules.private || rules.loopback,",
+    find: 'kind === "private" && rules.private',
+    replace: 'kind === "private" && (rules.private || rules.loopback)',
     tests: [TARGET],
   },
   {

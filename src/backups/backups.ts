@@ -10,7 +10,7 @@ import { constants, realpathSync } from "node:fs";
 import { lstat, open, readdir, rm, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
 import { ApiError, hasCode, messageOf } from "../lib/errors.ts";
-import { freeBytes } from "../lib/files.ts";
+import { freeBytes, megabytes } from "../lib/files.ts";
 import { bare, bareIdTime, isId, NO_HOME, nothingWithId, withPrefix, type Id, type KeyId } from "../lib/ids.ts";
 import { toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
@@ -60,6 +60,9 @@ interface BackupFile {
 const PIECE_BYTES = 256 * 1024;
 /** Besides the room for the backup a share of the store is left for what it may grow by meanwhile. */
 const GROWTH_SHARE = 1 / 4;
+
+/** What the API does with backups. */
+export type BackupOperations = Pick<Backups, "start" | "list" | "get" | "delete" | "issueTicket" | "open">;
 
 export class Backups {
   readonly #deps: BackupsDeps;
@@ -349,8 +352,4 @@ export function noBackup(id: string): ApiError {
 
 function unusable(what: string, error: unknown): ApiError {
   return new ApiError("service_unavailable", `${what}: ${systemReason(error)}.`, { cause: error });
-}
-
-function megabytes(bytes: number): string {
-  return `${Math.ceil(bytes / 1e6).toLocaleString("en")} MB`;
 }

@@ -6,9 +6,9 @@
 import { ApiError } from "../lib/errors.ts";
 import type { JsonText } from "../lib/json.ts";
 import { pageOf, type Page } from "../storage/page.ts";
-import { noBackup, type Backups } from "./backups.ts";
+import { noBackup, type BackupOperations } from "./backups.ts";
 
-export class NoBackups implements Pick<Backups, "start" | "list" | "get" | "delete" | "issueTicket" | "open"> {
+export class NoBackups implements BackupOperations {
   start(): Promise<never> {
     return Promise.reject(
       new ApiError(

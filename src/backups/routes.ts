@@ -6,7 +6,7 @@
 import { endpointGroup, type Endpoint } from "../http/endpoint.ts";
 import { Cursor, ListOf, Nothing } from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
-import type { Backups } from "./backups.ts";
+import type { BackupOperations } from "./backups.ts";
 import { Backup, BackupFile, BackupTicket, RUNNING_EXAMPLE } from "./schema.ts";
 
 const description = `Backups that the server makes of its own store, while it is used. Each is one file in \`backups\` of the data directory, as \`cairn backup\`
@@ -15,7 +15,7 @@ const backups = endpointGroup({ name: "Backups", description }, "admin");
 const path = "/v1/backups/{backup_id}";
 
 export interface BackupDeps {
-  readonly backups: Pick<Backups, "start" | "list" | "get" | "delete" | "issueTicket" | "open">;
+  readonly backups: BackupOperations;
 }
 
 export function backupEndpoints(deps: BackupDeps): Endpoint[] {

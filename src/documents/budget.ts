@@ -29,15 +29,11 @@ export class Budget {
   #hasSome = false;
   #isSpent = false;
   #needsPermit = false;
-  readonly #mayHoldMuch: boolean;
+  /** Whether much may be held while other requests are let through: more than one turn of the event loop takes a permit for that. */
+  readonly mayHoldMuch: boolean;
 
-  /** @param mayHoldMuch - while other requests are let through: more than one turn of the event loop takes a permit for that */
   constructor(mayHoldMuch: boolean) {
-    this.#mayHoldMuch = mayHoldMuch;
-  }
-
-  get mayHoldMuch(): boolean {
-    return this.#mayHoldMuch;
+    this.mayHoldMuch = mayHoldMuch;
   }
 
   get isSpent(): boolean {
@@ -82,13 +78,13 @@ export class Budget {
     this.#turn += part;
     if (this.#turn < 1) return;
     this.#turn = 0;
-    if (this.#mayHoldMuch) return nextTurn();
+    if (this.mayHoldMuch) return nextTurn();
     this.requirePermit();
   }
 
   /** To be asked before a wait for others: false ends all operations, as they hold what takes a permit. */
   mayWait(): boolean {
-    if (this.#mayHoldMuch || this.#bytes <= HELD_BYTES_MAX) return true;
+    if (this.mayHoldMuch || this.#bytes <= HELD_BYTES_MAX) return true;
     this.requirePermit();
     return false;
   }

@@ -1,5 +1,5 @@
 /**
- * Files that are on the disk, whole, and hashed.
+ * Files that are on the disk, whole, and hashed, and the room for them.
  *
  * @module
  */
@@ -18,6 +18,11 @@ export async function flush(path: string): Promise<void> {
 export function freeBytes(path: string): number {
   const { bavail, bsize } = statfsSync(path);
   return bavail * bsize;
+}
+
+/** Bytes as an operator reads them, rounded up: `12 MB`. */
+export function megabytes(bytes: number): string {
+  return `${Math.ceil(bytes / 1e6).toLocaleString("en")} MB`;
 }
 
 export interface Digest {

@@ -9,7 +9,7 @@ import { readdirSync, realpathSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
-import { freeBytes } from "../lib/files.ts";
+import { freeBytes, megabytes } from "../lib/files.ts";
 import type { Log } from "../lib/log.ts";
 import { toIso } from "../lib/time.ts";
 import { migrate, MIGRATIONS, migrationsFrom, type Migration } from "../storage/migrate.ts";
@@ -94,8 +94,4 @@ async function migrateOrSay(migration: Migration, store: Store, backup: string, 
     );
   }
   log.info("store migrated", { schema: to, says });
-}
-
-function megabytes(bytes: number): string {
-  return `${Math.ceil(bytes / 1e6).toLocaleString("en")} MB`;
 }

@@ -14,7 +14,7 @@ import { outboxDrain } from "./outbox.ts";
 import type { WebhookPolicy } from "./policy.ts";
 import { deliveryRetention } from "./retention.ts";
 import type { WebhookDeps } from "./webhooks.ts";
-import { allowing } from "./target.ts";
+import { isAllowed } from "./target.ts";
 import { Worker } from "./worker.ts";
 
 /** How long a connection stays open for the next delivery. */
@@ -46,7 +46,7 @@ export function openWebhooks(
     resolve: systemResolve,
     connections,
     ...given,
-    isAllowed: (kind) => allowing({ loopback, private: policy().allowPrivate })(kind),
+    isAllowed: (kind) => isAllowed(kind, { loopback, private: policy().allowPrivate }),
   };
   const drain = new Activator();
   let isStopped = false;

@@ -29,14 +29,9 @@ export function checkUrl(text: string): CheckedUrl {
   return { url };
 }
 
-/** Which addresses receivers may have. */
-export function allowing(rules: TargetRules): (kind: AddressKind) => boolean {
-  const allowed: Partial<Record<AddressKind, boolean>> = {
-    public: true,
-    loopback: rules.loopback || rules.private,
-    private: rules.private,
-  };
-  return (kind) => allowed[kind] === true;
+/** Whether receivers may have an address of this kind. */
+export function isAllowed(kind: AddressKind, rules: TargetRules): boolean {
+  return kind === "public" || (kind === "private" && rules.private) || (kind === "loopback" && (rules.loopback || rules.private));
 }
 
 /** Why a URL that leads to this address is refused. */

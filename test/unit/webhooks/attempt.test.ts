@@ -5,11 +5,11 @@ import { createServer } from "node:tls";
 import { Connections, type Network } from "../../../src/lib/outbound.ts";
 import { deliver } from "../../../src/webhooks/attempt.ts";
 import type { Answer } from "../../../src/webhooks/outcome.ts";
-import { allowing } from "../../../src/webhooks/target.ts";
+import { isAllowed } from "../../../src/webhooks/target.ts";
 import { dialHere, publicUrl, startRawReceiver, startReceiver } from "../../support/receiver.ts";
 
 const HERE: Network = {
-  isAllowed: allowing({ loopback: true, private: false }),
+  isAllowed: (kind) => isAllowed(kind, { loopback: true, private: false }),
   resolve: () => Promise.reject(new Error("nothing is looked up")),
 };
 /** A receiver at a public address, as far as can be seen. */

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { addressKind, type AddressKind } from "../../../src/lib/addresses.ts";
 import { findTarget, type Resolve } from "../../../src/lib/outbound.ts";
-import { allowing, checkUrl, refusalOf, type TargetRules } from "../../../src/webhooks/target.ts";
+import { checkUrl, isAllowed, refusalOf, type TargetRules } from "../../../src/webhooks/target.ts";
 
 /** Ranges by their first and last address, with those just outside of them. */
 const KINDS: Record<AddressKind, string> = {
@@ -50,7 +50,8 @@ test("an IPv4 address is what it is, however it is wrapped in IPv6", () => {
 const HERE: TargetRules = { loopback: true, private: false };
 const OUTSIDE: TargetRules = { loopback: false, private: false };
 const ANYWHERE: TargetRules = { loopback: false, private: true };
-const resolveTarget = (url: URL, rules: TargetRules, resolve: Resolve) => findTarget(url, { isAllowed: allowing(rules), resolve });
+const resolveTarget = (url: URL, rules: TargetRules, resolve: Resolve) =>
+  findTarget(url, { isAllowed: (kind) => isAllowed(kind, rules), resolve });
 const unresolved = () => Promise.reject(new Error("nothing is looked up"));
 
 /** What becomes of a URL on a loopback listener, on one that is reached from outside, and with private targets allowed. */
@@ -80,7 +81,7 @@ for (const { urls, allowed } of URLS) {
       const checked = checkUrl(url);
       if ("problem" in checked) throw new Error(checked.problem);
       const targets = await Promise.all([HERE, OUTSIDE, ANYWHERE].map((rules) => resolveTarget(checked.url, rules, unresolved)));
-      expect(targets.map(({ kind }) => kind)).toEqual(allowed.map((isAllowed) => (isAllowed ? "dial" : "forbidden")));
+      expect(targets.map(({ kind }) => kind)).toEqual(allowed.map((isRight) => (isRight ? "dial" : "forbidden")));
     });
   }
 }
