@@ -7,9 +7,11 @@ import { accessSync, constants, existsSync, rmSync, statSync } from "node:fs";
 import { constants as osConstants } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { configOf, parseFlags, UsageError, type Config } from "../config.ts";
+import { LIMITS } from "../lib/limits.ts";
 import { describeError, type Log } from "../lib/log.ts";
 import { configureNative } from "../lib/native.ts";
 import { systemReason } from "../lib/system-errors.ts";
+import { codePointLength, userIdProblem } from "../lib/text.ts";
 import { cleanUpAfter } from "../operations/files.ts";
 import { OperationError } from "../operations/report.ts";
 import { assertDataFile, assertStore, holdsStore } from "../operations/store-file.ts";
@@ -77,6 +79,17 @@ export function storeConfigOf(flags: Parameters<typeof configOf>[0]): Config {
   if (config.database !== undefined && flags["store"] === undefined && flags["data-dir"] !== undefined)
     throw new UsageError("--data-dir and CAIRN_STORE name two stores: name the database with --store, or leave one of the two out");
   return config;
+}
+
+/** Returns the name in a flag, which is not empty. @throws {UsageError} for one that no user or agent can have */
+export function checkedName<Name extends string | undefined>(flag: "user" | "agent", name: Name): Name {
+  if (name === undefined) return name;
+  const max = flag === "user" ? LIMITS.userIdLengthMax : LIMITS.agentIdLengthMax;
+  const length = codePointLength(name);
+  if (length > max) throw new UsageError(`--${flag} must be at most ${max} characters; got ${length}`);
+  const problem = flag === "user" ? userIdProblem(name) : undefined;
+  if (problem !== undefined) throw new UsageError(`--${flag} ${problem}`);
+  return name;
 }
 
 /** What may be said of where a store is. */

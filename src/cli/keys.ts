@@ -7,6 +7,7 @@
  */
 import { parseFlags, UsageError, type Config } from "../config.ts";
 import { createKey, deleteKey, getKey, listKeys, rollKey } from "../keys/keys.ts";
+import type { ApiKey } from "../keys/schema.ts";
 import { SCOPES } from "../lib/scopes.ts";
 import { RATE_LIMIT_MAX, TIERS, type RateLimit, type Tier } from "../keys/tiers.ts";
 import { systemClock } from "../lib/clock.ts";
@@ -14,32 +15,16 @@ import { parseDuration } from "../lib/duration.ts";
 import { messageOf } from "../lib/errors.ts";
 import type { KeyId } from "../lib/ids.ts";
 import { LIMITS } from "../lib/limits.ts";
-import { codePointLength, userIdProblem } from "../lib/text.ts";
+import { codePointLength } from "../lib/text.ts";
 import { parseInstant } from "../lib/time.ts";
 import type { Owner } from "../storage/owner.ts";
 import type { CommandDeps } from "../service.ts";
 import type { RecordStore } from "../storage/record-store.ts";
-import { assertPlace, prepareOnce, shownPlace, storeConfigOf } from "./command-line.ts";
+import { assertPlace, checkedName, prepareOnce, shownPlace, storeConfigOf } from "./command-line.ts";
 import { escaped, print } from "./print.ts";
 
 /** The last time that the API can show, in the year 9999. */
 const LAST_TIME_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
-
-interface ListedKey {
-  id: KeyId;
-  kind: string;
-  name: string | null;
-  prefix: string;
-  key?: string;
-  scopes: string[];
-  tier: string;
-  user_id: string | null;
-  agent_id: string | null;
-  rate_limit: { per_minute: number; burst: number };
-  created_at: string;
-  expires_at: string | null;
-  last_used_at: string | null;
-}
 
 const ACTIONS = new Map(Object.entries({ create, list, roll, revoke }));
 
@@ -61,7 +46,7 @@ async function list(args: readonly string[]): Promise<void> {
 }
 
 /** Columns are two spaces apart; the name is last because it can be any text. */
-function lineOf(key: ListedKey): string {
+function lineOf(key: ApiKey): string {
   const used = key.last_used_at === null ? "never used" : `used ${key.last_used_at}`;
   const ends = key.expires_at === null ? "no end" : `ends ${key.expires_at}`;
   const rate = `${key.rate_limit.per_minute}/${key.rate_limit.burst} a minute`;
@@ -90,7 +75,7 @@ function create(args: readonly string[]): Promise<void> {
   const config = storeConfigOf(flags);
   // A first key may come before the first start; in a wrong place it is a key to nothing.
   const sayNew = () => console.error(`There was no store in ${shownPlace(config)}: a new one is made.`);
-  const work: Work = async (records) => printKey(JSON.parse(await createKey(records, records.operator, input)) as ListedKey);
+  const work: Work = async (records) => printKey(JSON.parse(await createKey(records, records.operator, input)) as ApiKey);
   return withRecords(config, work, sayNew);
 }
 
@@ -99,9 +84,9 @@ function roll(args: readonly string[]): Promise<void> {
   const { flags } = parseFlags(rest, { flags: ["overlap"] });
   const overlapMs = overlapIn(flags["overlap"]);
   return withExistingRecords(storeConfigOf(flags), async (records) => {
-    const answer = JSON.parse(await rollKey(records, records.operator, id, { overlapMs })) as ListedKey;
+    const answer = JSON.parse(await rollKey(records, records.operator, id, { overlapMs })) as ApiKey;
     await printKey(answer);
-    const { expires_at: end } = JSON.parse(await getKey(records, id)) as ListedKey;
+    const { expires_at: end } = JSON.parse(await getKey(records, id)) as ApiKey;
     console.error(`${answer.id} replaces ${id}, which ends ${end}`);
   });
 }
@@ -118,7 +103,7 @@ function revoke(args: readonly string[]): Promise<void> {
   });
 }
 
-async function printKey({ id, key = "" }: ListedKey): Promise<void> {
+async function printKey({ id, key = "" }: ApiKey): Promise<void> {
   try {
     await print(key);
   } catch (error) {
@@ -140,18 +125,12 @@ function nameIn(text: string | undefined): string | null {
   return text ?? null;
 }
 
-function ownerIn(userId: string | undefined, agentId: string | undefined, scopes: readonly string[]): Owner {
-  const limits = { user: LIMITS.userIdLengthMax, agent: LIMITS.agentIdLengthMax };
-  for (const [flag, text] of [["user", userId] as const, ["agent", agentId] as const]) {
-    if (text === undefined) continue;
-    const length = codePointLength(text);
-    if (length < 1 || length > limits[flag]) throw new UsageError(`--${flag} must be 1 to ${limits[flag]} characters; got ${length}`);
-    const problem = flag === "user" ? userIdProblem(text) : undefined;
-    if (problem !== undefined) throw new UsageError(`--${flag} ${problem}`);
-    if (scopes.includes("admin"))
-      throw new UsageError(`--${flag} is for keys without the scope admin: a key that manages all keys cannot be bound`);
+function ownerIn(user: string | undefined, agent: string | undefined, scopes: readonly string[]): Owner {
+  for (const [flag, name] of Object.entries({ user, agent })) {
+    if (name !== undefined && scopes.includes("admin"))
+      throw new UsageError(`--${flag} is for keys without the scope admin, which manages the keys of all`);
   }
-  return { userId, agentId };
+  return { userId: checkedName("user", user), agentId: checkedName("agent", agent) };
 }
 
 function expiryIn(text: string | undefined): number | undefined {
@@ -178,14 +157,14 @@ function rateLimitIn(text: string | undefined, tier: Tier): RateLimit | undefine
   return { perMinute, burst };
 }
 
-async function* allKeys(store: RecordStore): AsyncGenerator<ListedKey> {
+async function* allKeys(store: RecordStore): AsyncGenerator<ApiKey> {
   for (let startingAfter: KeyId | undefined; ;) {
     const page = JSON.parse(await listKeys({ store }, {}, { limit: LIMITS.listMax, startingAfter })) as {
-      data: ListedKey[];
+      data: ApiKey[];
       has_more: boolean;
     };
     yield* page.data;
-    startingAfter = page.data.at(-1)?.id;
+    startingAfter = page.data.at(-1)?.id as KeyId | undefined;
     if (!page.has_more) return;
   }
 }

@@ -10,15 +10,13 @@ import { serveStdio, StdioServerTransport } from "@modelcontextprotocol/server/s
 import { readMcpConfig, UsageError, type McpConfig } from "../config.ts";
 import { systemClock } from "../lib/clock.ts";
 import { ApiError } from "../lib/errors.ts";
-import { LIMITS } from "../lib/limits.ts";
 import { createLog, describeError, type Log } from "../lib/log.ts";
 import { systemReason } from "../lib/system-errors.ts";
-import { codePointLength, userIdProblem } from "../lib/text.ts";
 import { version } from "../lib/version.ts";
 import { apiOverHttp, type HttpAnswer, type HttpCall } from "../mcp/api.ts";
 import { mcpServer, TOOL_SETS } from "../mcp/server.ts";
 import { AGENT_DEFAULT } from "../mcp/use.ts";
-import { prepare, reportRejections } from "./command-line.ts";
+import { checkedName, prepare, reportRejections } from "./command-line.ts";
 import { STORE_FAILED_EXIT_CODE } from "./exit-codes.ts";
 import { send } from "./http-client.ts";
 import type { DirectoryServer } from "./directory-server.ts";
@@ -37,7 +35,8 @@ export async function mcp(args: readonly string[]): Promise<number> {
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
   const options = readMcpConfig(args);
   const tools = toolsOf(options);
-  const identity = { userId: nameIn("user", options), agentId: nameIn("agent", options) ?? AGENT_DEFAULT, sessionId: options.session };
+  const { user, agent = AGENT_DEFAULT, session } = options;
+  const identity = { userId: checkedName("user", user), agentId: checkedName("agent", agent), sessionId: session };
   const log = createLog({
     level: options.config.logLevel,
     pretty: false,
@@ -70,15 +69,6 @@ function toolsOf({ tools = "all" }: McpConfig): (typeof TOOL_SETS)[number] {
   const found = TOOL_SETS.find((name) => name === tools);
   if (found === undefined) throw new UsageError(`--tools must be one of ${TOOL_SETS.join(", ")}; got ${tools}`);
   return found;
-}
-
-function nameIn(flag: "user" | "agent", options: McpConfig): string | undefined {
-  const name = options[flag];
-  const max = flag === "user" ? LIMITS.userIdLengthMax : LIMITS.agentIdLengthMax;
-  if (name !== undefined && codePointLength(name) > max) throw new UsageError(`--${flag} must be at most ${max} characters`);
-  const problem = name !== undefined && flag === "user" ? userIdProblem(name) : undefined;
-  if (problem !== undefined) throw new UsageError(`--${flag} ${problem}`);
-  return name;
 }
 
 function doorTo({ server, config }: McpConfig, log: Log, onFailure: () => void): Door {

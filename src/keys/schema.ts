@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { Type } from "@sinclair/typebox";
+import { Type, type Static } from "@sinclair/typebox";
 import { Default, Instant, OneOf, OrNull, Reason, RecordId, Text, Timestamp, UserId } from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { SCOPES } from "../lib/scopes.ts";
@@ -68,6 +68,7 @@ export const ApiKey = Type.Object(
   },
   { title: "ApiKey", description: "An API key." },
 );
+export type ApiKey = Static<typeof ApiKey>;
 
 export const SignIn = Type.Object(
   {

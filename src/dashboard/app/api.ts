@@ -6,7 +6,7 @@
  */
 import type { Static } from "@sinclair/typebox";
 import type { Backup as BackupSchema, BackupTicket } from "../../backups/schema.ts";
-import type { ApiKey as ApiKeySchema } from "../../keys/schema.ts";
+import type { ApiKey } from "../../keys/schema.ts";
 import type { Memory as MemorySchema, SearchAnswer } from "../../memories/schema.ts";
 import type { Retrieval as RetrievalSchema } from "../../retrievals/schema.ts";
 import type { Session as SessionSchema, StateVersion as StateVersionSchema } from "../../sessions/schema.ts";
@@ -24,7 +24,7 @@ import type { Erasure as ErasureSchema, User as UserSchema, UserDetails as UserD
 import type { Turn as TurnSchema } from "../../turns/schema.ts";
 import { forgetKey, hasEnded, keepKey, key } from "./session.ts";
 
-export type ApiKey = Static<typeof ApiKeySchema>;
+export type { ApiKey };
 export type Session = Static<typeof SessionSchema>;
 export type StateVersion = Static<typeof StateVersionSchema>;
 export type Turn = Static<typeof TurnSchema>;
