@@ -193,7 +193,7 @@ test("a data directory that cannot be used is a result that says why, and is tri
   using data = scratchDirectory();
   await Bun.write(data.at("other/file"), "somebody else's");
   await using mcp = await startMcp(["--data-dir", data.at("other")]);
-  expect(await mcp.refusal("list_sessions")).toMatch(/^service_unavailable: The data directory .* holds no store of Cairn's/);
+  expect(await mcp.refusal("list_sessions")).toMatch(/^service_unavailable: The data directory .* contains other files and no Cairn store/);
   await Bun.file(data.at("other/file")).delete();
   expect(await mcp.use("list_sessions")).toMatchObject({ data: [] });
 });
