@@ -87,7 +87,7 @@ test("a browser that is signed in is seen, and signed out from another one", asy
   expect(await statusFor(own)).toBe(401);
 });
 
-test("a setting is changed and taken back, and says where its value comes from", async () => {
+test("a setting is changed and reset, and says where its value comes from", async () => {
   using tab = await signedInTab(cairn, "/settings");
   await tab.fill("Region", "eu");
   await tab.choose("Memories of a session that expires", "delete");
@@ -99,8 +99,8 @@ test("a setting is changed and taken back, and says where its value comes from",
     memories_on_expiry: { value: "delete", source: "setting" },
     trace_retention_days: { source: "default" },
   });
-  await tab.click("Take back: Region");
-  await tab.sees("Region: taken back");
+  await tab.click("Reset: Region");
+  await tab.sees("Region: reset");
   expect((await cairn.get("/v1/settings")).body).toMatchObject({ region: { value: null, source: "default" } });
 
   await tab.fill("Time limit of an attempt", "soon");
@@ -212,7 +212,7 @@ test("a delivery that failed shows what was posted and what came back, and is ma
   await tab.click("Switch on");
   await tab.sees("● on");
   await tab.click("More actions");
-  await tab.click("Recover failed ones");
+  await tab.click("Recover failed");
   await tab.choose("Since", "2020-01-01T00:00");
   await tab.click("Recover");
   await tab.sees("1 delivery made again");

@@ -66,7 +66,7 @@ test("what was found for a query stands in the line of time, with scores, memori
   using tab = await signedInTab(cairn, `/sessions/${id}`);
   await tab.seesFlat("Found");
   await tab.seesFlat("context 8 of at most 8");
-  for (const text of ["Is she <b>allergic</b>?", "She is allergic to peanuts.", "3 more", "No turn came of it yet."])
+  for (const text of ["Is she <b>allergic</b>?", "She is allergic to peanuts.", "3 more", "No turn followed yet."])
     await tab.seesFlat(text);
   await tab.click("3 more");
   await tab.seesFlat(`${gone.id} is gone.`);

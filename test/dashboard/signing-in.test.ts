@@ -98,7 +98,7 @@ test("a screen that the key is not for says which scope it needs, and lets one s
   using tab = await signedInTab(cairn, "/settings", key);
   for (const path of ["settings", "keys", "webhooks/whk_000000000000"]) {
     await tab.go(`${cairn.address}/dashboard/${path}`);
-    await tab.seesFlat("It needs a key with the scope admin. The one that is signed in may read.");
+    await tab.seesFlat("It needs a key with the scope admin. Yours may read.");
   }
   expect(tab.complaints).toEqual([]);
   await tab.click("Sign in with another key");
@@ -125,7 +125,7 @@ test("a key that is bound to a user sees what is the user's, and is told why the
   await tab.click("bound-user");
   await tab.holds(`location.pathname + location.search === "/dashboard/sessions?user_id=bound-user"`);
   await tab.go(`${cairn.address}/dashboard/users/other-user`);
-  await tab.sees("It shows users and agents of all. The key that is signed in is bound to user bound-user.");
+  await tab.sees("It covers all users and agents. Your key is bound to user bound-user.");
   expect(tab.complaints).toEqual([]);
   await tab.go(`${cairn.address}/dashboard/sessions/${other.id}`);
   await tab.sees(`There is no session ${other.id}`);

@@ -63,8 +63,8 @@ export function Shell({ children }: { children: ComponentChildren }) {
 /** Why a key is not for a screen; null for one that is. */
 function whyNot(me: ApiKey, { scope, isOfAll }: MenuPlace): string | null {
   const bound = boundTo(me);
-  if (!hasScope(me, scope)) return `It needs a key with the scope ${scope}. The one that is signed in may ${rightsOf(me)}.`;
-  if (isOfAll === true && bound !== null) return `It shows users and agents of all. The key that is signed in is bound to ${bound}.`;
+  if (!hasScope(me, scope)) return `It needs a key with the scope ${scope}. Yours may ${rightsOf(me)}.`;
+  if (isOfAll === true && bound !== null) return `It covers all users and agents. Your key is bound to ${bound}.`;
   return null;
 }
 
@@ -163,7 +163,7 @@ function Who({ me }: { me: ApiKey | undefined }) {
     <div class="who">
       {me !== undefined && (
         <p class="quiet">
-          <code title="The actor of what is changed here">{me.prefix}</code> may {rightsOf(me)}
+          <code title="The actor in traces of changes made here">{me.prefix}</code> may {rightsOf(me)}
           {bound !== null && `, bound to ${bound}`}
         </p>
       )}

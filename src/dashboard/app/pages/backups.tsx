@@ -78,7 +78,7 @@ export default function Backups() {
 function HowToRestore() {
   return (
     <div class="stack restore">
-      <p>A backup holds everything at one moment, secrets too. This makes it the store again, while the server is stopped:</p>
+      <p>A backup holds everything at one moment, secrets too. To restore it, stop the server and run:</p>
       <p class="row">
         <code>{RESTORE}</code>
         <CopyButton label="Copy command" text={RESTORE} />

@@ -64,7 +64,7 @@ async function ofTurn(id: string, signal: AbortSignal): Promise<string> {
   const { data } = await api.traces(query, signal, TRACES_MAX);
   const session = data.findLast(isItsOwn)?.session_id;
   if (session === undefined || session === null || !(await isFound(api.turn(session, id, signal)))) {
-    throw notFound(`No session is known that has ${id}. A turn is found as long as its trace is kept.`);
+    throw notFound(`No session with ${id} is known. A turn is found as long as its trace is kept.`);
   }
   return `sessions/${session}#${id}`;
 }

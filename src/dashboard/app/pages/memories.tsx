@@ -151,7 +151,7 @@ function MemoryItem({ memory, mayWrite, onOpen }: { memory: Memory; mayWrite: bo
           <code>{memory.session_id}</code>
         </a>
         <Time at={memory.created_at} />
-        {!memory.vector_available && <span class="quiet">no vector: search finds it by nothing yet</span>}
+        {!memory.vector_available && <span class="quiet">no vector yet: search does not find it</span>}
         {mayWrite && (
           <span class="row actions">
             <button class="small" onClick={() => onOpen({ kind: "edit", memory })}>

@@ -243,7 +243,7 @@ function FirstConversation() {
           {lines}
         </pre>
       </div>
-      {mayWrite && <Form submit="Send them from here" onSubmit={run} more={<a href="/docs">The docs of every endpoint</a>} />}
+      {mayWrite && <Form submit="Send them from here" onSubmit={run} more={<a href="/docs">API documentation</a>} />}
     </section>
   );
 }

@@ -76,7 +76,7 @@ function Row({ session: { id, ...session }, onPeek }: { session: Session; onPeek
   return (
     <tr data-row tabIndex={-1}>
       <td>
-        <button class="small icon" aria-label={`Look into ${id}`} title="Look into it" onClick={() => onPeek(id)}>
+        <button class="small icon" aria-label={`Preview ${id}`} title="Preview" onClick={() => onPeek(id)}>
           ▸
         </button>{" "}
         <a href={`/dashboard/sessions/${id}`}>

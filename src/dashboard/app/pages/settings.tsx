@@ -29,33 +29,33 @@ const SETTINGS: Record<SettingName, Described> = {
   trace_retention_days: {
     label: "Days that traces are kept",
     kind: "number",
-    hint: "Those of enterprise keys. Those of free keys are kept for 7 days, of pro keys for 90.",
+    hint: "Of traces made with enterprise keys. With free keys it is 7 days, with pro keys 90.",
   },
   retrieval_log: {
     label: "Log of what searches and contexts find",
     kind: "yes or no",
     hint: "In the timeline of each session; kept as long as traces.",
   },
-  state_versions_kept: { label: "Versions kept of each session", kind: "number", hint: "The newest; version 0 is kept besides." },
+  state_versions_kept: { label: "Versions kept per session", kind: "number", hint: "The newest; version 0 is always kept." },
   max_body_bytes: { label: "Largest body of a request, in bytes", kind: "number" },
   max_store_bytes: { label: "Largest store, in bytes", kind: "number", hint: "Beyond it new records are refused. Empty: no limit." },
   "webhooks.allow_private": {
     label: "Webhooks into private networks",
     kind: "yes or no",
-    hint: "Then every holder of an admin key can have Cairn call what only it can reach.",
+    hint: "Then every holder of an admin key can make Cairn call addresses that only it can reach.",
   },
-  "webhooks.timeout": { label: "Time limit of an attempt", kind: "text", hint: "Such as 15s." },
-  "webhooks.retry_schedule": { label: "Waits before each further attempt", kind: "text", hint: "Such as 5s,5m,30m,2h." },
+  "webhooks.timeout": { label: "Time limit of an attempt", kind: "text", hint: "For example 15s." },
+  "webhooks.retry_schedule": { label: "Waits before each further attempt", kind: "text", hint: "For example 5s,5m,30m,2h." },
   "embedding.provider": { label: "Provider", kind: ["local", "openai"], hint: "openai is any server that speaks /v1/embeddings." },
-  "embedding.base_url": { label: "Address of the server", kind: "text", hint: "Up to and with /v1." },
+  "embedding.base_url": { label: "Address of the server", kind: "text", hint: "Up to and including /v1." },
   "embedding.model": { label: "Model", kind: "text" },
-  "embedding.api_key": { label: "Key of the provider", kind: "secret", hint: "It is kept, and never shown." },
-  "embedding.query_prefix": { label: "Prefix of queries", kind: "text", hint: "What the model wants to read before a query." },
-  "embedding.document_prefix": { label: "Prefix of memories", kind: "text", hint: "What the model wants to read before a memory." },
+  "embedding.api_key": { label: "Key of the provider", kind: "secret", hint: "It is stored, and never shown." },
+  "embedding.query_prefix": { label: "Prefix of queries", kind: "text", hint: "Text that the model expects before a query." },
+  "embedding.document_prefix": { label: "Prefix of memories", kind: "text", hint: "Text that the model expects before a memory." },
   "embedding.relevant_cosine": {
     label: "Cosine that is a score of 0.7",
     kind: "number",
-    hint: "How similar two vectors are that belong together. Empty: measured with pairs of known texts.",
+    hint: "Cosine similarity of a query and a relevant memory. Empty: measured with pairs of known texts.",
   },
 };
 const NAMES = Object.keys(SETTINGS) as SettingName[];
@@ -228,7 +228,7 @@ const SOURCES: Record<string, string> = {
 function Source({ name, label, effective }: { name: SettingName; label: string; effective: Effective }) {
   const takeBack = () => {
     change([[name, null]]).then(
-      () => toast(`${label}: taken back`),
+      () => toast(`${label}: reset`),
       (error: Error) => toast(error.message),
     );
   };
@@ -239,8 +239,8 @@ function Source({ name, label, effective }: { name: SettingName; label: string; 
         <span>default: {shown(effective.default)}</span>
       )}
       {effective.source === "setting" && (
-        <button type="button" class="link" aria-label={`Take back: ${label}`} onClick={takeBack}>
-          Take back
+        <button type="button" class="link" aria-label={`Reset: ${label}`} onClick={takeBack}>
+          Reset
         </button>
       )}
     </p>

@@ -33,7 +33,7 @@ export function SignIn({ refused }: { refused: Error | null }) {
         </p>
       )}
       {isReadable() && (
-        <p class="problem">This connection is not encrypted: others on the way can read the key. Use HTTPS, or a sign-in link.</p>
+        <p class="problem">This connection is not encrypted: others on the network can read the key. Use HTTPS, or a sign-in link.</p>
       )}
       <Form submit="Sign in" onSubmit={() => signIn(value.value.trim())}>
         <Field

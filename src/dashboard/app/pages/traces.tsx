@@ -99,7 +99,7 @@ function AllTraces() {
       <Listed
         pages={pages}
         noun="traces"
-        empty={<p>{filters.isSet ? "No trace matches." : "Nothing has been changed yet: every change leaves a trace here."}</p>}
+        empty={<p>{filters.isSet ? "No trace matches." : "No changes yet: every change leaves a trace here."}</p>}
         element="ul"
         class="rows"
       >

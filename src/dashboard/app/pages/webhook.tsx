@@ -60,7 +60,7 @@ function Actions({ webhook, opened }: { webhook: WebhookRecord; opened: Signal<O
       <More>
         <button onClick={() => (opened.value = "edit")}>Edit</button>
         <button onClick={switchIt}>{webhook.enabled ? "Switch off" : "Switch on"}</button>
-        <button onClick={() => (opened.value = "recover")}>Recover failed ones</button>
+        <button onClick={() => (opened.value = "recover")}>Recover failed</button>
         <button class="danger" onClick={() => (opened.value = "delete")}>
           Delete
         </button>

@@ -134,7 +134,7 @@ export function TextField({ label, name, value, hint, rows = 1, suggestions, ...
 }
 
 export function ReasonField({ value, label = "Reason", name = "reason" }: { value: Signal<string>; label?: string; name?: string }) {
-  return <TextField label={label} name={name} value={value} hint="Kept in the trace. It can be left empty." />;
+  return <TextField label={label} name={name} value={value} hint="Kept in the trace. Optional." />;
 }
 
 interface ChoiceFieldProps {

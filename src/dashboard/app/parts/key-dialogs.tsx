@@ -65,7 +65,7 @@ export function CreateKey({ onClose }: { onClose: () => void }) {
               label="Bound to user"
               name="user_id"
               value={user}
-              hint="It sees and changes the records of this user alone. Empty: of all users."
+              hint="It sees and changes only the records of this user. Empty: of all users."
             />
             <TextField label="Bound to agent" name="agent_id" value={agent} hint="The same, of an agent." />
           </>
@@ -100,7 +100,7 @@ export function RollKey({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => vo
   return (
     <Dialog title={`Roll ${apiKey.name ?? apiKey.prefix}`} onClose={onClose}>
       <Form submit="Roll" onSubmit={submit}>
-        <p class="quiet">A new key that may do the same comes in its place.</p>
+        <p class="quiet">A new key with the same rights replaces it.</p>
         <ChoiceField label="The old one ends" name="overlap_seconds" value={overlap} choices={OVERLAPS} />
       </Form>
     </Dialog>
@@ -122,7 +122,7 @@ export function RevokeKey({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => 
   return (
     <Dialog title={isSession ? "Sign out this browser" : `Revoke ${apiKey.name ?? apiKey.prefix}`} onClose={onClose}>
       <Form submit={isSession ? "Sign out" : "Revoke"} danger onSubmit={submit}>
-        <p>{isSession ? "Its key ends at once." : "It ends at once, and with it the browsers that were signed in with it."}</p>
+        <p>{isSession ? "Its key ends at once." : "It ends at once, and signs out the browsers that were signed in with it."}</p>
         <ReasonField value={reason} />
         {apiKey.scopes.includes("admin") && !isSession && (
           <CheckField

@@ -37,7 +37,7 @@ export function RetrievalEntry({ retrieval }: { retrieval: Retrieval }) {
       )}
       <p class="quiet row">
         {memories.length === 0 && "No memory was found."}{" "}
-        {turn_id === null ? "No turn came of it yet." : <a href={`#${turn_id}`}>The next turn</a>}
+        {turn_id === null ? "No turn followed yet." : <a href={`#${turn_id}`}>The next turn</a>}
       </p>
     </>
   );

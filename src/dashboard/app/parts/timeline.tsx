@@ -102,7 +102,7 @@ export function Timeline(props: TimelineProps) {
 function Elsewhere({ order, onForget }: { order: "asc" | "desc"; onForget: () => void }) {
   return (
     <p class="row">
-      <span class="quiet">This begins at the entry of the link.</span>
+      <span class="quiet">This starts at the linked entry.</span>
       <button class="small" onClick={onForget}>
         {order === "desc" ? "From the newest" : "From the oldest"}
       </button>
@@ -382,7 +382,7 @@ function VersionEntry({
         </blockquote>
       )}
       {state_diff === null ? (
-        <p class="quiet">The version before is not kept any more.</p>
+        <p class="quiet">The previous version is no longer kept.</p>
       ) : (
         <Changes changes={changesOf(state_diff)} unchanged={version === 0 ? "Empty." : "Nothing changed."} />
       )}
