@@ -16,6 +16,7 @@ import { toJson } from "./lib/json.ts";
 import { hasScope } from "./lib/scopes.ts";
 import { backupEndpoints, type BackupDeps } from "./backups/routes.ts";
 import { statebaseEndpoints } from "./compat/statebase.ts";
+import type { ContextDeps } from "./context/context.ts";
 import { contextEndpoints } from "./context/routes.ts";
 import { DASHBOARD_PATHS, dashboardServer, rootAnswer } from "./dashboard/routes.ts";
 import type { DocumentDeps } from "./documents/documents.ts";
@@ -36,7 +37,6 @@ import type { Tickets } from "./keys/tickets.ts";
 import { RATE_LIMITS, TRACE_RETENTION_DAYS, type Tier } from "./keys/tiers.ts";
 import { apiInProcess } from "./mcp/api.ts";
 import type { McpHandler } from "./mcp/http.ts";
-import type { MemoryDeps } from "./memories/memories.ts";
 import { memoryEndpoints } from "./memories/routes.ts";
 import { settingsEndpoints } from "./settings/routes.ts";
 import type { SettingsDeps } from "./settings/operations.ts";
@@ -59,7 +59,7 @@ import type { WebhookDeps } from "./webhooks/webhooks.ts";
 
 interface AppDeps
   extends
-    MemoryDeps,
+    ContextDeps,
     DocumentDeps,
     SettingsDeps,
     WebhookDeps,
@@ -81,7 +81,7 @@ interface AppDeps
 }
 
 export function endpointsOf(
-  deps: MemoryDeps & DocumentDeps & SettingsDeps & WebhookDeps & KeyDeps & StatsDeps & TraceDeps & BackupDeps,
+  deps: ContextDeps & DocumentDeps & SettingsDeps & WebhookDeps & KeyDeps & StatsDeps & TraceDeps & BackupDeps,
 ): Endpoint[] {
   return [
     ...sessionEndpoints(deps),

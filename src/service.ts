@@ -7,6 +7,7 @@ import { Backups } from "./backups/backups.ts";
 import { NoBackups } from "./backups/no-backups.ts";
 import { OWN_PROGRAM } from "./backups/command.ts";
 import { commandEnvironment } from "./config.ts";
+import type { ContextDeps } from "./context/context.ts";
 import type { DocumentDeps } from "./documents/documents.ts";
 import { documentTexts } from "./documents/search.ts";
 import { documentExpiry, documentRemoval } from "./documents/removal.ts";
@@ -26,7 +27,6 @@ import { removeOtherAddons } from "./lib/native.ts";
 import { systemResolve } from "./lib/outbound.ts";
 import { toIso } from "./lib/time.ts";
 import { backfill, memoryTexts } from "./memories/backfill.ts";
-import type { MemoryDeps } from "./memories/memories.ts";
 import { removeIncoming } from "./operations/new-store.ts";
 import { holdsStore } from "./operations/store-file.ts";
 import type { StorePlace } from "./operations/with-store.ts";
@@ -59,6 +59,7 @@ import { keyExpiry } from "./keys/sign-in.ts";
 import { Tickets } from "./keys/tickets.ts";
 import { TRACE_RETENTION_DAYS } from "./keys/tiers.ts";
 import { openStoreParts, type SharedState, type StoreOptions } from "./store-parts.ts";
+import { RecentTurns } from "./turns/recent-turns.ts";
 import { userErasure } from "./users/erasure.ts";
 import type { WebhookDeps } from "./webhooks/webhooks.ts";
 import { openWebhooks, type WebhookOptions } from "./webhooks/open.ts";
@@ -77,7 +78,7 @@ export interface ServiceOptions extends StoreOptions {
   backupProgram?: readonly string[];
 }
 
-export interface Service extends MemoryDeps, DocumentDeps, WebhookDeps {
+export interface Service extends ContextDeps, DocumentDeps, WebhookDeps {
   readonly settings: Settings;
   /** Makes the changes that no request asks for. */
   readonly system: Caller;
@@ -194,6 +195,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     documentVectors,
     documentQueries: new FairSemaphore({ max: LIMITS.documentQueriesAtOnceMax, ofOwnerMax: LIMITS.documentQueriesOfKeyAtOnceMax }),
     searches: new FairSemaphore({ max: LIMITS.searchesAtOnceMax, ofOwnerMax: LIMITS.searchesOfKeyAtOnceMax }),
+    recentTurns: new RecentTurns(),
     webhooks: hooks.webhooks,
   };
   const arrivals = new Arrivals(clock);

@@ -3,11 +3,11 @@
  *
  * @module
  */
+import type { ContextDeps } from "./context/context.ts";
 import { fromBase62 } from "./lib/base62.ts";
 import type { CacheUses } from "./lib/cache.ts";
 import type { MetricSource } from "./http/metrics.ts";
 import type { DocumentDeps } from "./documents/documents.ts";
-import type { MemoryDeps } from "./memories/memories.ts";
 import type { Settings } from "./settings/settings.ts";
 import { FIRST } from "./storage/access.ts";
 import { NUMBER_KEY_LENGTH } from "./storage/keys.ts";
@@ -26,11 +26,10 @@ import {
   versions,
 } from "./storage/tables.ts";
 import type { SharedState } from "./store-parts.ts";
-import { recentTurnsUses } from "./turns/recent-turns.ts";
 import { sumOf } from "./vectors/index-status.ts";
 import type { WebhookDeps } from "./webhooks/webhooks.ts";
 
-type MetricDeps = MemoryDeps & DocumentDeps & WebhookDeps & { settings: Pick<Settings, "values"> };
+type MetricDeps = ContextDeps & DocumentDeps & WebhookDeps & { settings: Pick<Settings, "values"> };
 
 export function storeMetrics(deps: MetricDeps): MetricSource[] {
   const { store, settings, clock } = deps;
@@ -164,7 +163,7 @@ function cacheMetrics(deps: MetricDeps): MetricSource[] {
     const queryVectors = deps.embeddings.active.remote?.queryVectorUses ?? { hits: 0, misses: 0 };
     const all = {
       ...deps.store.cacheUses,
-      recent_turns: recentTurnsUses(deps),
+      recent_turns: deps.recentTurns.uses,
       query_vectors: queryVectors,
       resident_vectors: deps.vectors.cacheUses,
       resident_document_vectors: deps.documentVectors.cacheUses,

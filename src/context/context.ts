@@ -16,7 +16,11 @@ import type { Reader } from "../storage/access.ts";
 import { ownedPostings, type Owner } from "../storage/owner.ts";
 import { memories as memoryTable, type MemoryRow } from "../storage/tables.ts";
 import { posting, type Filter } from "../storage/walk.ts";
-import { recentTurnsOf } from "../turns/recent-turns.ts";
+import type { RecentTurns } from "../turns/recent-turns.ts";
+
+export interface ContextDeps extends MemoryDeps {
+  readonly recentTurns: RecentTurns;
+}
 
 export interface ContextRequest {
   query?: string | undefined;
@@ -25,7 +29,7 @@ export interface ContextRequest {
   explain: boolean;
 }
 
-export async function getContext(deps: MemoryDeps, searcher: Searcher, id: string, request: ContextRequest): Promise<JsonText> {
+export async function getContext(deps: ContextDeps, searcher: Searcher, id: string, request: ContextRequest): Promise<JsonText> {
   const { limitsId, owner } = searcher;
   using permit = deps.searches.permitOf(limitsId);
   const { store } = deps;
@@ -45,7 +49,7 @@ export async function getContext(deps: MemoryDeps, searcher: Searcher, id: strin
   return store.read((reader) => {
     const session = liveSession(reader, owner, id);
     const state = readState(reader, session.key, session.row.version);
-    const recentTurns = recentTurnsOf(deps, reader, session.key, session.row.turnCount, turnLimit);
+    const recentTurns = deps.recentTurns.of(reader, session.key, session.row.turnCount, turnLimit);
     const memories = ranking === undefined ? itemsOf(reader, newest) : relevant(reader, ranking, explanations);
     return jsonWith({}, { state, memories: jsonArray(memories), recent_turns: recentTurns });
   });

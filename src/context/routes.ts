@@ -4,13 +4,12 @@
  * @module
  */
 import { endpointGroup, type Endpoint } from "../http/endpoint.ts";
-import type { MemoryDeps } from "../memories/memories.ts";
-import { getContext } from "./context.ts";
+import { getContext, type ContextDeps } from "./context.ts";
 import { Context, ContextRequest } from "./schema.ts";
 
 const context = endpointGroup({ name: "Context", description: "All an agent needs for its next step, in one call." });
 
-export function contextEndpoints(deps: MemoryDeps): Endpoint[] {
+export function contextEndpoints(deps: ContextDeps): Endpoint[] {
   return [
     context.post("/v1/sessions/{session_id}/context", {
       summary: "Get the context of a session",

@@ -12,11 +12,9 @@ import { Cache, type CacheUses } from "../lib/cache.ts";
 import type { BareId } from "../lib/ids.ts";
 import type { JsonText } from "../lib/json.ts";
 import { CACHE_BYTES_MAX, LIMITS } from "../lib/limits.ts";
-import { memoizeWeak } from "../lib/memoize.ts";
 import type { Reader } from "../storage/access.ts";
 import { AFTER_ALL, behind } from "../storage/keys.ts";
 import { rowsOf } from "../storage/page.ts";
-import type { RecordStore } from "../storage/record-store.ts";
 import { turns } from "../storage/tables.ts";
 
 interface Recent {
@@ -29,46 +27,41 @@ interface Recent {
   items: readonly string[];
 }
 
-const cacheOf = memoizeWeak<RecordStore, Cache<Recent>>(() => new Cache(CACHE_BYTES_MAX.recentTurns));
-
-/** How the turns of sessions were found in their cache. */
-export function recentTurnsUses({ store }: { readonly store: RecordStore }): CacheUses {
-  return cacheOf(store).uses;
-}
-
 /** An entry of a session without turns, and what a turn takes besides what is shown of it. */
 const RECENT_BYTES = 200;
 const TURN_BYTES = 200;
 
-/**
- * The newest turns of a session, newest first, as a JSON array; fewer than `limit` when they are large.
- *
- * @param count - how many turns its row says it has
- */
-export function recentTurnsOf(
-  { store }: { readonly store: RecordStore },
-  reader: Reader,
-  session: BareId,
-  count: number,
-  limit: number,
-): JsonText {
-  if (limit === 0 || count === 0) return "[]" as JsonText;
-  const cache = cacheOf(store);
-  const known = cache.get(session);
-  const before = known?.limit === limit ? known : { limit, count: 0, newest: session, items: [] };
-  if (before.count === count) return arrayOf(before.items);
-  const items: string[] = [];
-  let newest: string | undefined;
-  let bytes = 0;
-  for (const { key, row } of rowsOf(reader, turns, { from: behind(before.newest), to: session + AFTER_ALL, descending: true }, limit)) {
-    newest ??= key;
-    items.push(row.shown);
-    bytes += Buffer.byteLength(row.shown);
-    if (bytes > LIMITS.pageBytesMax) return arrayOf(items);
+export class RecentTurns {
+  readonly #cache = new Cache<Recent>(CACHE_BYTES_MAX.recentTurns);
+
+  /** How the turns of sessions were found. */
+  get uses(): CacheUses {
+    return this.#cache.uses;
   }
-  items.push(...before.items.slice(0, limit - items.length));
-  cache.set(session, { limit, count, newest: newest ?? before.newest, items }, bytesOf(items));
-  return arrayOf(items);
+
+  /**
+   * The newest turns of a session, newest first, as a JSON array; fewer than `limit` when they are large.
+   *
+   * @param count - how many turns its row says it has
+   */
+  of(reader: Reader, session: BareId, count: number, limit: number): JsonText {
+    if (limit === 0 || count === 0) return "[]" as JsonText;
+    const known = this.#cache.get(session);
+    const before = known?.limit === limit ? known : { limit, count: 0, newest: session, items: [] };
+    if (before.count === count) return arrayOf(before.items);
+    const items: string[] = [];
+    let newest: string | undefined;
+    let bytes = 0;
+    for (const { key, row } of rowsOf(reader, turns, { from: behind(before.newest), to: session + AFTER_ALL, descending: true }, limit)) {
+      newest ??= key;
+      items.push(row.shown);
+      bytes += Buffer.byteLength(row.shown);
+      if (bytes > LIMITS.pageBytesMax) return arrayOf(items);
+    }
+    items.push(...before.items.slice(0, limit - items.length));
+    this.#cache.set(session, { limit, count, newest: newest ?? before.newest, items }, bytesOf(items));
+    return arrayOf(items);
+  }
 }
 
 /** Put together with the rest of the answer, and not before: all of it is copied once so. */
