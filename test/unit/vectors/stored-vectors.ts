@@ -158,7 +158,7 @@ export function storedBytes(
 
 /** What the worker would tell of some vectors, whose ids rise. */
 export function sharedOf(stored: readonly { id: BareId; bytes: Uint8Array }[], index = "index"): Shared {
-  const [ids, rows] = [new IdTable(), new VectorRows({ chunkBytes: 2 ** 21 })];
+  const [ids, rows] = [new IdTable(), new VectorRows(undefined, 2 ** 21)];
   for (const [slot, { id, bytes }] of stored.entries()) {
     ids.put(slot, id, storedMemory(bytes));
     rows.add(bytes);

@@ -18,11 +18,11 @@ const ROWS = 40_000;
 const CHUNK_BYTES = 9 * 2 ** 20;
 
 test("cosines are those of the whole vectors to the last bit, in whatever chunks they lie", () => {
-  const rows = new VectorRows({ chunkBytes: CHUNK_BYTES });
+  const rows = new VectorRows(undefined, CHUNK_BYTES);
   const stored = VECTORS.map((vector, i) => storedBytes({ vector, terms: Uint32Array.of(...Array.from({ length: i % 5 }, () => i)) }));
   const isGone = (slot: number) => slot % 1_000 === 7;
   for (let slot = 0; slot < ROWS; slot++) rows.add(isGone(slot) ? undefined : stored[slot % stored.length]);
-  const seen = new VectorRows({}, rows.shared);
+  const seen = new VectorRows(rows.shared);
   expect([rows.length, seen.length, rows.shared.chunks.length]).toEqual([ROWS, ROWS, 3]);
   const slots = Uint32Array.from({ length: 3_000 }, (_, i) => (i < 40 ? 1_000 * i + 7 : Math.floor(random() * ROWS)));
   for (const { text } of QUESTIONS.slice(0, 3)) {
@@ -42,10 +42,10 @@ test("cosines are those of the whole vectors to the last bit, in whatever chunks
 });
 
 test("another thread sees the rows of what it was told of, and no more until it is told again", () => {
-  const rows = new VectorRows({ chunkBytes: 2 ** 17 });
+  const rows = new VectorRows(undefined, 2 ** 17);
   const stored = storedBytes({ vector: VECTORS[0]! });
   rows.add(stored);
-  const first = new VectorRows({}, rows.shared);
+  const first = new VectorRows(rows.shared);
   rows.add(stored);
   expect(first.length).toBe(2);
   const told = rows.shared;
@@ -54,13 +54,13 @@ test("another thread sees the rows of what it was told of, and no more until it 
   expect(length).toBe(rows.length - 1);
   rows.add(stored);
   expect(first.length).toBe(length);
-  expect(new VectorRows({}, rows.shared).length).toBe(length + 2);
+  expect(new VectorRows(rows.shared).length).toBe(length + 2);
 });
 
 onLinux("large pages")("large pages are asked for before rows are written to the second chunk", () => {
   // Longer than all that other tests leave behind in large pages, which may be given back meanwhile.
   const chunkBytes = 64 * 2 ** 20;
-  const rows = new VectorRows({ chunkBytes });
+  const rows = new VectorRows(undefined, chunkBytes);
   const stored = storedBytes({ vector: VECTORS.at(-1)! });
   while (rows.shared.chunks.length < 2) rows.add(stored);
   const hasLargePages = existsSync("/sys/kernel/mm/transparent_hugepage");
