@@ -50,7 +50,7 @@ export class Cairn {
   }
 
   /**
-   * Traces as they happen, until the loop is left. What happens while the connection is made again comes afterwards.
+   * Streams traces as they happen, until the loop is left. It reconnects by itself, and misses nothing meanwhile.
    *
    * @example for await (const trace of cairn.events({ session_id })) console.log(trace.action, trace.details);
    */
@@ -66,17 +66,17 @@ export class Cairn {
     return this.#rest.get("/v1/stats", query, options);
   }
 
-  /** Says whether the server can read, write and search: `ready`, or `degraded` and why. */
+  /** Returns whether the server can read, write and search: `ready`, or `degraded` and why. */
   health(options?: CallOptions): Promise<Api.Health> {
     return this.#http.call({ method: "GET", path: "/health", accepts: 503 }, options);
   }
 }
 
-/** What deleting a record of this kind answers. */
+/** The answer to the deletion of a record. */
 const deleted = <Kind extends string>(object: Kind, id: string) => ({ object, id, deleted: true as const });
 
 const sessionsOf = (rest: Rest) => ({
-  /** With `external_id` and `if_exists: "return"` it gives the session of that name, and creates it when there is none. */
+  /** Creates a session. With `external_id` and `if_exists: "return"` it returns the session of that name if there is one. */
   create: (body: Api.NewSession, options?: CallOptions) => rest.post<Api.Session>("/v1/sessions", body, options),
   get: (id: string, options?: CallOptions) => rest.get<Api.Session>(path`/v1/sessions/${id}`, {}, options),
   list: <Given extends Api.ListSessionsQuery>(query?: Filters<Api.ListSessionsQuery, Given>, options?: CallOptions) =>
@@ -103,10 +103,10 @@ const sessionsOf = (rest: Rest) => ({
     rest.post<Api.Context>(path`/v1/sessions/${id}/context`, body, options),
   timeline: <Given extends Api.ListTimelineQuery>(id: string, query?: Filters<Api.ListTimelineQuery, Given>, options?: CallOptions) =>
     rest.list<Api.TimelineEntryList>(path`/v1/sessions/${id}/timeline`, query, options),
-  /** What searches and contexts have given, when the setting `retrieval_log` is on. */
+  /** Which memories searches and contexts found, if the setting `retrieval_log` is on. */
   retrievals: <Given extends Api.ListRetrievalsQuery>(id: string, query?: Filters<Api.ListRetrievalsQuery, Given>, options?: CallOptions) =>
     rest.list<Api.RetrievalList>(path`/v1/sessions/${id}/retrievals`, query, options),
-  /** One of these, by its own id. */
+  /** Returns one retrieval. */
   retrieval: (id: string, options?: CallOptions) => rest.get<Api.Retrieval>(path`/v1/retrievals/${id}`, {}, options),
 });
 
@@ -142,7 +142,7 @@ const tracesOf = (rest: Rest) => ({
 const usersOf = (rest: Rest) => ({
   get: (id: string, options?: CallOptions) => rest.get<Api.UserDetails>(path`/v1/users/${id}`, {}, options),
   list: (query: Api.ListUsersQuery = {}, options?: CallOptions) => rest.list<Api.UserList>("/v1/users", query, options),
-  /** Removes all that a user has. When there is much the answer says `running`, and `erasure` tells how far it is. */
+  /** Erases all data of a user. If there is much, the answer says `running`, and `erasure` returns the progress. */
   erase: (id: string, options?: CallOptions) => rest.delete<Api.UserErasure>(path`/v1/users/${id}`, {}, undefined, options),
   erasure: (id: string, options?: CallOptions) => rest.get<Api.UserErasure>(path`/v1/users/${id}/erasure`, {}, options),
 });
@@ -152,24 +152,24 @@ const agentsOf = (rest: Rest) => ({
 });
 
 const keysOf = (rest: Rest) => ({
-  /** A key may do what nothing here limits: without a `user_id`, see the records of all users. */
+  /** Creates a key. Without a `user_id` it sees the records of all users. */
   create: <Given extends Api.NewApiKey>(body?: Filters<Api.NewApiKey, Given>, options?: CallOptions) => {
     checkFilters(body ?? {});
     return rest.post<Api.ApiKey>("/v1/api_keys", body ?? {}, options);
   },
   get: (id: string, options?: CallOptions) => rest.get<Api.ApiKey>(path`/v1/api_keys/${id}`, {}, options),
-  /** The key of this client. */
+  /** Returns the key of this client. */
   current: (options?: CallOptions) => rest.get<Api.ApiKey>("/v1/api_keys/current", {}, options),
   list: <Given extends Api.ListApiKeysQuery>(query?: Filters<Api.ListApiKeysQuery, Given>, options?: CallOptions) =>
     rest.list<Api.ApiKeyList>("/v1/api_keys", query, options),
-  /** Creates a key that replaces another one, which keeps working for a while. */
+  /** Creates a key that replaces another one, which keeps working for `overlap_seconds`. */
   roll: (id: string, body: Api.ApiKeyRoll = {}, options?: CallOptions) =>
     rest.post<Api.ApiKey>(path`/v1/api_keys/${id}/roll`, body, options),
   revoke: (id: string, query: Api.RevokeApiKeyQuery = {}, options?: CallOptions) =>
     rest.delete<Api.DeletedApiKey>(path`/v1/api_keys/${id}`, query, deleted("api_key", id), options),
-  /** Gives a key for twelve hours in exchange for the one of this client, for a browser to keep. */
+  /** Creates a session key for a browser, valid for twelve hours, with the rights of this client's key. */
   signIn: (body: Api.SignIn = {}, options?: CallOptions) => rest.post<Api.ApiKey>("/v1/sign_in", body, options),
-  /** Ends the key of this client, which must come from `signIn`. */
+  /** Ends the key of this client, which must be a session key. */
   signOut: (options?: CallOptions) => rest.delete<Api.DeletedApiKey>("/v1/api_keys/current", {}, undefined, options),
 });
 
@@ -182,11 +182,11 @@ const webhooksOf = (rest: Rest) => ({
     rest.delete<Api.DeletedWebhook>(path`/v1/webhooks/${id}`, query, deleted("webhook", id), options),
   rotateSecret: (id: string, body: Api.NewWebhookSecret = {}, options?: CallOptions) =>
     rest.post<Api.Webhook>(path`/v1/webhooks/${id}/rotate_secret`, body, options),
-  /** Sends a delivery to try the webhook. */
+  /** Sends a test event. */
   test: (id: string, options?: CallOptions) => rest.post<Api.WebhookDelivery>(path`/v1/webhooks/${id}/test`, {}, options),
-  /** What became of the deliveries of the last day. */
+  /** Counts the deliveries of the last 24 hours by outcome. */
   stats: (id: string, options?: CallOptions) => rest.get<Api.WebhookStats>(path`/v1/webhooks/${id}/stats`, {}, options),
-  /** The same of all webhooks. */
+  /** The same for all webhooks. */
   statsOfAll: <Given extends Api.ListWebhookStatisticsQuery>(
     query?: Filters<Api.ListWebhookStatisticsQuery, Given>,
     options?: CallOptions,
@@ -200,7 +200,7 @@ const webhooksOf = (rest: Rest) => ({
     rest.list<Api.WebhookDeliveryList>("/v1/failed_deliveries", query, options),
   retry: (id: string, deliveryId: string, options?: CallOptions) =>
     rest.post<Api.WebhookDelivery>(path`/v1/webhooks/${id}/deliveries/${deliveryId}/retry`, {}, options),
-  /** Makes all failed deliveries since a time again. */
+  /** Repeats all failed deliveries since a time. */
   recover: (id: string, body: Api.WebhookRecovery, options?: CallOptions) =>
     rest.post<Api.WebhookRecovered>(path`/v1/webhooks/${id}/recover`, body, options),
 });
@@ -208,22 +208,22 @@ const webhooksOf = (rest: Rest) => ({
 const settingsOf = (rest: Rest) => ({
   get: (options?: CallOptions) => rest.get<Api.Settings>("/v1/settings", {}, options),
   update: (body: Api.SettingsChanges, options?: CallOptions) => rest.patch<Api.Settings>("/v1/settings", body, options),
-  /** Tells what searches would find with an embedding provider that is not set. */
+  /** Tries an embedding provider, and the score it gives a pair of texts, without setting it. */
   tryEmbedding: (body: Api.EmbeddingTry, options?: CallOptions) =>
     rest.post<Api.EmbeddingTrial>("/v1/settings/embedding/try", body, options),
 });
 
 const backupsOf = (rest: Rest, http: Http) => ({
-  /** Begins one; `get` says when it is ready. */
+  /** Starts a backup; poll `get` until its status is `ready`. */
   create: (options?: CallOptions) => rest.post<Api.Backup>("/v1/backups", {}, options),
   get: (id: string, options?: CallOptions) => rest.get<Api.Backup>(path`/v1/backups/${id}`, {}, options),
   list: (query: Api.ListBackupsQuery = {}, options?: CallOptions) => rest.list<Api.BackupList>("/v1/backups", query, options),
   delete: (id: string, query: Api.DeleteBackupQuery = {}, options?: CallOptions) =>
     rest.delete<Api.DeletedBackup>(path`/v1/backups/${id}`, query, deleted("backup", id), options),
-  /** Makes a URL that a browser can follow, once. */
+  /** Creates a URL that a browser can download once, without a key. */
   ticket: (id: string, options?: CallOptions) => rest.post<Api.BackupTicket>(path`/v1/backups/${id}/ticket`, {}, options),
   /**
-   * Gives the file piece by piece.
+   * Yields the file in pieces.
    *
    * @example for await (const piece of cairn.backups.download(id)) await file.write(piece);
    */

@@ -20,7 +20,7 @@ import type {
   NamespacePage,
 } from "./types.ts";
 
-/** Whose documents are meant; nobody's unless given. A bound key has its own. */
+/** Whose documents to use: those that belong to nobody unless given. A bound key has its own. */
 export type DocumentOwner = Pick<DocumentBatch, "user_id" | "agent_id">;
 
 type ChangeResult<Op> = Op extends "put" ? DocumentWritten : Op extends "pop" ? Document | null : DocumentsDeleted;
@@ -65,12 +65,12 @@ export class Documents {
     return new Documents(this.#http, owner, this.#sessionId);
   }
 
-  /** The same documents, where whatever is put belongs to a session and goes when that does. */
+  /** The same documents; whatever is put belongs to a session and is deleted with it. */
   ofSession(sessionId: string): Documents {
     return new Documents(this.#http, this.owner, sessionId);
   }
 
-  /** Makes up to 100 changes in one transaction, in their order: all of them or none. Gives the result of each. */
+  /** Makes up to 100 changes in one transaction, in their order: all of them or none. Returns the result of each. */
   async batch<Operations extends readonly [DocumentChange, ...DocumentChange[]] | readonly DocumentChange[]>(
     operations: Operations,
     options?: CallOptions,
@@ -81,7 +81,7 @@ export class Documents {
     return this.#results("batch", owned, options);
   }
 
-  /** Asks up to 100 questions in one request. Gives the result of each. */
+  /** Runs up to 100 reads in one request. Returns the result of each. */
   async query<Operations extends readonly [DocumentQueryOperation, ...DocumentQueryOperation[]] | readonly DocumentQueryOperation[]>(
     operations: Operations,
     options?: CallOptions,
@@ -109,7 +109,7 @@ export class Documents {
     return (await this.batch([{ ...more, op: "put", namespace, key, value }], options))[0];
   }
 
-  /** Puts a document under a key that is greater than all that were given before. */
+  /** Puts a document under a new key, which is greater than all before it. */
   async append(
     namespace: string[],
     value: JsonObject,
@@ -133,7 +133,7 @@ export class Documents {
     return (await this.batch([{ op: "delete_all", namespace }], options))[0];
   }
 
-  /** Gives back the last document of a namespace, or the first, and removes it. */
+  /** Removes the last document of a namespace, or the first, and returns it. */
   async pop(namespace: string[], more: More<DocumentChange, "order"> = {}, options?: CallOptions): Promise<Document | null> {
     return (await this.batch([{ ...more, op: "pop", namespace }], options))[0];
   }
@@ -143,7 +143,7 @@ export class Documents {
     return listing(read({}), (page) => nextPage(page, read));
   }
 
-  /** Finds the documents of a namespace and below it that a query is about, among those that were put with `index`. */
+  /** Searches the documents of a namespace and below it by meaning, among those that were put with `index`. */
   async search<Given extends SearchMore>(
     namespace: string[],
     query: string,

@@ -17,7 +17,7 @@ interface ErrorDetails {
   readonly cause?: unknown;
 }
 
-/** What the server has refused, or that it did not answer. */
+/** A request that the server refused, or did not answer. */
 export class CairnError extends Error {
   override readonly name = "CairnError";
   /** `session_not_found`, `version_conflict` … */
@@ -26,9 +26,9 @@ export class CairnError extends Error {
   readonly status: number | undefined;
   /** The field at fault. */
   readonly param: string | undefined;
-  /** The id of the request in the log of the server. */
+  /** The id of the request, as in the server's log. */
   readonly requestId: string | undefined;
-  /** How long the server asks to wait. */
+  /** How many seconds the server asks to wait. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(message: string, { code, status, param, requestId, retryAfterSeconds, cause }: ErrorDetails) {

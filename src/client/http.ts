@@ -14,22 +14,22 @@ export interface CairnOptions {
   apiKey: string;
   /** Where the server is; `http://127.0.0.1:8700` unless given. */
   baseUrl?: string | undefined;
-  /** How long an attempt may take; 30,000 unless given, Infinity for as long as it takes. */
+  /** How long an attempt may take in milliseconds; 30,000 unless given, Infinity for no limit. */
   timeoutMs?: number | undefined;
-  /** How often a request is sent again when that can help; 2 unless given. */
+  /** How often a failed request is retried, if that can help; 2 unless given. */
   retries?: number | undefined;
-  /** Another `fetch`: of a proxy, a framework or a test. */
+  /** Replaces the global `fetch`, as for a proxy, a framework or a test. */
   fetch?: ((request: Request) => Promise<Response>) | undefined;
   /** Sent with every request. */
   headers?: Record<string, string> | undefined;
 }
 
 export interface CallOptions {
-  /** Ends the request; the call then throws the reason of the signal. */
+  /** Aborts the request; the call then throws the signal's reason. */
   signal?: AbortSignal | undefined;
-  /** How long an attempt may take, instead of what the client was given. */
+  /** How long an attempt may take in milliseconds, instead of the client's `timeoutMs`. */
   timeoutMs?: number | undefined;
-  /** A key of your own for a change that another process may repeat; each call has a new one unless given. */
+  /** The `Idempotency-Key`, for a change that another process may repeat; a new one for each call unless given. */
   idempotencyKey?: string | undefined;
 }
 
@@ -85,7 +85,7 @@ export class Http {
   }
 
   /**
-   * Returns the JSON of an answer of success.
+   * Returns the JSON of a successful answer.
    *
    * @throws {CairnError} of the last attempt
    */
@@ -122,7 +122,7 @@ export class Http {
     return new Exchange(this.#base, signal);
   }
 
-  /** Returns an answer of success, whose body is still to be read. @throws {CairnError} for any other, and for none */
+  /** Returns a successful answer, whose body is not read yet. @throws {CairnError} for any other, and for none */
   async send(exchange: Exchange, call: Call, idempotencyKey?: string): Promise<Response> {
     const { fetch: given = (request: Request) => fetch(request) } = this.#options;
     const request = this.#request(call, exchange.signal, idempotencyKey);
