@@ -185,6 +185,21 @@ test("a vector that is deleted leaves a set that is kept, and its place among th
   expect(nearest()).toEqual(new Set(vectors.exact(DENSE[3]!, filter, 5)));
 });
 
+test("a set is read again when the worker has numbered the vectors anew", async () => {
+  await using vectors = await storedVectors();
+  await vectors.add(DENSE.slice(0, 20), () => ({ user: "other" }));
+  await vectors.add(DENSE.slice(20, 40));
+  const sets = new ResidentSets(vectors.store);
+  const filter = [ofUser("user")];
+  const nearest = () => new Set(sets.nearest(queryFor(DENSE[30]!, 5), filter)?.map(({ memory }) => memory));
+  sets.use({ ...vectors.shared, index: "first" });
+  expect(nearest()).toEqual(new Set(vectors.exact(DENSE[30]!, filter, 5)));
+  // The next index has no slots for these, so that those of all others are lower.
+  await vectors.remove(vectors.stored.slice(0, 10));
+  sets.use({ ...vectors.shared, index: "second" });
+  expect(nearest()).toEqual(new Set(vectors.exact(DENSE[30]!, filter, 5)));
+});
+
 test("while commits are under way a set holds what readers see, neither more nor less", async () => {
   await using vectors = await storedVectors();
   const sets = new ResidentSets(vectors.store);
