@@ -135,6 +135,10 @@ function urlOf(path: string, query: Query): URL {
 
 const get = <Answer>(path: string, query: Query, signal?: AbortSignal) => call<Answer>("GET", path, { query, ...(signal && { signal }) });
 
+/** Records of a page of a list. */
+const PAGE = 50;
+const list = <Item>(path: string, query: Query, signal?: AbortSignal, limit = PAGE) => get<List<Item>>(path, { ...query, limit }, signal);
+
 const post = <Answer>(path: string, body: object) => call<Answer>("POST", path, { body });
 const patch = <Answer>(path: string, body: object) => call<Answer>("PATCH", path, { body });
 const remove = (path: string, query: Query) => call<unknown>("DELETE", path, { query });
@@ -164,11 +168,8 @@ interface Health {
   region?: string;
 }
 
-/** Records of a page of a list. */
-const PAGE = 50;
-
 export const api = {
-  sessions: (query: Query, signal?: AbortSignal) => get<List<Session>>("sessions", { ...query, limit: PAGE }, signal),
+  sessions: (query: Query, signal?: AbortSignal) => list<Session>("sessions", query, signal),
   session: (id: string, signal?: AbortSignal) => get<Session>(`sessions/${encodeURIComponent(id)}`, {}, signal),
   turn: (sessionId: string, id: string, signal?: AbortSignal) => get<Turn>(`sessions/${sessionId}/turns/${id}`, {}, signal),
   updateSession: (id: string, body: { metadata?: object; ttl_seconds?: number }) => patch<Session>(`sessions/${id}`, body),
@@ -182,14 +183,14 @@ export const api = {
     post<Session>(`sessions/${id}/rollback`, body),
   fork: (id: string, version: number) => post<Session>(`sessions/${id}/fork`, { version }),
   retrieval: (id: string, signal?: AbortSignal) => get<Retrieval>(`retrievals/${id}`, {}, signal),
-  memories: (query: Query, signal?: AbortSignal) => get<List<Memory>>("memory", { ...query, limit: PAGE }, signal),
+  memories: (query: Query, signal?: AbortSignal) => list<Memory>("memory", query, signal),
   /** All that can be found, whatever its score: the screen says where the threshold is. */
   search: (body: object, signal?: AbortSignal) =>
     call<Static<typeof SearchAnswer>>("POST", "memory/search", {
       body: { ...body, threshold: 0, limit: 50, explain: true },
       ...(signal && { signal }),
     }),
-  traces: (query: Query, signal?: AbortSignal, limit = PAGE) => get<List<Trace>>("traces", { ...query, limit }, signal),
+  traces: (query: Query, signal?: AbortSignal, limit = PAGE) => list<Trace>("traces", query, signal, limit),
   memory: (id: string, signal?: AbortSignal) => get<Memory>(`memory/${encodeURIComponent(id)}`, {}, signal),
   trace: (id: string, signal?: AbortSignal) => get<Trace>(`traces/${encodeURIComponent(id)}`, {}, signal),
   events: (query: Query, signal: AbortSignal) => stream("events", query, signal),
@@ -205,10 +206,10 @@ export const api = {
   settings: (signal?: AbortSignal) => get<Settings>("settings", {}, signal),
   changeSettings: (body: object) => patch<Settings>("settings", body),
   tryEmbedding: (body: object) => post<EmbeddingTrial>("settings/embedding/try", body),
-  webhooks: (query: Query, signal?: AbortSignal) => get<List<Webhook>>("webhooks", { ...query, limit: PAGE }, signal),
+  webhooks: (query: Query, signal?: AbortSignal) => list<Webhook>("webhooks", query, signal),
   webhook: (id: string, signal?: AbortSignal) => get<Webhook>(`webhooks/${encodeURIComponent(id)}`, {}, signal),
   /** Those of all webhooks. */
-  webhooksStats: (query: Query, signal?: AbortSignal) => get<List<WebhookStats>>("webhook_stats", { ...query, limit: PAGE }, signal),
+  webhooksStats: (query: Query, signal?: AbortSignal) => list<WebhookStats>("webhook_stats", query, signal),
   webhookStats: (id: string, signal?: AbortSignal) => get<WebhookStats>(`webhooks/${id}/stats`, {}, signal),
   createWebhook: (body: object) => post<Webhook>("webhooks", body),
   updateWebhook: (id: string, body: object) => patch<Webhook>(`webhooks/${id}`, body),
@@ -216,22 +217,21 @@ export const api = {
   rotateSecret: (id: string) => post<Webhook>(`webhooks/${id}/rotate_secret`, {}),
   testWebhook: (id: string) => post<Delivery>(`webhooks/${id}/test`, {}),
   recover: (id: string, since: string) => post<{ recovered: number; complete: boolean }>(`webhooks/${id}/recover`, { since }),
-  deliveries: (id: string, query: Query, signal?: AbortSignal) =>
-    get<List<Delivery>>(`webhooks/${id}/deliveries`, { ...query, limit: PAGE }, signal),
-  failedDeliveries: (query: Query, signal?: AbortSignal) => get<List<Delivery>>("failed_deliveries", { ...query, limit: PAGE }, signal),
+  deliveries: (id: string, query: Query, signal?: AbortSignal) => list<Delivery>(`webhooks/${id}/deliveries`, query, signal),
+  failedDeliveries: (query: Query, signal?: AbortSignal) => list<Delivery>("failed_deliveries", query, signal),
   delivery: (webhookId: string, id: string, signal?: AbortSignal) =>
     get<DeliveryDetails>(`webhooks/${webhookId}/deliveries/${id}`, {}, signal),
   retryDelivery: (webhookId: string, id: string) => post<Delivery>(`webhooks/${webhookId}/deliveries/${id}/retry`, {}),
-  named: (kind: "users" | "agents", query: Query, signal?: AbortSignal) => get<List<Named>>(kind, { ...query, limit: PAGE }, signal),
+  named: (kind: "users" | "agents", query: Query, signal?: AbortSignal) => list<Named>(kind, query, signal),
   user: (id: string, signal?: AbortSignal) => get<UserDetails>(`users/${encodeURIComponent(id)}`, {}, signal),
   eraseUser: (id: string) => call<Erasure>("DELETE", `users/${encodeURIComponent(id)}`),
   erasure: (id: string, signal?: AbortSignal) => get<Erasure>(`users/${encodeURIComponent(id)}/erasure`, {}, signal),
-  keys: (query: Query, signal?: AbortSignal) => get<List<ApiKey>>("api_keys", { ...query, limit: PAGE }, signal),
+  keys: (query: Query, signal?: AbortSignal) => list<ApiKey>("api_keys", query, signal),
   key: (id: string, signal?: AbortSignal) => get<ApiKey>(`api_keys/${encodeURIComponent(id)}`, {}, signal),
   createKey: (body: object) => post<ApiKey>("api_keys", body),
   rollKey: (id: string, body: object) => post<ApiKey>(`api_keys/${id}/roll`, body),
   revokeKey: (id: string, query: Query) => remove(`api_keys/${id}`, query),
-  backups: (query: Query, signal?: AbortSignal) => get<List<Backup>>("backups", { ...query, limit: PAGE }, signal),
+  backups: (query: Query, signal?: AbortSignal) => list<Backup>("backups", query, signal),
   backup: (id: string, signal?: AbortSignal) => get<Backup>(`backups/${id}`, {}, signal),
   createBackup: () => post<Backup>("backups", {}),
   backupTicket: (id: string) => post<Static<typeof BackupTicket>>(`backups/${id}/ticket`, {}),

@@ -11,12 +11,14 @@ import { Dialog } from "../parts/dialog.tsx";
 import { Form, ReasonField } from "../parts/form.tsx";
 import { Listed } from "../parts/list.tsx";
 import { Page } from "../parts/page.tsx";
+import { Table } from "../parts/table.tsx";
 import { Time } from "../parts/time.tsx";
 import { toast } from "../parts/toast.tsx";
 import { changed, usePages } from "../query.ts";
 
 /** One that is being made is looked at as often. */
 const READ_AGAIN_MS = 2_000;
+const COLUMNS = ["Created", "Id", "State", "Size", { name: "Actions", kind: "hidden" }] as const;
 const RESTORE = "cairn restore FILE --force --data-dir DIR";
 
 export default function Backups() {
@@ -45,24 +47,7 @@ export default function Backups() {
           </p>
         }
         element="tbody"
-        frame={(rows) => (
-          <div class="table">
-            <table>
-              <thead>
-                <tr>
-                  <th scope="col">Created</th>
-                  <th scope="col">Id</th>
-                  <th scope="col">State</th>
-                  <th scope="col">Size</th>
-                  <th scope="col">
-                    <span class="offscreen">Actions</span>
-                  </th>
-                </tr>
-              </thead>
-              {rows}
-            </table>
-          </div>
-        )}
+        frame={(rows) => <Table columns={COLUMNS}>{rows}</Table>}
       >
         {(backups) =>
           backups.map((backup) => (

@@ -12,6 +12,7 @@ import { Json } from "../parts/json.tsx";
 import { Loaded } from "../parts/list.tsx";
 import { Page } from "../parts/page.tsx";
 import { useVersion } from "../parts/session-dialogs.tsx";
+import { Table } from "../parts/table.tsx";
 import { Time } from "../parts/time.tsx";
 import { ChangeSign, Value } from "../parts/changes.tsx";
 import { useQuery } from "../query.ts";
@@ -227,36 +228,24 @@ function Whole({ one, other }: { one: StateVersion; other: StateVersion }) {
 
 function ChangeTable({ a, b, changes }: { a: Place; b: Place; changes: readonly Change[] }) {
   return (
-    <div class="table">
-      <table class="compared">
-        <thead>
-          <tr>
-            <th scope="col">
-              <span class="offscreen">Kind</span>
-            </th>
-            <th scope="col">Path</th>
-            <th scope="col">A: state {a.version}</th>
-            <th scope="col">B: state {b.version}</th>
+    <Table class="compared" columns={[{ name: "Kind", kind: "hidden" }, "Path", `A: state ${a.version}`, `B: state ${b.version}`]}>
+      <tbody>
+        {changes.map((change, index) => (
+          <tr key={index} class={change.kind}>
+            <td>
+              <ChangeSign kind={change.kind} />
+            </td>
+            <td class="path">{pathText(change.path)}</td>
+            <td>{"from" in change ? <Value value={change.from} as="del" /> : <None />}</td>
+            <td>
+              {"to" in change && <Value value={change.to} as="ins" />}
+              {change.kind === "moved" && <span class="quiet">moved to [{change.toIndex}]</span>}
+              {change.kind === "removed" && <None />}
+            </td>
           </tr>
-        </thead>
-        <tbody>
-          {changes.map((change, index) => (
-            <tr key={index} class={change.kind}>
-              <td>
-                <ChangeSign kind={change.kind} />
-              </td>
-              <td class="path">{pathText(change.path)}</td>
-              <td>{"from" in change ? <Value value={change.from} as="del" /> : <None />}</td>
-              <td>
-                {"to" in change && <Value value={change.to} as="ins" />}
-                {change.kind === "moved" && <span class="quiet">moved to [{change.toIndex}]</span>}
-                {change.kind === "removed" && <None />}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+        ))}
+      </tbody>
+    </Table>
   );
 }
 

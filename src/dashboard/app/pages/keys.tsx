@@ -4,7 +4,6 @@
  * @module
  */
 import { useSignal, type Signal } from "@preact/signals";
-import type { ComponentChildren } from "preact";
 import { useLocation } from "preact-iso";
 import { api, type ApiKey } from "../api.ts";
 import { boundTo, rightsOf, useMe } from "../access.ts";
@@ -14,9 +13,11 @@ import { CreateKey, RevokeKey, RollKey } from "../parts/key-dialogs.tsx";
 import { Listed, Loaded } from "../parts/list.tsx";
 import { More } from "../parts/more.tsx";
 import { Page } from "../parts/page.tsx";
+import { Table } from "../parts/table.tsx";
 import { Time } from "../parts/time.tsx";
 import { usePages, useQuery } from "../query.ts";
 
+const COLUMNS = ["Name", "Begins with", "May", "Tier", "Created", "Last used", "Expires", { name: "Actions", kind: "hidden" }] as const;
 const KINDS = { key: "Keys", session: "Browsers" };
 
 type Opened = { kind: "create" } | { kind: "roll" | "revoke"; key: ApiKey } | null;
@@ -33,7 +34,7 @@ function OneKey({ id }: { id: string }) {
     <Page title={id} heading={<Id id={id} />} within={["/dashboard/keys", "API keys"]}>
       <Loaded result={key}>
         {(key) => (
-          <Table>
+          <Table columns={COLUMNS}>
             <tbody>
               <Row apiKey={key} onOpen={(next) => (opened.value = next)} />
             </tbody>
@@ -89,34 +90,10 @@ function KeyTable({ kind, onOpen }: { kind: string; onOpen: (opened: Opened) => 
         )
       }
       element="tbody"
-      frame={(pages) => <Table>{pages}</Table>}
+      frame={(pages) => <Table columns={COLUMNS}>{pages}</Table>}
     >
       {(keys) => keys.map((key) => <Row key={key.id} apiKey={key} onOpen={onOpen} />)}
     </Listed>
-  );
-}
-
-function Table({ children }: { children: ComponentChildren }) {
-  return (
-    <div class="table">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Name</th>
-            <th scope="col">Begins with</th>
-            <th scope="col">May</th>
-            <th scope="col">Tier</th>
-            <th scope="col">Created</th>
-            <th scope="col">Last used</th>
-            <th scope="col">Expires</th>
-            <th scope="col">
-              <span class="offscreen">Actions</span>
-            </th>
-          </tr>
-        </thead>
-        {children}
-      </table>
-    </div>
   );
 }
 

@@ -12,10 +12,10 @@ import { useDraft } from "../parts/draft.ts";
 import { Filters, NameFilter, TextFilter, useFilters, type FiltersInUrl } from "../parts/filters.tsx";
 import { Listed, Loaded } from "../parts/list.tsx";
 import { LongText } from "../parts/long-text.tsx";
+import { MemoryFacts } from "../parts/memory-facts.tsx";
 import { AddMemory, DeleteMemory, EditMemory, MEMORY_TYPES } from "../parts/memory-dialogs.tsx";
 import { Page } from "../parts/page.tsx";
 import { Matches } from "../parts/matches.tsx";
-import { Time } from "../parts/time.tsx";
 import { toast } from "../parts/toast.tsx";
 import { usePages, useQuery } from "../query.ts";
 
@@ -140,29 +140,9 @@ function MemoryItem({ memory, mayWrite, onOpen }: { memory: Memory; mayWrite: bo
   return (
     <li data-row tabIndex={-1}>
       <LongText text={memory.content} />
-      <div class="row meta">
-        <span class="kind">{memory.type}</span>
-        {memory.tags.map((tag) => (
-          <span key={tag} class="tag">
-            #{tag}
-          </span>
-        ))}
-        <a href={`/dashboard/sessions/${memory.session_id}#${memory.id}`}>
-          <code>{memory.session_id}</code>
-        </a>
-        <Time at={memory.created_at} />
+      <MemoryFacts memory={memory} onOpen={mayWrite ? (kind) => onOpen({ kind, memory }) : undefined}>
         {!memory.vector_available && <span class="quiet">no vector yet: search does not find it</span>}
-        {mayWrite && (
-          <span class="row actions">
-            <button class="small" onClick={() => onOpen({ kind: "edit", memory })}>
-              Edit
-            </button>
-            <button class="small danger" onClick={() => onOpen({ kind: "delete", memory })}>
-              Delete
-            </button>
-          </span>
-        )}
-      </div>
+      </MemoryFacts>
     </li>
   );
 }

@@ -9,9 +9,20 @@ import { Filters, NameFilter, TextFilter, TimeFilter, useFilters } from "../part
 import { Listed } from "../parts/list.tsx";
 import { Page } from "../parts/page.tsx";
 import { Peek } from "../parts/peek.tsx";
+import { Table } from "../parts/table.tsx";
 import { Time } from "../parts/time.tsx";
 import { usePages } from "../query.ts";
 
+const COLUMNS = [
+  "Session",
+  "Agent",
+  "User",
+  { name: "State", kind: "number" },
+  { name: "Turns", kind: "number" },
+  { name: "Memories", kind: "number" },
+  "Last change",
+  "Expires",
+] as const;
 const FILTERS = ["agent_id", "user_id", "forked_from", "created_after", "created_before"];
 
 export function Sessions() {
@@ -39,31 +50,7 @@ export function Sessions() {
           </p>
         }
         element="tbody"
-        frame={(pages) => (
-          <div class="table">
-            <table>
-              <thead>
-                <tr>
-                  <th scope="col">Session</th>
-                  <th scope="col">Agent</th>
-                  <th scope="col">User</th>
-                  <th scope="col" class="number">
-                    State
-                  </th>
-                  <th scope="col" class="number">
-                    Turns
-                  </th>
-                  <th scope="col" class="number">
-                    Memories
-                  </th>
-                  <th scope="col">Last change</th>
-                  <th scope="col">Expires</th>
-                </tr>
-              </thead>
-              {pages}
-            </table>
-          </div>
-        )}
+        frame={(pages) => <Table columns={COLUMNS}>{pages}</Table>}
       >
         {(sessions) => sessions.map((session) => <Row key={session.id} session={session} onPeek={peek} />)}
       </Listed>

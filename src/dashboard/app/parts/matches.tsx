@@ -7,7 +7,7 @@ import type { Match } from "../api.ts";
 import { CopyButton } from "./copy.tsx";
 import { useDraft } from "./draft.ts";
 import { LongText } from "./long-text.tsx";
-import { Time } from "./time.tsx";
+import { MemoryFacts } from "./memory-facts.tsx";
 import { counted } from "../words.ts";
 
 interface MatchesProps {
@@ -115,28 +115,7 @@ function Result({ match, onOpen }: { match: Match } & Pick<MatchesProps, "onOpen
       </div>
       <div>
         <LongText text={match.content} />
-        <div class="row meta">
-          <span class="kind">{match.type}</span>
-          {match.tags.map((tag) => (
-            <span key={tag} class="tag">
-              #{tag}
-            </span>
-          ))}
-          <a href={`/dashboard/sessions/${match.session_id}#${match.id}`}>
-            <code>{match.session_id}</code>
-          </a>
-          <Time at={match.created_at} />
-          {onOpen && (
-            <span class="row actions">
-              <button class="small" onClick={() => onOpen("edit", match.id)}>
-                Edit
-              </button>
-              <button class="small danger" onClick={() => onOpen("delete", match.id)}>
-                Delete
-              </button>
-            </span>
-          )}
-        </div>
+        <MemoryFacts memory={match} onOpen={onOpen && ((kind) => onOpen(kind, match.id))} />
         {match.explanation !== undefined && <Why explanation={match.explanation} />}
       </div>
     </li>
