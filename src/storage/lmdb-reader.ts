@@ -212,8 +212,8 @@ export class InsideReader extends LmdbReader {
   }
 }
 
-const KEYS_PER_BATCH = 1_000;
-const TEXT_PER_BATCH = 256 * 1024;
+const ITEMS_PER_BATCH = 1_000;
+const LENGTH_PER_BATCH = 256 * 1024;
 
 /** The whole store as it is at one moment, whatever is committed meanwhile. As long as it is held the disk keeps what it shows. */
 export class Snapshot extends LmdbReader implements Disposable, WholeStore {
@@ -233,41 +233,16 @@ export class Snapshot extends LmdbReader implements Disposable, WholeStore {
     }
   }
 
-  /** Every row as the text it is stored as, in the order of keys; across awaits too. */
-  entries(table: AnyTable, from = ""): Iterable<{ key: string; text: string }> {
-    return this.databases
-      .of(table)
-      .getRange({ start: from, ...this.at })
-      .map(({ key, value }) => ({ key, text: value }));
+  rowBatches(table: AnyTable): Iterable<readonly WholeRow[]> {
+    const entries = this.databases.of(table).getRange({ start: "", ...this.at });
+    return batchesOf(
+      entries.map(({ key, value }) => ({ key, text: value })),
+      ({ text }) => text.length,
+    );
   }
 
-  /** Every key, in order. */
-  allKeys(table: AnyTable): Iterable<string> {
-    return this.databases.ofAny(table).getKeys({ start: "", ...this.at });
-  }
-
-  *rowBatches(table: AnyTable): Generator<readonly WholeRow[], void, undefined> {
-    let batch: WholeRow[] = [];
-    let length = 0;
-    for (const row of this.entries(table)) {
-      batch.push(row);
-      length += row.text.length;
-      if (batch.length < KEYS_PER_BATCH && length < TEXT_PER_BATCH) continue;
-      yield batch;
-      batch = [];
-      length = 0;
-    }
-    yield batch;
-  }
-
-  *keyBatches(table: AnyTable): Generator<readonly string[], void, undefined> {
-    let batch: string[] = [];
-    for (const key of this.allKeys(table)) {
-      if (batch.push(key) < KEYS_PER_BATCH) continue;
-      yield batch;
-      batch = [];
-    }
-    yield batch;
+  keyBatches(table: AnyTable): Iterable<readonly string[]> {
+    return batchesOf(this.databases.ofAny(table).getKeys({ start: "", ...this.at }), (key) => key.length);
   }
 
   readEach<Item, Result>(items: readonly Item[], work: (reader: Reader, item: Item) => Result): Result[] {
@@ -281,4 +256,18 @@ export class Snapshot extends LmdbReader implements Disposable, WholeStore {
   [Symbol.asyncDispose](): Promise<void> {
     return Promise.resolve(this[Symbol.dispose]());
   }
+}
+
+function* batchesOf<Item>(items: Iterable<Item>, lengthOf: (item: Item) => number): Generator<Item[], void, undefined> {
+  let batch: Item[] = [];
+  let length = 0;
+  for (const item of items) {
+    batch.push(item);
+    length += lengthOf(item);
+    if (batch.length < ITEMS_PER_BATCH && length < LENGTH_PER_BATCH) continue;
+    yield batch;
+    batch = [];
+    length = 0;
+  }
+  yield batch;
 }
