@@ -186,10 +186,6 @@ export class Store implements RecordStore {
     return Number(this.latest.get(meta, "schema"));
   }
 
-  /**
-   * Runs `work` on one moment of the store, which sees every commit that has resolved. What it was given is good for as long as it
-   * runs.
-   */
   read<Result>(work: (reader: Reader) => Result): Result {
     return work(this.latest);
   }
@@ -230,7 +226,6 @@ export class Store implements RecordStore {
     return this.read((reader) => walkStep(reader, table, filter, bounds, limit));
   }
 
-  /** Everything as it is now. To be disposed of soon: what is deleted meanwhile frees no room on the disk. */
   snapshot(): Snapshot {
     this.refresh();
     const transaction: Transaction = this.#env.useReadTransaction();
