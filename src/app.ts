@@ -13,6 +13,7 @@
 import { Elysia } from "elysia";
 import { ApiError } from "./lib/errors.ts";
 import { toJson } from "./lib/json.ts";
+import { loadOnce } from "./lib/memoize.ts";
 import { hasScope } from "./lib/scopes.ts";
 import { backupEndpoints, type BackupDeps } from "./backups/routes.ts";
 import { statebaseEndpoints } from "./compat/statebase.ts";
@@ -36,7 +37,6 @@ import { keyEndpoints } from "./keys/routes.ts";
 import type { Tickets } from "./keys/tickets.ts";
 import { RATE_LIMITS, TRACE_RETENTION_DAYS, type Tier } from "./keys/tiers.ts";
 import { apiInProcess } from "./mcp/api.ts";
-import type { McpHandler } from "./mcp/http.ts";
 import { memoryEndpoints } from "./memories/routes.ts";
 import { settingsEndpoints } from "./settings/routes.ts";
 import type { SettingsDeps } from "./settings/operations.ts";
@@ -173,8 +173,7 @@ function serveOperations(app: Elysia, pipeline: Pipeline, operations: readonly O
 function serveMcp(app: Elysia, pipeline: Pipeline, operations: readonly Operation[], deps: AppDeps): void {
   const { corsOrigins = [], clock, version } = deps;
   const byRoute = new Map(operations.map((operation) => [`${operation.endpoint.method} ${operation.endpoint.path}`, operation]));
-  let handler: Promise<McpHandler> | undefined;
-  const load = () => (handler ??= import("./mcp/http.ts").then(({ mcpHandler }) => mcpHandler()));
+  const load = loadOnce(async () => (await import("./mcp/http.ts")).mcpHandler());
   app.post("/mcp", ({ request, server }) =>
     pipeline.exchange("/mcp", request, server, (exchange) => {
       refuseForeignOrigin(request.headers, corsOrigins);

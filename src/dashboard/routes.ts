@@ -7,6 +7,7 @@
  *
  * @module
  */
+import { loadOnce } from "../lib/memoize.ts";
 import { BASE, dashboardAssets, PAGE_NAME, type Asset } from "./bundle.ts";
 
 const CACHED_FOR_EVER = "public, max-age=31536000, immutable";
@@ -44,15 +45,7 @@ export const DASHBOARD_PATHS = [BASE.slice(0, -1), `${BASE}*`] as const;
  * @param load - returns the files, on the first request; a failure is not cached
  */
 export function dashboardServer(load: () => Promise<Asset[]> = dashboardAssets) {
-  let loaded: Promise<Map<string, Asset>> | undefined;
-  const files = async () => {
-    try {
-      return await (loaded ??= load().then((assets) => new Map(assets.map((asset) => [asset.name, asset]))));
-    } catch (error) {
-      loaded = undefined;
-      throw error;
-    }
-  };
+  const files = loadOnce(async () => new Map((await load()).map((asset) => [asset.name, asset])));
   return async (path: string, headers: Headers): Promise<DashboardAnswer | undefined> => {
     const name = path.slice(BASE.length);
     const assets = await files();

@@ -11,6 +11,7 @@ import bundlePath from "swagger-ui-dist/swagger-ui-bundle.js" with { type: "file
 import stylePath from "swagger-ui-dist/swagger-ui.css" with { type: "file" };
 import { version as uiVersion } from "swagger-ui-dist/package.json";
 import { toJson, type JsonText } from "../lib/json.ts";
+import { loadOnce } from "../lib/memoize.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { openApiDocument, SUMMARY, TITLE } from "./openapi.ts";
 
@@ -37,17 +38,9 @@ export function docsPages(
   version: string,
   render: () => Promise<Page> = renderPage,
 ): Record<string, () => Page | Promise<Page>> {
-  let page: Promise<Page> | undefined;
   let document: JsonText | undefined;
   return {
-    async [PAGE]() {
-      try {
-        return await (page ??= render());
-      } catch (error) {
-        page = undefined;
-        throw error;
-      }
-    },
+    [PAGE]: loadOnce(render),
     [DOCUMENT]: () => ({
       status: 200,
       body: (document ??= toJson(openApiDocument(endpoints, version))),

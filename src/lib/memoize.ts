@@ -1,5 +1,5 @@
 /**
- * Caches the results of pure functions.
+ * Caches the results of pure functions, and what is loaded once.
  *
  * @module
  */
@@ -32,5 +32,18 @@ export function memoize<Argument extends string | number, Result>(make: (argumen
       known.set((typeof argument === "string" ? copyOf(argument) : argument) as Argument, result);
     }
     return result;
+  };
+}
+
+/** Returns what loads on its first call, and gives the same to all calls; a failure is not cached. */
+export function loadOnce<Loaded>(load: () => Promise<Loaded>): () => Promise<Loaded> {
+  let loading: Promise<Loaded> | undefined;
+  return async () => {
+    try {
+      return await (loading ??= load());
+    } catch (error) {
+      loading = undefined;
+      throw error;
+    }
   };
 }

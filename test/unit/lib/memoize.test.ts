@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { memoize, memoizeWeak } from "../../../src/lib/memoize.ts";
+import { loadOnce, memoize, memoizeWeak } from "../../../src/lib/memoize.ts";
 
 test("a result is cached until there are a thousand others, that of a long text never", () => {
   const made: string[] = [];
@@ -27,4 +27,15 @@ test("the result for an object is cached for that object, not for one that is al
   const one = { text: "abc" };
   expect([lengthOf(one), lengthOf(one), lengthOf({ text: "abc" })]).toEqual([3, 3, 3]);
   expect(made).toBe(2);
+});
+
+test("what is loaded once is loaded again only after a failure", async () => {
+  const outcomes = [new Error("no"), "yes", "again"];
+  const load = loadOnce(() => {
+    const next = outcomes.shift();
+    return next instanceof Error ? Promise.reject(next) : Promise.resolve(next);
+  });
+  await expect(load()).rejects.toThrow("no");
+  expect(await Promise.all([load(), load()])).toEqual(["yes", "yes"]);
+  expect(await load()).toBe("yes");
 });
