@@ -209,21 +209,21 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
   };
   const retentionDays = () => [...Object.values(TRACE_RETENTION_DAYS), settings.values.trace_retention_days];
   // What works on the records of all, in one server at a time.
-  const shared: ((own: { store: RecordStore }) => Task)[] = [
-    (own) => sessionExpiry({ ...deps, ...own }, system),
-    (own) => sessionRemoval({ ...records, ...own }, log),
-    (own) => documentExpiry({ ...records, ...own }, log),
-    (own) => documentRemoval({ ...records, ...own }, log),
-    (own) => userErasure({ ...records, ...own }, log),
-    (own) => traceRetention({ ...records, ...own }, retentionDays, log),
-    (own) => retrievalRetention({ ...records, ...own }, log),
-    (own) => idempotencyRetention({ ...records, ...own }, log),
-    (own) => keyExpiry({ ...records, ...own }, log),
-    (own) => backfill({ ...deps, ...own }, [memoryTexts(deps), documentTexts(deps)]),
+  const shared: ((leased: RecordStore) => Task)[] = [
+    (leased) => sessionExpiry({ ...deps, store: leased }, system),
+    (leased) => sessionRemoval({ ...records, store: leased }, log),
+    (leased) => documentExpiry({ ...records, store: leased }, log),
+    (leased) => documentRemoval({ ...records, store: leased }, log),
+    (leased) => userErasure({ ...records, store: leased }, log),
+    (leased) => traceRetention({ ...records, store: leased }, retentionDays, log),
+    (leased) => retrievalRetention({ ...records, store: leased }, log),
+    (leased) => idempotencyRetention({ ...records, store: leased }, log),
+    (leased) => keyExpiry({ ...records, store: leased }, log),
+    (leased) => backfill({ ...deps, store: leased }, [memoryTexts(deps), documentTexts(deps)]),
   ];
   const tasks = [
     ...parts.tasks,
-    ...shared.map((make) => leasedTask(leases, store, (own) => make({ store: own }))),
+    ...shared.map((make) => leasedTask(leases, store, make)),
     ...hooks.tasks,
     ...(embedded === undefined ? [settingsWatch(settings, embeddings, log), feed.followTask()] : []),
     retrievals.task(),
