@@ -5,8 +5,7 @@
  */
 import { localEmbedder } from "../../src/embeddings/local/local.ts";
 import { relevance } from "../../src/memories/relevance.ts";
-import { dotStored } from "../../src/vectors/encoding.ts";
-import { encodeVector, quantize } from "../../src/vectors/encoding.ts";
+import { dotStored, encodeVector, quantize } from "../../src/vectors/encoding.ts";
 import { obey } from "./child.ts";
 import { median } from "./timing.ts";
 import { memoryContent, prose, question } from "./workload.ts";

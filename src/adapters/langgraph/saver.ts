@@ -33,7 +33,7 @@ import type { Document, DocumentChange, Documents } from "../../client/index.ts"
 import { allDocuments, change, getAll, isConflict, readAll, rootOf } from "../shared/documents.ts";
 import { spokenIn } from "../shared/langchain-messages.ts";
 import { lastAsked, Sessions, type SessionOptions, type Spoken } from "../shared/sessions.ts";
-import { fromBase64, toBase64 } from "../shared/stored-json.ts";
+import { fromBase64, isScalar, toBase64 } from "../shared/stored-json.ts";
 
 export interface CairnSaverOptions {
   /** Where checkpoints are kept; `["langgraph"]` unless given. */
@@ -120,7 +120,7 @@ export class CairnSaver extends BaseCheckpointSaver {
     const end = before === undefined ? undefined : placeOf(before).id;
     const wanted = Object.entries(filter).filter(([, value]) => value !== undefined) as [string, unknown][];
     // Dots would be paths, and only plain values stand next to the metadata.
-    const indexed = wanted.filter(([name, value]) => isPlain(value) && !name.includes("."));
+    const indexed = wanted.filter(([name, value]) => isScalar(value) && !name.includes("."));
     const isOneList = thread !== undefined && ns !== undefined;
     const namespace = isOneList ? this.#checkpoints({ thread, ns }) : [...this.#root, "threads", ...(thread === undefined ? [] : [thread])];
     const options = {
@@ -169,7 +169,7 @@ export class CairnSaver extends BaseCheckpointSaver {
     const stored: StoredCheckpoint = {
       checkpoint: await this.#pack({ ...rest, channel_values: {} }),
       metadata: await this.#pack(metadata),
-      filters: Object.fromEntries(Object.entries(metadata).filter(([, value]) => isPlain(value))) as StoredCheckpoint["filters"],
+      filters: Object.fromEntries(Object.entries(metadata).filter(([, value]) => isScalar(value))) as StoredCheckpoint["filters"],
       ...(parent === undefined ? {} : { parent }),
     };
     // The checkpoint comes last: it is not there before its values are.
@@ -355,8 +355,4 @@ function configOf({ thread, ns, id }: Place & { id: string }): RunnableConfig {
 
 function missing(method: string, field: string): TypeError {
   return new TypeError(`${method} needs config.configurable.${field}: without it nothing says which thread or checkpoint is meant.`);
-}
-
-function isPlain(value: unknown): value is string | number | boolean {
-  return ["string", "number", "boolean"].includes(typeof value);
 }

@@ -20,6 +20,7 @@ import {
 } from "@langchain/langgraph-checkpoint";
 import type { Document, DocumentChange, DocumentMatch, Documents, JsonObject } from "../../client/index.ts";
 import { change, getAll, rootOf, taken } from "../shared/documents.ts";
+import { isScalar } from "../shared/stored-json.ts";
 
 export interface CairnStoreOptions {
   /** Where items are kept; `["langgraph-store"]` unless given. */
@@ -192,10 +193,6 @@ const COMPARISONS: Readonly<Record<string, (value: unknown, operand: unknown) =>
   $in: (value, operand) => Array.isArray(operand) && operand.includes(value),
   $nin: (value, operand) => !Array.isArray(operand) || !operand.includes(value),
 };
-
-function isScalar(value: unknown): boolean {
-  return ["string", "number", "boolean"].includes(typeof value);
-}
 
 function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);

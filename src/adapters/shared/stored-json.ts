@@ -26,6 +26,10 @@ export function fromStored(value: unknown): unknown {
   return Object.fromEntries(own.map(([name, member]) => [name, fromStored(member)]));
 }
 
+export function isScalar(value: unknown): value is string | number | boolean {
+  return ["string", "number", "boolean"].includes(typeof value);
+}
+
 function stored(value: unknown): JsonValue | undefined {
   if (typeof value === "number") return Number.isFinite(value) ? value : null;
   if (typeof value === "function" || typeof value === "symbol" || typeof value === "undefined") return undefined;

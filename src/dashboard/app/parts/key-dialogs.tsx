@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { useSignal, type Signal } from "@preact/signals";
+import { useSignal } from "@preact/signals";
 import { api, type ApiKey, type Scope } from "../api.ts";
 import { useMe } from "../access.ts";
 import { changed } from "../query.ts";
@@ -24,11 +24,6 @@ const TIERS: Record<ApiKey["tier"], string> = {
   enterprise: "enterprise: as set, traces as the settings say",
 };
 
-/** The key of an answer that made one, until the dialog closes. */
-function useShown(): Signal<string | null> {
-  return useSignal<string | null>(null);
-}
-
 export function CreateKey({ onClose }: { onClose: () => void }) {
   const name = useSignal("");
   const scopes = useSignal<readonly string[]>(["read", "write"]);
@@ -37,7 +32,7 @@ export function CreateKey({ onClose }: { onClose: () => void }) {
   const agent = useSignal("");
   const perMinute = useSignal("");
   const expires = useSignal("");
-  const shown = useShown();
+  const shown = useSignal<string | null>(null);
   const submit = async () => {
     const rate = Number(perMinute.value);
     const isAdmin = scopes.value.includes("admin");
@@ -90,7 +85,7 @@ const OVERLAPS = { "0": "at once", "3600": "after an hour", "86400": "after a da
 
 export function RollKey({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => void }) {
   const overlap = useSignal("86400");
-  const shown = useShown();
+  const shown = useSignal<string | null>(null);
   const submit = async () => {
     const made = await api.rollKey(apiKey.id, { overlap_seconds: Number(overlap.value) });
     await changed(["keys"]);
