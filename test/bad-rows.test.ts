@@ -372,6 +372,22 @@ test("a list leaves out the record that cannot be read, on whichever page it is,
   expect(refusal(await cairn.get(`/v1/sessions/${middle["session"]}`))).toEqual({ status: 503, code: "service_unavailable" });
 });
 
+test("a key signs in and is revoked beside a session key of its own and an admin key that cannot be read", async () => {
+  await using cairn = await startCairn();
+  const admin = () => cairn.ok(cairn.post("/v1/api_keys", { scopes: ["admin"] }));
+  const [first, bad, last] = [await admin(), await admin(), await admin()];
+  const signIn = () => cairn.ok(cairn.post("/v1/sign_in", {}, { key: first.key }));
+  const session = await signIn();
+  await cairn.ok(cairn.delete(`/v1/api_keys/${(await cairn.ok(cairn.get("/v1/api_keys/current"))).id}`));
+  const rows = await cairn.read((reader) => reader.rows(apiKeys, ALL));
+  for (const { id } of [session, bad]) await damage(cairn, apiKeys, rows.find(({ row }) => row.id === id)?.key);
+  const { key: another } = await signIn();
+  await cairn.ok(cairn.delete(`/v1/api_keys/${last.id}`, { key: first.key }));
+  expect(refusal(await cairn.delete(`/v1/api_keys/${first.id}`, { key: first.key })).status).toBe(400);
+  await cairn.ok(cairn.delete(`/v1/api_keys/${first.id}?force=true`, { key: first.key }));
+  for (const key of [first.key, another]) expect((await cairn.get("/v1/sessions", { key })).status).toBe(401);
+});
+
 test("failed deliveries of all webhooks are listed beside one that cannot be read, on whichever page it is", async () => {
   await using cairn = await startCairn();
   const { id: webhook } = await cairn.subscribe("http://127.0.0.1:9/", { events: ["turn.added"] });

@@ -21,6 +21,7 @@ import { AFTER_ALL } from "../storage/keys.ts";
 import { EVERYBODY, isBound, type Owner } from "../storage/owner.ts";
 import { pageOf, rowsOfEntries, type Page } from "../storage/page.ts";
 import { apiKeys, deletedKeys, kindCode, type ApiKeyRow, type KeyKind } from "../storage/tables.ts";
+import { unlessUnreadable } from "../storage/unreadable.ts";
 import type { Task } from "../tasks/task.ts";
 import { commitFor, commitSecret, recordAdmin, type Caller, type Deps } from "../traces/record.ts";
 import type { LastUses } from "./last-use.ts";
@@ -279,7 +280,10 @@ export function removeKey(tx: Tx, caller: Caller, { hash, row }: StoredKey, reas
   recordAdmin(tx, caller, "api_key.revoked", { ...tracedKey(row), reason });
 }
 
-/** The session keys that came from a key, oldest first; no key has more than `LIMITS.sessionKeysMax`. */
+/**
+ * The session keys that came from a key, oldest first; no key has more than `LIMITS.sessionKeysMax`. One that cannot be read opens nothing,
+ * and is left out.
+ */
 export function sessionKeysOf(reader: Reader, source: KeyId): StoredKey[] {
   const from = bare(source);
   const entries = reader.keys(bySource, { from, to: from + AFTER_ALL });
@@ -289,7 +293,7 @@ export function sessionKeysOf(reader: Reader, source: KeyId): StoredKey[] {
   );
   return entries.flatMap((entry) => {
     const hash = bySource.recordOf(entry);
-    const row = reader.get(apiKeys, hash);
+    const row = unlessUnreadable(() => reader.get(apiKeys, hash));
     return row === undefined ? [] : [{ hash, row }];
   });
 }
@@ -315,7 +319,7 @@ function refuseEndOfLastAdmin(reader: Reader, row: ApiKeyRow): void {
       entries.slice(0, ADMIN_KEYS_AHEAD).map((entry) => byKind.recordOf(entry)),
     );
     for (const entry of entries) {
-      const key = reader.get(apiKeys, byKind.recordOf(entry));
+      const key = unlessUnreadable(() => reader.get(apiKeys, byKind.recordOf(entry)));
       if (key !== undefined && key.id !== row.id && isUsableAdmin(key)) return;
     }
   }
