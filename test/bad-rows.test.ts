@@ -388,7 +388,7 @@ test("a key signs in and is revoked beside a session key of its own and an admin
   for (const key of [first.key, another]) expect((await cairn.get("/v1/sessions", { key })).status).toBe(401);
 });
 
-test("failed deliveries of all webhooks are listed beside one that cannot be read, on whichever page it is", async () => {
+test("failed deliveries are listed, on whichever page, and made again beside one that cannot be read", async () => {
   await using cairn = await startCairn();
   const { id: webhook } = await cairn.subscribe("http://127.0.0.1:9/", { events: ["turn.added"] });
   for (let i = 0; i < 3; i++) await cairn.ok(cairn.post(`/v1/webhooks/${webhook}/test`));
@@ -401,6 +401,8 @@ test("failed deliveries of all webhooks are listed beside one that cannot be rea
     (await keysOf(cairn, deliveries)).find((key) => key.endsWith(middle.slice("dlv_".length))),
   );
   expect(await pages()).toEqual([newest, oldest]);
+  const recovered = await cairn.ok(cairn.post(`/v1/webhooks/${webhook}/recover`, { since: "2020-01-01T00:00:00Z" }));
+  expect(recovered).toMatchObject({ recovered: 2, complete: true });
 });
 
 test("documents beside one that cannot be read are listed, counted, found, popped and emptied", async () => {

@@ -15,6 +15,7 @@ import { EVERYBODY } from "../storage/owner.ts";
 import { pageOf, rowsOfEntries, type Page } from "../storage/page.ts";
 import { eachFetched, type Reader } from "../storage/access.ts";
 import { deliveries, deliveryCode, shownPayloads, type DeliveryRow, type WebhookRow } from "../storage/tables.ts";
+import { unlessUnreadable } from "../storage/unreadable.ts";
 import { posting } from "../storage/walk.ts";
 import { TEST_EVENT } from "../traces/events.ts";
 import { commitFor, type Caller, type Deps } from "../traces/record.ts";
@@ -116,17 +117,18 @@ export async function recoverDeliveries(deps: WebhookDeps, caller: Caller, webho
     const from = webhook + deliveryCode("failed");
     const span = { from: from + firstBareIdAt(since), to: from + AFTER_ALL, limit: LIMITS.recoveredAtOnceMax + 1 };
     const entries = tx.keys(byStatus, span);
-    eachFetched(entries.slice(0, LIMITS.recoveredAtOnceMax), (entry) => {
+    const taken = entries.slice(0, LIMITS.recoveredAtOnceMax);
+    const made = eachFetched(taken, (entry) => {
       const key = byStatus.recordOf(entry);
-      const row = tx.get(deliveries, key);
+      const row = unlessUnreadable(() => tx.get(deliveries, key));
       if (row !== undefined) putDelivery(tx, { webhook, delivery: key.slice(BARE_ID_LENGTH), row: madeAgain(row, tx.now) });
+      return row !== undefined;
     });
-    const recovered = Math.min(entries.length, LIMITS.recoveredAtOnceMax);
     return toJson({
       object: "webhook_recovery",
       webhook_id: withPrefix("whk", webhook),
-      recovered,
-      complete: entries.length === recovered,
+      recovered: made.filter((isMade) => isMade).length,
+      complete: taken.length === entries.length,
     });
   });
   deps.webhooks.deliveries.wake();
