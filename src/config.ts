@@ -20,6 +20,8 @@ export interface Config extends Omit<StartValues, "metrics"> {
   notifySocket: string | undefined;
   /** Whether spans are exported; OpenTelemetry reads where to and how from its own variables. */
   exportsSpans: boolean;
+  /** Names of variables that nothing reads, though they begin like those that something does. */
+  unknownVariables: readonly string[];
 }
 
 /**
@@ -113,6 +115,13 @@ type Texts = Readonly<Record<string, string | undefined>>;
 const flagOf = ({ flag = "" }: Setting) => flag.replace(/^--| .*/g, "");
 const START: readonly (readonly [name: string, setting: Setting])[] = Object.entries(START_SETTINGS);
 
+/** Those of settings; and those of `cairn mcp`, the installer and the compose file. */
+const VARIABLES: ReadonlySet<string | undefined> = new Set(
+  [...Object.values<Setting>(START_SETTINGS), ...Object.values<Setting>(SETTINGS)]
+    .map(({ variable }) => variable)
+    .concat("CAIRN_URL", "CAIRN_INSTALL_DIR", "CAIRN_RELEASE_URL", "CAIRN_DATABASE_PASSWORD"),
+);
+
 /** The flags of every command. */
 export const FLAGS: readonly string[] = START.map(([, setting]) => flagOf(setting)).filter((flag) => flag !== "");
 
@@ -140,6 +149,7 @@ export function configOf(flags: Texts, environment: Texts = process.env): Config
     environment: givenOf(Object.entries(SETTINGS), {}, withSharedKey(environment)),
     notifySocket: environment["NOTIFY_SOCKET"] || undefined,
     exportsSpans: namesCollector(environment),
+    unknownVariables: Object.keys(environment).filter((name) => name.startsWith("CAIRN_") && !VARIABLES.has(name)),
   };
 }
 

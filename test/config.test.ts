@@ -25,6 +25,12 @@ test("without flags and variables Cairn serves this machine alone, from a direct
   });
 });
 
+test("a variable that begins like Cairn's and that nothing reads is named, one that something reads is not", () => {
+  const known = { CAIRN_PORT: "1", CAIRN_REGION: "eu", CAIRN_URL: "http://a.example", CAIRN_INSTALL_DIR: "/opt", PATH: "/bin" };
+  expect(readConfig([], { ...known, CAIRN_LOGLEVEL: "debug", CAIRN_: "1" }).unknownVariables).toEqual(["CAIRN_LOGLEVEL", "CAIRN_"]);
+  expect(readConfig([], known).unknownVariables).toEqual([]);
+});
+
 /** A text of each setting that has a variable, and what it stands for. */
 const VALUES: Record<string, [text: string, value: unknown]> = {
   host: ["::1", "::1"],
@@ -76,7 +82,8 @@ test("every setting is read from its variable, and from its flag, which wins; an
 });
 
 test("other variables are not read, and one key of many tools is for OpenAI's own server", () => {
-  expect(readConfig([], { PORT: "1", HOST: "0.0.0.0", CAIRN_NOTHING: "x" })).toEqual(readConfig([], {}));
+  const unknownVariables = ["CAIRN_NOTHING"];
+  expect(readConfig([], { PORT: "1", HOST: "0.0.0.0", CAIRN_NOTHING: "x" })).toEqual({ ...readConfig([], {}), unknownVariables });
   const CAIRN_EMBEDDING_BASE_URL = "https://API.openai.com:443/v2";
   expect(readConfig([], { OPENAI_API_KEY: "common" }).environment).toEqual({ "embedding.api_key": "common" });
   expect(readConfig([], { OPENAI_API_KEY: "common", CAIRN_EMBEDDING_BASE_URL }).environment).toEqual({

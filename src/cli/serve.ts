@@ -108,6 +108,17 @@ function openLog({ logLevel }: Config): Log {
   });
 }
 
+/** Says what the operator may not have meant. */
+function warnOf(config: Config, { durability }: Service, log: Log): void {
+  const { host, metrics, requireHttps, tls, unknownVariables } = config;
+  if (unknownVariables.length > 0)
+    log.warn("environment variables that Cairn does not know are ignored", { variables: unknownVariables.join(", ") });
+  if (tls === undefined && !requireHttps && !isLoopback(host))
+    log.warn("listening beyond loopback without TLS: put a proxy that speaks HTTPS in front", { host });
+  if (metrics === "open" && !isPrivateListener(config)) log.warn("/metrics is open to everybody who can reach this server");
+  if (durability === "relaxed") log.warn("relaxed durability: a crash or a power cut can lose what was answered in the last second");
+}
+
 /** Listens, starts the tasks and says so. */
 async function start(service: Service, config: Config, log: Log, telemetry: Telemetry | undefined): Promise<Listeners> {
   const { host, allowedHosts, metrics, corsOrigins, requireHttps } = config;
@@ -140,11 +151,7 @@ async function start(service: Service, config: Config, log: Log, telemetry: Tele
   const { address } = listeners;
   announceLocally(service, config, listeners, localKey, log);
   service.start();
-  if (config.tls === undefined && !requireHttps && !isLoopback(host))
-    log.warn("listening beyond loopback without TLS: put a proxy that speaks HTTPS in front", { host });
-  if (metrics === "open" && !isPrivateListener(config)) log.warn("/metrics is open to everybody who can reach this server");
-  if (service.durability === "relaxed")
-    log.warn("relaxed durability: a crash or a power cut can lose what was answered in the last second");
+  warnOf(config, service, log);
   log.info("serving", {
     version,
     address,

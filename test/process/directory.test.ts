@@ -34,6 +34,16 @@ test("an address that cannot be listened on ends the start with a message that n
   await until("the key to be printed", () => /^Admin key, shown only this once: crn_\S+$/m.test(second.stdout));
 });
 
+test("a start names the variables that nothing reads, and not what is in them", async () => {
+  await using server = await startProcess({ environment: { CAIRN_API_KEYS: "crn_secret", CAIRN_REGION: "eu" } });
+  const lines = await until("the warning", () => {
+    const found = server.logged("environment variables that Cairn does not know are ignored");
+    return found.length > 0 ? found : undefined;
+  });
+  expect(lines).toMatchObject([{ level: "warn", variables: "CAIRN_API_KEYS" }]);
+  expect(JSON.stringify(lines)).not.toContain("crn_secret");
+});
+
 test("only its owner can read what Cairn keeps, whatever the umask: directories are 0700, files 0600, native parts 0500", async () => {
   using directory = scratchDirectory();
   const dataDirectory = directory.at("data");
