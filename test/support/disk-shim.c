@@ -3,7 +3,7 @@
  * order the store reaches the disk and the answer its client, what a disk that fails or loses power leaves, and who is
  * spoken to.
  *
- * CAIRN_SHIM names a directory. Each file in it that exists switches one thing on:
+ * DISK_SHIM names a directory. Each file in it that exists switches one thing on:
  *
  *   trace       one line is appended for each call that matters, in the order in which they took effect:
  *                 data|meta|sync       a write to the store, one that is flushed by itself (O_DSYNC), a flush: done
@@ -46,7 +46,7 @@ static const char *const KINDS[] = {"other", "data", "meta", "sync", "space"};
 
 /* Opens a file of the shim's directory, if it is there. */
 static int open_own(const char *name, int flags) {
-  const char *directory = getenv("CAIRN_SHIM");
+  const char *directory = getenv("DISK_SHIM");
   char path[PATH_MAX];
   if (directory == NULL) return -1;
   snprintf(path, sizeof path, "%s/%s", directory, name);
@@ -94,7 +94,7 @@ static int fault_of(enum kind kind) {
     int number, fields = sscanf(line, "%15s %d %15s", name, &number, once);
     if (fields < 2 || strcmp(name, KINDS[kind]) != 0) continue;
     char path[PATH_MAX];
-    snprintf(path, sizeof path, "%s/faults", getenv("CAIRN_SHIM"));
+    snprintf(path, sizeof path, "%s/faults", getenv("DISK_SHIM"));
     while (number == 0 && access(path, F_OK) == 0) usleep(10000);
     /* Who removes it is the one that fails. */
     if (fields < 3 || unlink(path) == 0) error = number;

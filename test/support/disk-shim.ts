@@ -61,7 +61,7 @@ export function diskShim(directory: string, { traces = false, isSlow = false, ha
   const mend = () => rmSync(own("faults"), { force: true });
   const fail: DiskShim["fail"] = (kind, error, once) => appendFileSync(own("faults"), `${kind} ${constants.errno[error]} ${once ?? ""}\n`);
   return {
-    environment: { LD_PRELOAD: library(), CAIRN_SHIM: path },
+    environment: { LD_PRELOAD: library(), DISK_SHIM: path },
     trace: () => readFileSync(own("trace"), "utf8").split("\n").slice(0, -1),
     fail,
     fill: () => (["data", "space"] as const).forEach((kind) => fail(kind, "ENOSPC")),
