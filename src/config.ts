@@ -119,7 +119,7 @@ const START: readonly (readonly [name: string, setting: Setting])[] = Object.ent
 const VARIABLES: ReadonlySet<string | undefined> = new Set(
   [...Object.values<Setting>(START_SETTINGS), ...Object.values<Setting>(SETTINGS)]
     .map(({ variable }) => variable)
-    .concat("CAIRN_URL", "CAIRN_INSTALL_DIR", "CAIRN_RELEASE_URL", "CAIRN_DATABASE_PASSWORD"),
+    .concat("CAIRN_URL", "CAIRN_INSTALL_DIR", "CAIRN_DATABASE_PASSWORD"),
 );
 
 /** The flags of every command. */
