@@ -78,7 +78,7 @@ const LIMITED: Record<string, string> = {
   "NewApiKey.rate_limit.burst": "1 to 1000000000",
   "NewApiKey.rate_limit.per_minute": "1 to 1000000000",
   "NewApiKey.scopes": '1 to 3, default ["read","write"]',
-  "NewApiKey.tier": 'free or pro or enterprise, default "free"',
+  "NewApiKey.tier": 'free or pro or enterprise, default "enterprise"',
   "NewApiKey.user_id": "1 to 256",
   "NewMemory.content": "1 or more",
   "NewMemory.embed": "default true",

@@ -9,7 +9,7 @@ import { parseFlags, UsageError, type Config } from "../config.ts";
 import { createKey, deleteKey, getKey, listKeys, rollKey } from "../keys/keys.ts";
 import type { ApiKey } from "../keys/schema.ts";
 import { SCOPES } from "../lib/scopes.ts";
-import { RATE_LIMIT_MAX, TIERS, type RateLimit, type Tier } from "../keys/tiers.ts";
+import { DEFAULT_TIER, RATE_LIMIT_MAX, TIERS, type RateLimit, type Tier } from "../keys/tiers.ts";
 import { systemClock } from "../lib/clock.ts";
 import { parseDuration } from "../lib/duration.ts";
 import { messageOf } from "../lib/errors.ts";
@@ -63,7 +63,7 @@ function idFirst(action: string, [id, ...flags]: readonly string[]): [id: string
 function create(args: readonly string[]): Promise<void> {
   const { flags } = parseFlags(args, { flags: ["name", "scopes", "tier", "user", "agent", "expires", "rate-limit"] });
   const scopes = (flags["scopes"] ?? "read,write").split(",").map((text) => oneOf(SCOPES, text.trim(), "--scopes"));
-  const tier = oneOf(TIERS, flags["tier"] ?? "enterprise", "--tier");
+  const tier = oneOf(TIERS, flags["tier"] ?? DEFAULT_TIER, "--tier");
   const input = {
     name: nameIn(flags["name"]),
     scopes,

@@ -928,7 +928,7 @@ export interface NewApiKey {
    * implies the others.
    */
   scopes?: Array<"read" | "write" | "admin">;
-  /** Decides rate limit and trace retention; default `free`. */
+  /** Decides rate limit and trace retention; default `enterprise`. */
   tier?: "free" | "pro" | "enterprise";
   /**
    * Binds the key to this user: it sees and changes nothing but the records of this user's sessions. Not with the scope `admin`. Not `.` or

@@ -8,7 +8,7 @@ import { Default, Instant, OneOf, OrNull, Reason, RecordId, Text, Timestamp, Use
 import { LIMITS } from "../lib/limits.ts";
 import { SCOPES } from "../lib/scopes.ts";
 import { KEY_KINDS } from "../storage/tables.ts";
-import { RATE_LIMIT_MAX, TIERS } from "./tiers.ts";
+import { DEFAULT_TIER, RATE_LIMIT_MAX, TIERS } from "./tiers.ts";
 
 const RateLimit = Type.Object(
   {
@@ -101,7 +101,10 @@ export const NewKey = Type.Object(
       Scopes,
       SCOPES.filter((scope) => scope !== "admin"),
     ),
-    tier: Default(OneOf(TIERS, { description: "Decides rate limit and trace retention; default `free`.", examples: ["pro"] }), "free"),
+    tier: Default(
+      OneOf(TIERS, { description: "Decides rate limit and trace retention; default `enterprise`.", examples: ["pro"] }),
+      DEFAULT_TIER,
+    ),
     user_id: Type.Optional(
       UserId({
         description:

@@ -6,6 +6,9 @@
 export const TIERS = ["free", "pro", "enterprise"] as const;
 export type Tier = (typeof TIERS)[number];
 
+/** Who runs the server decides: a key that nobody limited has the widest limits, and its traces stay as long as the settings say. */
+export const DEFAULT_TIER: Tier = "enterprise";
+
 /** Requests per minute, and how many may come at once after a pause. */
 export interface RateLimit {
   perMinute: number;

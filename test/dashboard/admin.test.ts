@@ -22,7 +22,7 @@ test("a key is created and shown once, rolled with an overlap, and revoked", asy
   await tab.click("Create a key");
   await tab.fill("Name", "support agent");
   await tab.click("Write: add, change and delete records");
-  await tab.choose("Tier", "pro");
+  await tab.choose("Rate, and how long traces stay", "pro");
   await tab.click("Create");
   await tab.sees("shown now and never again");
   await tab.click("Copy", ".secret");
@@ -63,7 +63,10 @@ test("a key is bound to a user and an agent, and says so; an admin key cannot be
   await tab.fill("Bound to user", "user-42");
   await tab.fill("Bound to agent", "support-bot");
   await tab.click("Admin: keys, webhooks, settings; includes the others");
-  await tab.seesNo("Bound to user");
+  await tab.has("[name=user_id][aria-invalid=true]");
+  await tab.has("[name=agent_id][aria-invalid=true]");
+  await tab.has("dialog form button:disabled");
+  await tab.sees("cannot be bound. Empty this field, or take Admin away.");
   await tab.click("Admin: keys, webhooks, settings; includes the others");
   await tab.click("Create");
   await tab.click("I have it");
@@ -73,6 +76,56 @@ test("a key is bound to a user and an agent, and says so; an admin key cannot be
   await tab.go(`${cairn.address}/dashboard/keys?id=${key.id}`);
   await tab.sees("bound agent");
   expect(await tab.run<number>(`document.querySelectorAll("tbody tr").length`)).toBe(1);
+  await cairn.ok(cairn.delete(`/v1/api_keys/${key.id}`));
+});
+
+test("a key is made without a choice of its rate: 60,000 requests a minute, traces as long as the settings say", async () => {
+  using tab = await signedInTab(cairn, "/keys");
+  await tab.click("Create a key");
+  await tab.fill("Name", "plain agent");
+  await tab.click("Create");
+  await tab.click("I have it");
+  await tab.seesFlat("plain agent");
+  const [key] = (await cairn.all("/v1/api_keys?kind=key")).filter(({ name }) => name === "plain agent");
+  expect(key).toMatchObject({ tier: "enterprise", rate_limit: { per_minute: 60_000, burst: 120_000 } });
+  await cairn.ok(cairn.delete(`/v1/api_keys/${key.id}`));
+});
+
+test("Escape and the button × ask before a secret is gone or what was written is lost; a second Escape stays", async () => {
+  using tab = await signedInTab(cairn, "/keys");
+  const isOpen = () => tab.run<boolean>(`document.querySelector("dialog[open]") !== null`);
+  await tab.click("Create a key");
+  await tab.press("Escape");
+  await tab.holds(`document.querySelector("dialog[open]") === null`);
+
+  await tab.click("Create a key");
+  await tab.fill("Name", "half written");
+  await tab.press("Escape");
+  await tab.sees("Discard what you have written?");
+  await tab.press("Escape");
+  await tab.seesNo("Discard what you have written?");
+  expect(await isOpen()).toBe(true);
+  expect(await tab.run<string>("document.activeElement.name")).toBe("name");
+  await tab.click("Close");
+  await tab.click("Stay here");
+  expect(await tab.run<string>(`document.querySelector("[name=name]").value`)).toBe("half written");
+  await tab.run(`(document.querySelector("dialog").dispatchEvent(new Event("cancel", { cancelable: true })), true)`);
+  await tab.sees("Discard what you have written?");
+  await tab.click("Stay here");
+
+  await tab.click("Create");
+  await tab.sees("shown now and never again");
+  const secret = await tab.run<string>(`document.querySelector(".secret code").textContent`);
+  await tab.press("Escape");
+  await tab.sees("This key is never shown again.");
+  await tab.press("Escape");
+  await tab.seesNo("This key is never shown again.");
+  await tab.sees(secret);
+  await tab.click("Close");
+  await tab.click("Close", ".question");
+  await tab.holds(`document.querySelector("dialog[open]") === null`);
+  expect(tab.complaints).toEqual([]);
+  const [key] = (await cairn.all("/v1/api_keys?kind=key")).filter(({ name }) => name === "half written");
   await cairn.ok(cairn.delete(`/v1/api_keys/${key.id}`));
 });
 

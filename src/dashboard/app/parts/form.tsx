@@ -105,14 +105,15 @@ interface TextFieldProps {
   rows?: number;
   /** What is usual; anything else can be written too. */
   suggestions?: readonly string[];
+  wrong?: string | undefined;
   type?: "text" | "password" | "number" | "url" | "datetime-local";
 }
 
-export function TextField({ label, name, value, hint, rows = 1, suggestions, ...input }: TextFieldProps) {
+export function TextField({ label, name, value, hint, rows = 1, suggestions, wrong, ...input }: TextFieldProps) {
   const listId = useId();
   const onInput = ({ currentTarget }: { currentTarget: HTMLInputElement | HTMLTextAreaElement }) => (value.value = currentTarget.value);
   return (
-    <Field label={label} name={name} hint={hint}>
+    <Field label={label} name={name} hint={hint} wrong={wrong}>
       {(attributes) =>
         rows > 1 ? (
           <textarea {...attributes} {...input} rows={rows} value={value} onInput={onInput} />

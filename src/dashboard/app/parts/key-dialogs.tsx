@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { useSignal } from "@preact/signals";
+import { useSignal, type Signal } from "@preact/signals";
 import { api, type ApiKey, type Scope } from "../api.ts";
 import { useMe } from "../access.ts";
 import { changed } from "../query.ts";
@@ -18,16 +18,41 @@ const SCOPES: Record<Scope, string> = {
   write: "Write: add, change and delete records",
   admin: "Admin: keys, webhooks, settings; includes the others",
 };
+/** What a tier brings: its name says nothing to who runs a server of their own. */
 const TIERS: Record<ApiKey["tier"], string> = {
-  free: "free: 100 requests a minute, traces for 7 days",
-  pro: "pro: 1,000 requests a minute, traces for 90 days",
-  enterprise: "enterprise: as set, traces as the settings say",
+  enterprise: "60,000 requests a minute, or as you say; traces as long as the settings say",
+  pro: "1,000 requests a minute; traces for 90 days (tier pro)",
+  free: "100 requests a minute; traces for 7 days (tier free)",
 };
+
+/** For a user's or an agent's records alone, which no admin key is: what was written stays, and it says why it cannot be. */
+function OwnerFields({ user, agent, isAdmin }: { user: Signal<string>; agent: Signal<string>; isAdmin: boolean }) {
+  const wrong = (owner: string) => (isAdmin && owner !== "" ? NOT_BOUND : undefined);
+  return (
+    <>
+      <TextField
+        label="Bound to user"
+        name="user_id"
+        value={user}
+        wrong={wrong(user.value)}
+        hint="It sees and changes only the records of this user. Empty: of all users."
+      />
+      <TextField
+        label="Bound to agent"
+        name="agent_id"
+        value={agent}
+        wrong={wrong(agent.value)}
+        hint="It sees and changes only the records of this agent. Empty: of all agents."
+      />
+    </>
+  );
+}
+const NOT_BOUND = "A key that may do what Admin allows manages all keys and cannot be bound. Empty this field, or take Admin away.";
 
 export function CreateKey({ onClose }: { onClose: () => void }) {
   const name = useSignal("");
   const scopes = useSignal<readonly string[]>(["read", "write"]);
-  const tier = useSignal<string>("free");
+  const tier = useSignal<string>("enterprise");
   const user = useSignal("");
   const agent = useSignal("");
   const perMinute = useSignal("");
@@ -35,13 +60,12 @@ export function CreateKey({ onClose }: { onClose: () => void }) {
   const shown = useSignal<string | null>(null);
   const submit = async () => {
     const rate = Number(perMinute.value);
-    const isAdmin = scopes.value.includes("admin");
     const made = await api.createKey({
       ...(name.value !== "" && { name: name.value }),
       scopes: scopes.value,
       tier: tier.value,
-      ...(!isAdmin && user.value !== "" && { user_id: user.value }),
-      ...(!isAdmin && agent.value !== "" && { agent_id: agent.value }),
+      ...(user.value !== "" && { user_id: user.value }),
+      ...(agent.value !== "" && { agent_id: agent.value }),
       ...(tier.value === "enterprise" && rate > 0 && { rate_limit: { per_minute: rate, burst: 2 * rate } }),
       ...(expires.value !== "" && { expires_at: new Date(expires.value).toISOString() }),
     });
@@ -49,30 +73,22 @@ export function CreateKey({ onClose }: { onClose: () => void }) {
     shown.value = made.key ?? "";
   };
   if (shown.value !== null) return <Secret title="The new key" what="key" value={shown.value} onClose={onClose} />;
+  const isAdmin = scopes.value.includes("admin");
+  const isRefused = isAdmin && user.value + agent.value !== "";
   return (
     <Dialog title="Create a key" onClose={onClose}>
-      <Form submit="Create" onSubmit={submit} disabled={scopes.value.length === 0}>
+      <Form submit="Create" onSubmit={submit} disabled={scopes.value.length === 0 || isRefused}>
         <TextField label="Name" name="name" value={name} placeholder="support agent" hint="What it is for." />
         <ChecksField label="It may" name="scopes" values={scopes} choices={SCOPES} />
-        {!scopes.value.includes("admin") && (
-          <>
-            <TextField
-              label="Bound to user"
-              name="user_id"
-              value={user}
-              hint="It sees and changes only the records of this user. Empty: of all users."
-            />
-            <TextField label="Bound to agent" name="agent_id" value={agent} hint="The same, of an agent." />
-          </>
-        )}
-        <ChoiceField label="Tier" name="tier" value={tier} choices={TIERS} />
+        <OwnerFields {...{ user, agent, isAdmin }} />
+        <ChoiceField label="Rate, and how long traces stay" name="tier" value={tier} choices={TIERS} />
         {tier.value === "enterprise" && (
           <TextField
             label="Requests a minute"
             name="rate_limit"
             value={perMinute}
             type="number"
-            hint="Twice as many at once. Empty: 60,000."
+            hint="After a pause twice as many at once. Empty: 60,000."
           />
         )}
         <TextField label="Expires" name="expires_at" value={expires} type="datetime-local" hint="Empty: never." />

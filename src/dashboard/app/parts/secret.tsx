@@ -19,7 +19,7 @@ interface SecretProps {
 
 export function Secret({ title, what, value, onClose, children }: SecretProps) {
   return (
-    <Dialog title={title} onClose={onClose} wide={children !== undefined}>
+    <Dialog title={title} onClose={onClose} wide={children !== undefined} asks={`Close? This ${what} is never shown again.`}>
       <div class="stack">
         <p>This {what} is shown now and never again. Copy it to where it is used.</p>
         <p class="row secret">
