@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { idempotency } from "../src/storage/tables.ts";
-import { newestFirst, refusal } from "./support/answers.ts";
+import { errorOf, newestFirst, refusal } from "./support/answers.ts";
 import { startCairn, WITH_GRAPH } from "./support/cairn.ts";
 import {
   changes,
@@ -45,6 +45,7 @@ describe("setting a provider", () => {
       api_key: { set: true, source: "setting" },
       query_prefix: { value: "search: ", default: "", source: "setting" },
       document_prefix: { value: "document: ", default: "", source: "setting" },
+      dimensions: { value: null, default: null, source: "default" },
       relevant_cosine: { value: set.relevant_cosine.default, default: expect.any(Number), source: "probes" },
       separation: expect.any(Number),
       vector_length: 768,
@@ -69,6 +70,26 @@ describe("setting a provider", () => {
       model: "some-model",
       separation: set.separation,
     });
+  });
+
+  test("its vectors may have any length up to 1,536, and one that is set is asked for and checked", async () => {
+    await using server = startEmbeddingServer({ length: 1000, dimensions: "take" });
+    await using stubborn = startEmbeddingServer({ length: 1000 });
+    await using cairn = await startCairn();
+    const session = await cairn.createSession();
+    for (const dimensions of [null, 8, 100, 1536]) {
+      expect(await setProvider(cairn, server, { dimensions })).toMatchObject({ vector_length: dimensions ?? 1000 });
+      await makeVectors(cairn);
+      await cairn.addMemory(session.id, TEA);
+      expect(await cairn.search(TEA, { limit: 1 })).toMatchObject({ data: [{ content: TEA, score: 1 }] });
+    }
+    expect(errorOf(await setEmbedding(cairn, { base_url: stubborn.baseUrl, dimensions: 100 }))).toEqual({
+      status: 400,
+      code: "invalid_request",
+      param: "embedding.dimensions",
+      message: expect.stringContaining("has vectors of 1000 numbers, not of the 100 that embedding.dimensions asks for"),
+    });
+    expect((await cairn.settings()).embedding).toMatchObject({ dimensions: { value: 1536 }, vector_length: 1536 });
   });
 
   test("one of the environment is measured at the start, once, and kept", async () => {

@@ -26,6 +26,7 @@ const AT_FIRST = {
     api_key: { set: false, source: "default" },
     query_prefix: DEFAULT(""),
     document_prefix: DEFAULT(""),
+    dimensions: DEFAULT(null),
     relevant_cosine: { value: null, default: null, source: "built-in" },
     separation: null,
     vector_length: null,

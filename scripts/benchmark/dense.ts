@@ -8,7 +8,7 @@
  *
  * @module
  */
-import { DIMENSION } from "../../src/embeddings/embedder.ts";
+import { DIMENSION_MAX } from "../../src/embeddings/embedder.ts";
 import { localEmbedder } from "../../src/embeddings/local/local.ts";
 import { hashText } from "../../src/embeddings/local/semantics.ts";
 import { randomOf } from "./texts.ts";
@@ -27,12 +27,12 @@ interface Round {
 
 const rounds: Round[] = Array.from({ length: ROUNDS }, (_, round) => {
   const random = randomOf(round + 7_919);
-  const places = Uint16Array.from({ length: DIMENSION }, (_, place) => place);
-  for (let i = DIMENSION - 1; i > 0; i--) {
+  const places = Uint16Array.from({ length: DIMENSION_MAX }, (_, place) => place);
+  for (let i = DIMENSION_MAX - 1; i > 0; i--) {
     const other = Math.floor(random() * (i + 1));
     [places[i], places[other]] = [places[other]!, places[i]!];
   }
-  return { places, signs: Int8Array.from({ length: DIMENSION }, () => (random() < 0.5 ? -1 : 1)) };
+  return { places, signs: Int8Array.from({ length: DIMENSION_MAX }, () => (random() < 0.5 ? -1 : 1)) };
 });
 
 /** Normally distributed numbers, to be read from any place on. */
@@ -46,10 +46,10 @@ const normal = Float32Array.from({ length: 1 << 16 }, () => 0);
 function rotated(vector: Float32Array): Float32Array {
   let from = vector;
   for (const { places, signs } of rounds) {
-    const to = new Float32Array(DIMENSION);
-    for (let i = 0; i < DIMENSION; i++) to[places[i]!] = from[i]! * signs[i]!;
+    const to = new Float32Array(DIMENSION_MAX);
+    for (let i = 0; i < DIMENSION_MAX; i++) to[places[i]!] = from[i]! * signs[i]!;
     for (let half = 1; half < BLOCK; half *= 2) {
-      for (let start = 0; start < DIMENSION; start += 2 * half) {
+      for (let start = 0; start < DIMENSION_MAX; start += 2 * half) {
         for (let i = start; i < start + half; i++) {
           const [a, b] = [to[i]!, to[i + half]!];
           to[i] = a + b;
@@ -58,7 +58,7 @@ function rotated(vector: Float32Array): Float32Array {
       }
     }
     const scale = 1 / Math.sqrt(BLOCK);
-    for (let i = 0; i < DIMENSION; i++) to[i]! *= scale;
+    for (let i = 0; i < DIMENSION_MAX; i++) to[i]! *= scale;
     from = to;
   }
   return from;
@@ -68,12 +68,12 @@ function rotated(vector: Float32Array): Float32Array {
 export function denseVector(text: string): Float32Array<ArrayBuffer> {
   const turned = rotated(localEmbedder.embedQuery(text).vector);
   const random = randomOf(hashText(text));
-  const vector = new Float32Array(DIMENSION);
-  const scale = NOISE / Math.sqrt(DIMENSION);
+  const vector = new Float32Array(DIMENSION_MAX);
+  const scale = NOISE / Math.sqrt(DIMENSION_MAX);
   // The table is short for all the texts: sums of two places of it are many more.
   let [one, other] = [Math.floor(random() * normal.length), Math.floor(random() * normal.length)];
   let square = 0;
-  for (let i = 0; i < DIMENSION; i++) {
+  for (let i = 0; i < DIMENSION_MAX; i++) {
     one = (one + 1) & 0xffff;
     other = (other + 3) & 0xffff;
     const value = turned[i]! + scale * Math.SQRT1_2 * (normal[one]! + normal[other]!);
@@ -81,6 +81,6 @@ export function denseVector(text: string): Float32Array<ArrayBuffer> {
     square += value * value;
   }
   const length = Math.sqrt(square);
-  for (let i = 0; i < DIMENSION; i++) vector[i]! /= length;
+  for (let i = 0; i < DIMENSION_MAX; i++) vector[i]! /= length;
   return vector;
 }

@@ -6,7 +6,7 @@
  */
 import hnswlib from "hnswlib-node";
 import { calibrationOf } from "../../src/embeddings/calibration.ts";
-import { DIMENSION, type EmbeddedQuery } from "../../src/embeddings/embedder.ts";
+import { DIMENSION_MAX, type EmbeddedQuery } from "../../src/embeddings/embedder.ts";
 import { localEmbedder } from "../../src/embeddings/local/local.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { relevance } from "../../src/memories/relevance.ts";
@@ -45,14 +45,15 @@ let queries: number[][];
 async function start({ directory, vectors: kind, queries: texts, right, recall }: Extract<NeighboursOrder, { kind: "open" }>) {
   const store = await Store.open(directory, systemClock);
   const ids = store.latest.keys(vectors, { from: "", to: AFTER_ALL });
-  graph = new hnswlib.HierarchicalNSW("ip", DIMENSION);
+  graph = new hnswlib.HierarchicalNSW("ip", DIMENSION_MAX);
   graph.initIndex({ maxElements: ids.length, m: LINKS, efConstruction: EF_CONSTRUCTION, randomSeed: 100 });
-  all = new hnswlib.BruteforceSearch("ip", DIMENSION);
+  all = new hnswlib.BruteforceSearch("ip", DIMENSION_MAX);
   all.initIndex(ids.length);
   for (const [label, id] of ids.entries()) {
-    const vector = Array.from(storedVector(store.latest.vectorBytes(vectors, id)!));
+    const stored = storedVector(store.latest.vectorBytes(vectors, id)!);
+    const vector = Array.from({ length: DIMENSION_MAX }, (_, place) => stored[place] ?? 0);
     // Where short texts give up some of their length, queries have nothing.
-    if (kind === "built-in") vector[DIMENSION - 1] = 0;
+    if (kind === "built-in") vector[DIMENSION_MAX - 1] = 0;
     graph.addPoint(vector, label);
     all.addPoint(vector, label);
   }

@@ -468,7 +468,7 @@ export interface EmbeddingTrial {
 /** The provider to try, and a pair of texts. What is left out of `embedding` is as it is set. */
 export interface EmbeddingTry {
   /**
-   * The embedding provider. A change is tried before it is set; one of provider, model or prefix embeds all memories again in the
+   * The embedding provider. A change is tried before it is set; one of provider, model, prefix or length embeds all memories again in the
    * background.
    */
   embedding?: {
@@ -487,6 +487,11 @@ export interface EmbeddingTry {
     query_prefix?: string | null;
     /** Text that the model expects before a memory. */
     document_prefix?: string | null;
+    /**
+     * Length of the vectors to ask the provider for; null for the model's own. For models that can shorten their vectors; without it one
+     * with vectors of more than 1536 numbers is asked for 1536.
+     */
+    dimensions?: number | null;
     /**
      * The cosine that is shown as a score of 0.7; null while it is not known, and for the built-in provider. One that is set takes the
      * place of what the probes measure.
@@ -1276,7 +1281,7 @@ export interface Settings {
     };
   };
   /**
-   * The embedding provider. A change is tried before it is set; one of provider, model or prefix embeds all memories again in the
+   * The embedding provider. A change is tried before it is set; one of provider, model, prefix or length embeds all memories again in the
    * background.
    */
   embedding: {
@@ -1321,6 +1326,16 @@ export interface Settings {
     document_prefix: {
       value: string;
       default?: string;
+      /** Where the value comes from. */
+      source: "default" | "environment" | "setting" | "probes" | "built-in";
+    };
+    /**
+     * Length of the vectors to ask the provider for; null for the model's own. For models that can shorten their vectors; without it one
+     * with vectors of more than 1536 numbers is asked for 1536.
+     */
+    dimensions: {
+      value: number | null;
+      default?: number | null;
       /** Where the value comes from. */
       source: "default" | "environment" | "setting" | "probes" | "built-in";
     };
@@ -1399,7 +1414,7 @@ export interface SettingsChanges {
     retry_schedule?: string | null;
   };
   /**
-   * The embedding provider. A change is tried before it is set; one of provider, model or prefix embeds all memories again in the
+   * The embedding provider. A change is tried before it is set; one of provider, model, prefix or length embeds all memories again in the
    * background.
    */
   embedding?: {
@@ -1418,6 +1433,11 @@ export interface SettingsChanges {
     query_prefix?: string | null;
     /** Text that the model expects before a memory. */
     document_prefix?: string | null;
+    /**
+     * Length of the vectors to ask the provider for; null for the model's own. For models that can shorten their vectors; without it one
+     * with vectors of more than 1536 numbers is asked for 1536.
+     */
+    dimensions?: number | null;
     /**
      * The cosine that is shown as a score of 0.7; null while it is not known, and for the built-in provider. One that is set takes the
      * place of what the probes measure.

@@ -8,19 +8,19 @@
  * @module
  */
 
-/** Numbers in every vector, whatever the provider. */
-export const DIMENSION = 1536;
+/** The most numbers that a vector can have. How many it has is a property of its provider, and those of two are never compared. */
+export const DIMENSION_MAX = 1536;
 
 /**
- * The layout of the built-in provider's vectors: places of words first, then meaning, and in the last place what a memory
- * gives up of its length, where a query has nothing.
+ * The layout of the built-in provider's vectors, which are as long as any: places of words first, then meaning, and in the last
+ * place what a memory gives up of its length, where a query has nothing.
  */
 export const WORD_PLACES = 1279;
-export const LENGTH_PLACE = DIMENSION - 1;
+export const LENGTH_PLACE = DIMENSION_MAX - 1;
 
 /** What is stored for one memory. */
 export interface Embedding {
-  /** `DIMENSION` floats, unit length. */
+  /** As many floats as the provider's vectors have, unit length; none, or all zero, for a text that is near to nothing. */
   readonly vector: Float32Array;
   /**
    * Ids of the distinct terms, ascending, without duplicates; see `TermId` for what an id says. The last one is the

@@ -14,6 +14,7 @@ export interface EmbeddingSettings {
   api_key?: string;
   query_prefix?: string;
   document_prefix?: string;
+  dimensions?: number;
   relevant_cosine?: number;
 }
 
@@ -45,11 +46,14 @@ export function apiKeyProblem(apiKey: string): string | undefined {
 
 /** Names what decides the meaning of a vector. Another key for the same server is no other provider. */
 export function identityOf(settings: EmbeddingSettings): string {
-  const { provider, base_url, model, query_prefix, document_prefix } = { ...PROVIDER_DEFAULTS, ...settings };
+  const { provider, base_url, model, query_prefix, document_prefix, dimensions } = { ...PROVIDER_DEFAULTS, ...settings };
   if (provider === "local") return localEmbedder.version;
   // Without the query string: it can hold a key, and has no part in what a vector means.
   const { origin, pathname } = new URL(base_url);
-  return JSON.stringify(["openai", localEmbedder.version, `${origin}${withoutSlashes(pathname)}`, model, query_prefix, document_prefix]);
+  const server = `${origin}${withoutSlashes(pathname)}`;
+  // Absent where nothing is said of it, as in stores of before there was such a setting.
+  const asked = dimensions === undefined ? [] : [dimensions];
+  return JSON.stringify(["openai", localEmbedder.version, server, model, query_prefix, document_prefix, ...asked]);
 }
 
 /** A path without slashes at its end. */

@@ -10,7 +10,6 @@
 import { appendFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { DIMENSION } from "../embeddings/embedder.ts";
 import type { Clock } from "../lib/clock.ts";
 import { jsonDepth } from "../lib/json.ts";
 import { bare, NO_HOME, withPrefix, type BareId } from "../lib/ids.ts";
@@ -293,7 +292,7 @@ function readVector({ vector, terms }: Record<string, unknown>, owner: VectorOwn
   const values = Buffer.from(vector, "base64");
   const words = Buffer.from(terms, "base64");
   const embedding =
-    values.byteLength === DIMENSION * Float32Array.BYTES_PER_ELEMENT && words.byteLength % Uint32Array.BYTES_PER_ELEMENT === 0
+    values.byteLength % Float32Array.BYTES_PER_ELEMENT === 0 && words.byteLength % Uint32Array.BYTES_PER_ELEMENT === 0
       ? { vector: new Float32Array(new Uint8Array(values).buffer), terms: new Uint32Array(new Uint8Array(words).buffer) }
       : undefined;
   if (embedding === undefined || !isComparable(embedding.vector)) throw wrong(number, "vector and terms are not those of a record");

@@ -5,7 +5,7 @@
  *
  * @module
  */
-import { DIMENSION } from "../embeddings/embedder.ts";
+import { DIMENSION_MAX } from "../embeddings/embedder.ts";
 import { BARE_ID_LENGTH } from "../lib/ids.ts";
 import { storedSettingsProblem, withoutWrongSettings } from "../settings/schema.ts";
 import { isBound } from "../storage/owner.ts";
@@ -65,7 +65,7 @@ const SENSE = new Map<string, Sense<unknown>>([
   }),
   sense<ProviderRow>(provider, {
     problemOf: ({ vectorLength = 1 }) =>
-      vectorLength >= 1 && vectorLength <= DIMENSION ? undefined : `vectorLength must be from 1 to ${DIMENSION}`,
+      vectorLength >= 1 && vectorLength <= DIMENSION_MAX ? undefined : `vectorLength must be from 1 to ${DIMENSION_MAX}`,
     // All else is found out again from the provider, and which vectors are of earlier generations by looking at each.
     mended: ({ identity, generation }) => ({ identity, generation, replacesUntil: "z".repeat(BARE_ID_LENGTH) }),
   }),

@@ -113,6 +113,7 @@ async function preparedFor(deps: SettingsDeps, changes: SettingChanges): Promise
 function paramOf({ kind, message, facts }: ProviderError): string {
   if (kind === "unauthorized") return "embedding.api_key";
   if (kind === "unreachable" || kind === "timeout" || kind === "forbidden") return "embedding.base_url";
+  if (kind === "bad_answer" && message.includes("embedding.dimensions")) return "embedding.dimensions";
   return kind === "rejected" && facts.status !== undefined && /model/i.test(message) ? "embedding.model" : "embedding";
 }
 

@@ -7,6 +7,7 @@
  * @module
  */
 import { Type, type Static, type TSchema } from "@sinclair/typebox";
+import { DIMENSION_MAX } from "../embeddings/embedder.ts";
 import { apiKeyProblem, baseUrlProblem, PROVIDER_DEFAULTS } from "../embeddings/provider-settings.ts";
 import { CheckedText, OneOf, OrNull, Text } from "../http/types.ts";
 import { validator } from "../http/validate.ts";
@@ -202,6 +203,11 @@ export const SETTINGS = {
   }),
   "embedding.query_prefix": atRunTime(providerText, PROVIDER_DEFAULTS.query_prefix, "Text that the model expects before a query."),
   "embedding.document_prefix": atRunTime(providerText, PROVIDER_DEFAULTS.document_prefix, "Text that the model expects before a memory."),
+  "embedding.dimensions": atRunTime(
+    integer(1, DIMENSION_MAX),
+    null,
+    `Length of the vectors to ask the provider for; null for the model's own. For models that can shorten their vectors; without it one with vectors of more than ${DIMENSION_MAX} numbers is asked for ${DIMENSION_MAX}.`,
+  ),
   "embedding.relevant_cosine": atRunTime(
     Type.Number({ minimum: -1, maximum: 1 }),
     null,
@@ -213,7 +219,7 @@ export const SETTINGS = {
 export const GROUPS = {
   webhooks: "How events are delivered, from the next attempt on.",
   embedding:
-    "The embedding provider. A change is tried before it is set; one of provider, model or prefix embeds all memories again in the background.",
+    "The embedding provider. A change is tried before it is set; one of provider, model, prefix or length embeds all memories again in the background.",
 } as const;
 
 type ValueOf<Declared> = Declared extends Setting<infer Value> ? Value : never;

@@ -19,7 +19,7 @@
  *
  * @module
  */
-import { DIMENSION, type EmbeddedQuery, type Embedding, LENGTH_PLACE, WORD_PLACES } from "../embeddings/embedder.ts";
+import { DIMENSION_MAX, type EmbeddedQuery, type Embedding, LENGTH_PLACE, WORD_PLACES } from "../embeddings/embedder.ts";
 import { BARE_ID_LENGTH, HOME_WIDTH, type BareId } from "../lib/ids.ts";
 
 /** What 1 is in a number of a query. */
@@ -83,7 +83,7 @@ function quantized(number: number): number {
 }
 
 /** The numbers of the query that was compared last, which are compared synchronously: an array of its own for each is too much memory. */
-const compared = new Int16Array(DIMENSION);
+const compared = new Int16Array(DIMENSION_MAX);
 let comparedQuery: EmbeddedQuery | undefined;
 
 /** What `quantize` gives for the vector of a query: valid until this is asked for another one. */
@@ -105,13 +105,13 @@ export function encodeVector({ vector, terms }: Embedding, { memory, generation 
   let pairs = isZero(vector[LENGTH_PLACE]!) ? 0 : 1;
   for (let i = 0; i < HEAD; i++) if (!isZero(vector[i]!)) pairs++;
   const length = STEP * Math.ceil((vector.findLastIndex((number) => !isZero(number)) + 1) / STEP) || STEP;
-  const sparseBytes = DIMENSION - HEAD + pairs * PAIR_BYTES;
+  const sparseBytes = DIMENSION_MAX - HEAD + pairs * PAIR_BYTES;
   const isWhole = length <= sparseBytes;
   const [from, to] = isWhole ? [0, length] : [HEAD, LENGTH_PLACE];
   const scale = scaleOf(vector, from, to);
   const termsAt = isWhole ? length : sparseBytes;
   const bytes = new Uint8Array(termsAt + terms.byteLength + TRAILER_BYTES);
-  const numbers = new Int8Array(bytes.buffer, 0, isWhole ? length : DIMENSION - HEAD);
+  const numbers = new Int8Array(bytes.buffer, 0, isWhole ? length : DIMENSION_MAX - HEAD);
   for (let i = from; i < to; i++) numbers[i - from] = Math.max(-NUMBER_MAX, Math.min(NUMBER_MAX, scaled(vector[i]!, scale)));
   if (!isWhole) {
     const words = new Int32Array(bytes.buffer, sparseBytes - pairs * PAIR_BYTES, pairs);
@@ -162,7 +162,7 @@ export function storedNumbers(bytes: Uint8Array): StoredNumbers {
   const shape = shapeOf(bytes);
   const scale = scaleIn(bytes);
   if (shape >= WHOLE) return { numbers: new Int8Array(buffer, byteOffset, shape - WHOLE), place: 0, pairs: NO_PAIRS, scale };
-  const length = DIMENSION - HEAD;
+  const length = DIMENSION_MAX - HEAD;
   return {
     numbers: new Int8Array(buffer, byteOffset, length),
     place: HEAD,
@@ -187,11 +187,11 @@ export function cosineOf(sum: number, scale: number): number {
   return (sum * scale) / COSINE_UNIT;
 }
 
-/** A stored vector, of which `encodeVector` makes the same numbers again. */
+/** A stored vector, of which `encodeVector` makes the same numbers again. Of one stored whole the zeros at its end are left out. */
 export function storedVector(bytes: Uint8Array): Float32Array<ArrayBuffer> {
   const { numbers, place, pairs, scale } = storedNumbers(bytes);
   const unit = scale / SCALE_UNIT;
-  const vector = new Float32Array(DIMENSION);
+  const vector = new Float32Array(place === 0 ? numbers.length : DIMENSION_MAX);
   for (let i = 0; i < numbers.length; i++) vector[place + i] = numbers[i]! * unit;
   for (const pair of pairs) vector[pair & 0xffff] = (pair >> 16) * unit;
   return vector;
@@ -222,7 +222,7 @@ export function storedHome(bytes: Uint8Array): number {
 export function isEmbedding(bytes: Uint8Array): boolean {
   if (bytes.byteLength < TRAILER_BYTES) return false;
   const shape = shapeOf(bytes);
-  if (shape >= WHOLE && ((shape - WHOLE) % STEP !== 0 || shape === WHOLE || shape - WHOLE > DIMENSION)) return false;
+  if (shape >= WHOLE && ((shape - WHOLE) % STEP !== 0 || shape === WHOLE || shape - WHOLE > DIMENSION_MAX)) return false;
   const termBytes = bytes.byteLength - TRAILER_BYTES - termsAt(bytes);
   if (termBytes < 0 || termBytes % TERM_BYTES !== 0) return false;
   const { numbers, pairs, scale } = storedNumbers(bytes);
@@ -240,12 +240,12 @@ function isPairPlace(place: number): boolean {
 
 /** Whether a vector can be compared with others: it is of unit length, or shorter. */
 export function isComparable(vector: Float32Array): boolean {
-  return vector.length === DIMENSION && vector.reduce((square, value) => square + value * value, 0) <= SQUARE_MAX;
+  return vector.length <= DIMENSION_MAX && vector.reduce((square, value) => square + value * value, 0) <= SQUARE_MAX;
 }
 
 function termsAt(bytes: Uint8Array): number {
   const shape = shapeOf(bytes);
-  return shape >= WHOLE ? shape - WHOLE : DIMENSION - HEAD + shape * PAIR_BYTES;
+  return shape >= WHOLE ? shape - WHOLE : DIMENSION_MAX - HEAD + shape * PAIR_BYTES;
 }
 
 function shapeOf(bytes: Uint8Array): number {

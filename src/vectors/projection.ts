@@ -9,7 +9,7 @@
  * @see https://doi.org/10.1016/S0304-3975(03)00400-6 (Charikar, Chen, Farach-Colton: Finding frequent items in data streams)
  * @module
  */
-import { DIMENSION, LENGTH_PLACE, WORD_PLACES } from "../embeddings/embedder.ts";
+import { DIMENSION_MAX, LENGTH_PLACE, WORD_PLACES } from "../embeddings/embedder.ts";
 
 /** Numbers of a projection: of the meaning alone, and of another provider's vectors, which are all there is to find what shares no word. */
 export const SPARSE_DIMENSION = 64;
@@ -23,7 +23,7 @@ const SIGNS = signs();
 function signs(): Int8Array {
   let state = SEED;
   // Mulberry32.
-  return new Int8Array(DIMENSION).map(() => {
+  return new Int8Array(DIMENSION_MAX).map(() => {
     state = (state + 0x6d2b79f5) | 0;
     let bits = Math.imul(state ^ (state >>> 15), state | 1);
     bits ^= bits + Math.imul(bits ^ (bits >>> 7), bits | 61);
@@ -40,7 +40,8 @@ function signs(): Int8Array {
 export function project(vector: Int16Array | Float32Array, into: Float64Array): void {
   into.fill(0);
   const mask = into.length - 1;
-  for (let place = into.length === SPARSE_DIMENSION ? WORD_PLACES : 0; place < LENGTH_PLACE; place++) {
+  const end = Math.min(LENGTH_PLACE, vector.length);
+  for (let place = into.length === SPARSE_DIMENSION ? WORD_PLACES : 0; place < end; place++) {
     into[place & mask]! += SIGNS[place]! * vector[place]!;
   }
   let square = 0;

@@ -5,7 +5,7 @@
  * @module
  */
 import hnswlib from "hnswlib-node";
-import { DIMENSION } from "../embeddings/embedder.ts";
+import { DIMENSION_MAX } from "../embeddings/embedder.ts";
 import { COSINE_UNIT, HEAD } from "./encoding.ts";
 
 /** Reads the places and rows that it was given, where they are. A slot without a place is a RangeError, as are arrays of other lengths. */
@@ -47,5 +47,5 @@ export interface RowComparer {
 const addon = hnswlib as unknown as { RowComparer: new (dimension: number, head: number, unit: number) => RowComparer };
 
 export function newRowComparer(): RowComparer {
-  return new addon.RowComparer(DIMENSION, HEAD, COSINE_UNIT);
+  return new addon.RowComparer(DIMENSION_MAX, HEAD, COSINE_UNIT);
 }

@@ -18,7 +18,7 @@
 import { kindAt, UNSPACED } from "./characters.ts";
 import {
   bucketOf,
-  DIMENSION,
+  DIMENSION_MAX,
   type EmbeddedQuery,
   type Embedder,
   type Embedding,
@@ -124,7 +124,7 @@ function memoryVector(table: Semantics, { terms, signs }: Cut): Float32Array {
   if (terms.length === 0) return emptyVector();
   const sums = sumsOf(table, terms, false);
   const { places, length } = sums;
-  const vector = new Float32Array(DIMENSION);
+  const vector = new Float32Array(DIMENSION_MAX);
   putWords(places, takeWords(sums), vector);
   takeMeaning(sums, vector, WORD_PLACES);
   vector[LENGTH_PLACE] = Math.sqrt(1 - length * length - putSigns(signs, SIGN_SHARE * (1 - length * length), vector));
@@ -152,7 +152,7 @@ class LocalQuery implements EmbeddedQuery {
 
   get vector(): Float32Array {
     const { places, numbers, rest, restFrom } = this.#parts;
-    const vector = new Float32Array(DIMENSION);
+    const vector = new Float32Array(DIMENSION_MAX);
     putWords(places, numbers, vector);
     vector.set(rest, restFrom);
     return vector;
@@ -269,7 +269,7 @@ function queryTermsOf(table: Semantics, text: string, { terms, fingerprint }: Cu
 
 /** The vector of a memory that says nothing: near to no query, since a query's last place is 0. */
 export function emptyVector(): Float32Array {
-  const vector = new Float32Array(DIMENSION);
+  const vector = new Float32Array(DIMENSION_MAX);
   vector[LENGTH_PLACE] = 1;
   return vector;
 }

@@ -8,7 +8,7 @@
  * @module
  */
 import { firstCodePoints } from "../../lib/text.ts";
-import { DIMENSION } from "../embedder.ts";
+import { DIMENSION_MAX } from "../embedder.ts";
 import { badAnswer, ProviderError, type ProviderErrorKind } from "./provider-error.ts";
 
 /** Which options a request carries. */
@@ -17,11 +17,11 @@ export interface RequestForm {
   readonly base64: boolean;
 }
 
-export function requestBody(model: string, texts: readonly string[], form: RequestForm): string {
+export function requestBody(model: string, texts: readonly string[], form: RequestForm, dimensions = DIMENSION_MAX): string {
   return JSON.stringify({
     model,
     input: texts,
-    ...(form.dimensions ? { dimensions: DIMENSION } : {}),
+    ...(form.dimensions ? { dimensions } : {}),
     ...(form.base64 ? { encoding_format: "base64" } : {}),
   });
 }

@@ -12,8 +12,8 @@ import { HOUR_MS } from "../../lib/duration.ts";
 import { CACHE_BYTES_MAX } from "../../lib/limits.ts";
 import { Connections, type Resolve } from "../../lib/outbound.ts";
 import { retryAfterMs } from "../../lib/retry-after.ts";
-import { DIMENSION, type EmbeddedQuery, type Embedder, type Embedding } from "../embedder.ts";
-import { emptyVector, memoryTerms, queryTerms } from "../local/local.ts";
+import { DIMENSION_MAX, type EmbeddedQuery, type Embedder, type Embedding } from "../embedder.ts";
+import { memoryTerms, queryTerms } from "../local/local.ts";
 import { PROVIDER_DEFAULTS, withoutSlashes, type EmbeddingSettings } from "../provider-settings.ts";
 import { BatchQueue, type BatchQueueDeps, type OpenCircuit, PROBE_TEXT, type TextKind } from "./batch-queue.ts";
 import { fallbackForm, readVectors, refusal, requestBody, type RequestForm } from "./openai-wire.ts";
@@ -24,7 +24,7 @@ import { postToProvider, type ProviderAnswer } from "./provider-request.ts";
 const RETRY_AFTER_MS_MAX = HOUR_MS;
 
 /** A query's vector with its promise. */
-const QUERY_VECTOR_BYTES = DIMENSION * 4 + 300;
+const QUERY_VECTOR_BYTES = DIMENSION_MAX * 4 + 300;
 
 /** As long as a server's own patience is, as a rule: what comes within a minute needs no new handshake. */
 const IDLE_CONNECTION_MS = 60_000;
@@ -39,6 +39,8 @@ export class OpenAiEmbedder implements Embedder {
   readonly #endpoint: URL;
   readonly #model: string;
   readonly #apiKey: string | undefined;
+  /** The length that is asked for; undefined: the server's own, shortened to what can be stored. */
+  readonly #dimensions: number | undefined;
   /** What some models want to read before a query (`search_query: `) and before what is searched. */
   readonly #prefixes: Readonly<Record<TextKind, string>>;
   readonly #queue: BatchQueue;
@@ -50,15 +52,16 @@ export class OpenAiEmbedder implements Embedder {
 
   /** @param vectorLength - of the server's vectors, once it is known; any other is then refused */
   constructor(settings: EmbeddingSettings, vectorLength: number | undefined, deps: OpenAiDeps) {
-    const { base_url, model, query_prefix, document_prefix, api_key } = { ...PROVIDER_DEFAULTS, ...settings };
+    const { base_url, model, query_prefix, document_prefix, dimensions, api_key } = { ...PROVIDER_DEFAULTS, ...settings };
     this.#deps = deps;
     this.#endpoint = new URL(base_url);
     this.#endpoint.pathname = `${withoutSlashes(this.#endpoint.pathname)}/embeddings`;
     this.#model = model;
     this.#apiKey = api_key;
+    this.#dimensions = dimensions;
     this.#prefixes = { query: query_prefix, memory: document_prefix };
     this.#vectorLength = vectorLength;
-    this.#form = { dimensions: /(^|\/)text-embedding-3-/.test(model), base64: true };
+    this.#form = { dimensions: dimensions !== undefined || /(^|\/)text-embedding-3-/.test(model), base64: true };
     this.#queue = new BatchQueue((texts, signal) => this.#ask(texts, signal), deps);
   }
 
@@ -80,12 +83,12 @@ export class OpenAiEmbedder implements Embedder {
   async embedMemory(text: string): Promise<Embedding> {
     const terms = memoryTerms(text);
     // What has no letter, digit or sign scores 0 for every query, and servers refuse empty texts.
-    return { vector: terms.length === 0 ? emptyVector() : await this.#send(text, "memory"), terms };
+    return { vector: terms.length === 0 ? NO_VECTOR : await this.#send(text, "memory"), terms };
   }
 
   async embedQuery(text: string): Promise<EmbeddedQuery> {
     const lexical = queryTerms(text);
-    return { vector: lexical.size === 0 ? new Float32Array(DIMENSION) : await this.#queryVector(text), lexical };
+    return { vector: lexical.size === 0 ? NO_VECTOR : await this.#queryVector(text), lexical };
   }
 
   /** The vectors alone, in the order of the texts; rejects with the first failure. */
@@ -125,7 +128,7 @@ export class OpenAiEmbedder implements Embedder {
     const isProbe = texts.every((text) => text === PROBE_TEXT);
     let isShortened = this.#form.dimensions;
     for (let form = this.#form; ; isShortened ||= form.dimensions) {
-      const { status, retryAfter, body, isPublic } = await this.#post(requestBody(this.#model, texts, form), signal);
+      const { status, retryAfter, body, isPublic } = await this.#post(requestBody(this.#model, texts, form, this.#dimensions), signal);
       if (status < 200 || status > 299) {
         const answer = { status, body, isPublic, retryAfterMs: retryAfterMs(retryAfter, this.#deps.clock.now(), RETRY_AFTER_MS_MAX) };
         const fallback = fallbackForm(form, answer);
@@ -135,16 +138,16 @@ export class OpenAiEmbedder implements Embedder {
       }
       const outcomes = readVectors(body, texts.length);
       const vectors = outcomes.filter((outcome) => outcome instanceof Float32Array);
-      if (!isShortened && vectors.some(({ length }) => length > DIMENSION)) {
+      if (!isShortened && vectors.some(({ length }) => length > DIMENSION_MAX)) {
         form = { ...form, dimensions: true };
         continue;
       }
       const [first] = vectors;
       if (first === undefined) throw outcomes[0] as ProviderError;
-      for (const { length } of vectors) refuseLength(length, this.#vectorLength ?? first.length);
+      for (const { length } of vectors) refuseLength(length, this.#vectorLength ?? first.length, this.#dimensions);
       this.#form = form;
       this.#vectorLength ??= first.length;
-      return outcomes.map((outcome) => (outcome instanceof Float32Array ? padded(outcome) : outcome));
+      return outcomes;
     }
   }
 
@@ -159,17 +162,16 @@ export class OpenAiEmbedder implements Embedder {
   }
 }
 
-/** @throws {ProviderError} `bad_answer` for a length that is too great, or not the one before */
-function refuseLength(length: number, before: number): void {
-  if (length > DIMENSION) {
-    throw badAnswer(`has vectors of ${length} numbers; at most ${DIMENSION} can be stored. Choose a model with shorter ones`);
+/** @throws {ProviderError} `bad_answer` for a length that is too great, not the one asked for, or not the one before */
+function refuseLength(length: number, before: number, wanted: number | undefined): void {
+  if (wanted !== undefined && length !== wanted) {
+    throw badAnswer(`has vectors of ${length} numbers, not of the ${wanted} that embedding.dimensions asks for`);
+  }
+  if (length > DIMENSION_MAX) {
+    throw badAnswer(`has vectors of ${length} numbers; at most ${DIMENSION_MAX} can be stored. Choose a model with shorter ones`);
   }
   if (length !== before) throw badAnswer(`has vectors of ${length} numbers, and before they had ${before}. Is it another model?`);
 }
 
-/** The vector with zeros up to `DIMENSION`, which change no cosine. */
-function padded(vector: Float32Array): Float32Array {
-  const whole = new Float32Array(DIMENSION);
-  whole.set(vector);
-  return whole;
-}
+/** That of a text without a letter, digit or sign. */
+const NO_VECTOR = new Float32Array(0);

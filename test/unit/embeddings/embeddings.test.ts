@@ -63,6 +63,7 @@ const CHANGES: { name: string; before: EmbeddingSettings; after: EmbeddingSettin
   { name: "another server", before: REMOTE, after: { ...REMOTE, base_url: "http://127.0.0.1:2/v1" }, isOther: true },
   { name: "another model", before: REMOTE, after: { ...REMOTE, model: "n" }, isOther: true },
   { name: "another prefix of queries", before: REMOTE, after: { ...REMOTE, query_prefix: "q: " }, isOther: true },
+  { name: "another length of vectors", before: REMOTE, after: { ...REMOTE, dimensions: 256 }, isOther: true },
   { name: "another prefix of memories", before: REMOTE, after: { ...REMOTE, document_prefix: "d: " }, isOther: true },
   { name: "a server in place of the built-in provider", before: {}, after: REMOTE, isOther: true },
   { name: "the built-in provider in place of a server", before: REMOTE, after: {}, isOther: true },

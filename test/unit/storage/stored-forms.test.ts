@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { DIMENSION } from "../../../src/embeddings/embedder.ts";
+import { DIMENSION_MAX } from "../../../src/embeddings/embedder.ts";
 import type { JsonText } from "../../../src/lib/json.ts";
 import { rowProblem } from "../../../src/operations/records.ts";
 import * as tables from "../../../src/storage/tables.ts";
@@ -187,7 +187,7 @@ test("rows and the entries of their indexes are stored in the form of the schema
     for (const index of table.indexes) for (const entry of index.entriesOf(key, row)) expect(index.recordOf(entry)).toBe(key);
     return [table.name, key, text, entries];
   });
-  const sparse = Float32Array.from({ length: DIMENSION }, (_, i) => (i % 97 === 0 || i === DIMENSION - 1 ? 0.1 : 0));
+  const sparse = Float32Array.from({ length: DIMENSION_MAX }, (_, i) => (i % 97 === 0 || i === DIMENSION_MAX - 1 ? 0.1 : 0));
   const forms = [sparse, sparse.slice().fill(0.01, 0, 700)].map((vector) =>
     encodeVector({ vector, terms: Uint32Array.of(1, 2 ** 31) }, { memory: "0VQk3aB4x1Zv", generation: 2 }).toHex(),
   );

@@ -3,7 +3,7 @@ import hnswlib from "hnswlib-node";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { DIMENSION, WORD_PLACES } from "../../../src/embeddings/embedder.ts";
+import { DIMENSION_MAX, WORD_PLACES } from "../../../src/embeddings/embedder.ts";
 import { quantize } from "../../../src/vectors/encoding.ts";
 import { HnswIndex, isPointOf, pointsIn } from "../../../src/vectors/hnsw-index.ts";
 import { DENSE_DIMENSION, SPARSE_DIMENSION } from "../../../src/vectors/projection.ts";
@@ -29,7 +29,7 @@ test("a vector leads to itself among many, and so does one of its direction that
 
 test("numbers of any size, and what is no number, leave a graph that finds everything", async () => {
   const random = chance(2);
-  const odd = (number: number) => unitVector(random).fill(number, 0, DIMENSION / 2);
+  const odd = (number: number) => unitVector(random).fill(number, 0, DIMENSION_MAX / 2);
   const vectors = [...Array.from({ length: 50 }, () => unitVector(random)), odd(7), odd(-7), odd(Infinity), odd(Number.NaN), odd(0)];
   const graph = HnswIndex.empty(DENSE_DIMENSION);
   for (const [slot, vector] of vectors.entries()) graph.add(slot, vector);

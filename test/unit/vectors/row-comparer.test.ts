@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { DIMENSION } from "../../../src/embeddings/embedder.ts";
+import { DIMENSION_MAX } from "../../../src/embeddings/embedder.ts";
 import { cosineOf, HEAD } from "../../../src/vectors/encoding.ts";
 import { newRowComparer } from "../../../src/vectors/row-comparer.ts";
 import { chance } from "./stored-vectors.ts";
@@ -21,7 +21,7 @@ interface Row {
 /** Damaged ones name places that no vector has, and are longer than any. */
 function anyRow(damaged: boolean): Row {
   const isSparse = random() < 0.5;
-  const [most, places] = damaged ? [4_000, 65_536] : [isSparse ? DIMENSION - HEAD : DIMENSION, DIMENSION];
+  const [most, places] = damaged ? [4_000, 65_536] : [isSparse ? DIMENSION_MAX - HEAD : DIMENSION_MAX, DIMENSION_MAX];
   return {
     numbers: Int8Array.from({ length: 4 * below(most / 4 + 1) }, () => below(255) - 127),
     pairs: Array.from({ length: below(isSparse ? 60 : 1) }, () => ({ place: below(places), number: below(65_536) - 32_768 })),
@@ -122,7 +122,7 @@ test.each([false, true])("rows of all lengths are compared and bounded as a plai
   const { comparer, pieces } = comparerOf(rows);
   expect(pieces).toHaveLength(2);
   for (const count of [0, 1, 7, 8, 23, 24, 25, 100, 3_000]) {
-    const query = Int16Array.from({ length: DIMENSION }, () => below(65_536) - 32_768);
+    const query = Int16Array.from({ length: DIMENSION_MAX }, () => below(65_536) - 32_768);
     const slots = Uint32Array.from({ length: count }, (_, i) => (i % 2 === 0 ? 50 * below(400) : below(rows.length)));
     const found = new Float64Array(count);
     comparer.compare(query, slots, found);
@@ -170,7 +170,7 @@ test("a vector that is gone has a cosine of 0, also where no row was ever writte
   const places = new Uint32Array(4 * PIECE_SLOTS);
   kept.push(places);
   comparer.addPiece(places);
-  const [query, slots] = [new Int16Array(DIMENSION).fill(1), Uint32Array.of(0)];
+  const [query, slots] = [new Int16Array(DIMENSION_MAX).fill(1), Uint32Array.of(0)];
   const [alone, cosines, bounds] = [Float64Array.of(7), Float64Array.of(7), Float64Array.of(7)];
   comparer.compare(query, slots, alone);
   const { weights, keys, answers } = wordsOf([0], 1);
@@ -183,17 +183,27 @@ test("a vector that is gone has a cosine of 0, also where no row was ever writte
 
 test("what there is no row for is refused", () => {
   const { comparer, pieces, chunks } = comparerOf(Array.from({ length: 100 }, () => anyRow(false)));
-  const query = new Int16Array(DIMENSION);
+  const query = new Int16Array(DIMENSION_MAX);
   const compare = (...slots: number[]) => comparer.compare(query, Uint32Array.from(slots), new Float64Array(slots.length));
   // A slot that is there and has no row is as one that is gone.
   compare(0, 99, 100, PIECE_SLOTS - 1);
   expect(() => compare(0, PIECE_SLOTS)).toThrow(RangeError);
   expect(() => compare(2 ** 32 - 1)).toThrow(RangeError);
   expect(() => comparer.compare(query, Uint32Array.of(1, 2), new Float64Array(1))).toThrow(RangeError);
-  for (const length of [0, DIMENSION - 1]) {
+  for (const length of [0, DIMENSION_MAX - 1]) {
     expect(() => comparer.compare(new Int16Array(length), Uint32Array.of(1), new Float64Array(1))).toThrow(RangeError);
   }
-  const bound = ({ length = 2, words = 1, keys = 3, share = 0.5, count = 1, asked = 8, found = 2, bounds = 2, numbers = DIMENSION } = {}) =>
+  const bound = ({
+    length = 2,
+    words = 1,
+    keys = 3,
+    share = 0.5,
+    count = 1,
+    asked = 8,
+    found = 2,
+    bounds = 2,
+    numbers = DIMENSION_MAX,
+  } = {}) =>
     comparer.bound(
       new Int16Array(numbers),
       placesOf(pieces, [0, 1, 2]).subarray(0, asked),
@@ -215,7 +225,7 @@ test("what there is no row for is refused", () => {
     { length: 2 ** 32 - 1 },
     { bounds: 1 },
     { found: 1 },
-    { numbers: DIMENSION - 1 },
+    { numbers: DIMENSION_MAX - 1 },
     { words: 0 },
     { keys: 2 },
     { keys: 4 },

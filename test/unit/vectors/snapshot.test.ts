@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { DIMENSION } from "../../../src/embeddings/embedder.ts";
+import { DIMENSION_MAX } from "../../../src/embeddings/embedder.ts";
 import { NO_HOME } from "../../../src/lib/ids.ts";
 import { provider, PROVIDER_KEY } from "../../../src/storage/tables.ts";
 import { Indexer } from "../../../src/vectors/indexer.ts";
@@ -225,7 +225,7 @@ test("a start has room for the rows that it reads, and for few others", async ()
   await indexer.start();
   while (indexer.step());
   const places = 16_384 * 16;
-  expect(indexer.bytes.rows).toBeLessThan(places + (COUNT + 3) * DIMENSION);
+  expect(indexer.bytes.rows).toBeLessThan(places + (COUNT + 3) * DIMENSION_MAX);
 });
 
 test("a whole snapshot is all that a start needs", async () => {

@@ -7,7 +7,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { DIMENSION, type Embedding } from "../../../src/embeddings/embedder.ts";
+import { DIMENSION_MAX, type Embedding } from "../../../src/embeddings/embedder.ts";
 import { localEmbedder } from "../../../src/embeddings/local/local.ts";
 import { bare, NO_HOME, withPrefix, type BareId } from "../../../src/lib/ids.ts";
 import { AFTER_ALL, hashKey } from "../../../src/storage/keys.ts";
@@ -225,7 +225,7 @@ export function dot(query: Float32Array, vector: Float32Array): number {
   const [left, right] = [quantize(query), storedVector(bytes)];
   const one = cosineOf(1, scale) * 32_767;
   let sum = 0;
-  for (let i = 0; i < DIMENSION; i++) sum += left[i]! * (right[i]! / one);
+  for (let i = 0; i < DIMENSION_MAX; i++) sum += left[i]! * ((right[i] ?? 0) / one);
   return cosineOf(sum, scale);
 }
 
@@ -242,16 +242,16 @@ export function chance(seed: number): () => number {
 
 /** A vector of unit length in any direction, or in that of `centre` with so much of any other added. */
 export function unitVector(random: () => number, centre?: Float32Array, spread = 1): Float32Array {
-  const vector = new Float32Array(DIMENSION);
+  const vector = new Float32Array(DIMENSION_MAX);
   let squares = 0;
-  for (let i = 0; i < DIMENSION; i++) {
+  for (let i = 0; i < DIMENSION_MAX; i++) {
     // Uniform in a cube: with 1536 dimensions nothing tells it from a ball. Length 1 on average.
-    const noise = (random() - 0.5) * Math.sqrt(12 / DIMENSION);
+    const noise = (random() - 0.5) * Math.sqrt(12 / DIMENSION_MAX);
     const value = centre === undefined ? noise : centre[i]! + spread * noise;
     vector[i] = value;
     squares += value * value;
   }
   const length = Math.sqrt(squares);
-  for (let i = 0; i < DIMENSION; i++) vector[i]! /= length;
+  for (let i = 0; i < DIMENSION_MAX; i++) vector[i]! /= length;
   return vector;
 }

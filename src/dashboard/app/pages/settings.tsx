@@ -52,6 +52,11 @@ const SETTINGS: Record<SettingName, Described> = {
   "embedding.api_key": { label: "Key of the provider", kind: "secret", hint: "It is stored, and never shown." },
   "embedding.query_prefix": { label: "Prefix of queries", kind: "text", hint: "Text that the model expects before a query." },
   "embedding.document_prefix": { label: "Prefix of memories", kind: "text", hint: "Text that the model expects before a memory." },
+  "embedding.dimensions": {
+    label: "Length of vectors",
+    kind: "number",
+    hint: "For models that can shorten their vectors. Empty: the model's own, up to 1,536.",
+  },
   "embedding.relevant_cosine": {
     label: "Cosine that is a score of 0.7",
     kind: "number",

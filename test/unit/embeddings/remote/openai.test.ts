@@ -1,7 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
-import { DIMENSION } from "../../../../src/embeddings/embedder.ts";
 import { memoryTerms, queryTerms } from "../../../../src/embeddings/local/local.ts";
 import { apiKeyProblem, baseUrlProblem, type EmbeddingSettings } from "../../../../src/embeddings/provider-settings.ts";
 import { OpenAiEmbedder, type OpenAiDeps } from "../../../../src/embeddings/remote/openai.ts";
@@ -56,7 +55,7 @@ describe("embedding", () => {
     await using server = startEmbeddingServer();
     const { embedder } = client(server);
     const { vector, terms } = await embedder.embedMemory("Caroline sees a doctor for skin.");
-    expect(vector.length).toBe(DIMENSION);
+    expect(vector.length).toBe(1536);
     expect(dot(vector, vector)).toBeCloseTo(1, 5);
     expect(terms).toEqual(memoryTerms("Caroline sees a doctor for skin."));
     const query = await embedder.embedQuery("Caroline sees a doctor for skin.");
@@ -65,11 +64,11 @@ describe("embedding", () => {
   });
 
   for (const length of [384, 1536]) {
-    test(`vectors of ${length} numbers keep their cosines, with zeros behind them`, async () => {
+    test(`vectors of ${length} numbers keep their length and their cosines`, async () => {
       await using server = startEmbeddingServer({ length, unrelated: 0.5 });
       const { embedder } = client(server, { model: "some-model" });
       const [cat, cats, tax] = await embedder.embed(["a cat", "my cat", "income tax"], "memory");
-      expect(cat!.subarray(length).every((value) => value === 0)).toBe(true);
+      expect(cat!.length).toBe(length);
       expect(dot(cat!, cat!)).toBeCloseTo(1, 5);
       expect(dot(cat!, cats!)).toBeGreaterThan(dot(cat!, tax!));
       expect(embedder.vectorLength).toBe(length);
@@ -142,6 +141,27 @@ describe("a request", () => {
     expect(server.requests.map(({ body }) => body.dimensions)).toEqual([undefined, 1536, 1536]);
     expect(embedder.vectorLength).toBe(1536);
   });
+});
+
+describe("a length that is set", () => {
+  test("is asked for, whatever the model", async () => {
+    await using server = startEmbeddingServer({ length: 1024, dimensions: "take" });
+    const { embedder } = client(server, { model: "some-model", dimensions: 256 });
+    expect((await embedder.embedMemory("tea")).vector.length).toBe(256);
+    expect(server.requests.map(({ body }) => body.dimensions)).toEqual([256]);
+    expect(embedder.vectorLength).toBe(256);
+  });
+
+  for (const dimensions of ["ignore", "refuse"] as const) {
+    test(`vectors of another length are refused, if the wish is ${dimensions}d`, async () => {
+      await using server = startEmbeddingServer({ length: 1024, dimensions });
+      const { embedder } = client(server, { model: "some-model", dimensions: 256 });
+      expect(await failure(embedder.embedMemory("tea"))).toEqual({
+        kind: "bad_answer",
+        message: "The embedding provider's answer has vectors of 1024 numbers, not of the 256 that embedding.dimensions asks for",
+      });
+    });
+  }
 });
 
 describe("an answer that cannot be used", () => {
