@@ -2,14 +2,19 @@
  * The gate: everything that has to hold before a change goes in.
  *
  *     scripts/test          types, lint, format, unused code, the executable, then every test
+ *     scripts/test FILE…    test files alone, with what `bun test` takes
+ *     scripts/test --all    the same as either, as long as tests should run that are longer by nature
  *     scripts/test --fix    puts the format right instead, and what the linter can mend; writes the types of the client
  *
  * Says one line for what passes and everything for what fails. The last line sums up the tests, those of the front door on PostgreSQL
- * included; where there is no PostgreSQL to test with, the line before it says so.
+ * included; the lines before it say what could not be run on this machine, and why. That is no failure unless CAIRN_TEST_REQUIRE=all.
  *
  * @module
  */
-import { dirname } from "node:path";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import type { Missing } from "../test/support/platform.ts";
 import { installPostgres } from "../test/support/postgres.ts";
 
 interface Check {
@@ -37,8 +42,11 @@ const LINT = [
   ...CODE,
 ];
 
-/** On every processor, the slowest files of the last run first. The timeout only ends what hangs: machines can be slow. */
-const TESTS = "test --parallel --no-isolate --randomize --only-failures --timeout 120000".split(" ");
+const [isAll, args] = process.argv[2] === "--all" ? [true, process.argv.slice(3)] : [false, process.argv.slice(2)];
+/** The timeout only ends what hangs: machines can be slow. */
+const TEST = ["test", "--timeout", isAll ? "3600000" : "120000"];
+/** On every processor, the slowest files of the last run first. */
+const TESTS = [...TEST, ..."--parallel --no-isolate --randomize --only-failures".split(" ")];
 const timings = (store: string) => [`--timings=.tools/test-timings-${store}.json`, "--update-timings"];
 
 const filesOf = (names: string) => names.split(" ").map((name) => `test/${name}.test.ts`);
@@ -52,6 +60,12 @@ const ON_POSTGRES = Array.from(new Bun.Glob("test/*.test.ts").scanSync(root))
 const ON_SERVERS = filesOf(
   "idempotency model/simulation races rate-limit restart webhook-deliveries webhook-events webhook-retries webhook-targets webhooks",
 );
+
+/** Where tests note what they cannot do on this machine. */
+const scratch = mkdtempSync(join(tmpdir(), "cairn-check-"));
+const MISSING = join(scratch, "missing");
+const ENVIRONMENT = { ...process.env, CAIRN_TEST_MISSING: MISSING, ...(isAll ? { CAIRN_TEST_ALL: "1" } : {}) };
+const isAllRequired = process.env["CAIRN_TEST_REQUIRE"] === "all";
 
 const CHECKS: readonly Check[] = [
   { name: "types", command: [...tool("tsc"), "--noEmit"] },
@@ -84,25 +98,53 @@ async function runTests(withoutPostgres: string | undefined): Promise<boolean> {
   const { passed, output } = await run([...TESTS, ...timings("embedded")]);
   if (!passed) console.log(`tests: FAILED\n${output}`);
   const runs = [{ passed, output }];
-  for (const [files, servers] of withoutPostgres === undefined
-    ? ([
-        [ON_POSTGRES, "1"],
-        [ON_SERVERS, "3"],
-      ] as const)
-    : []) {
+  const missing: Missing[] = [];
+  for (const [files, servers] of [
+    [ON_POSTGRES, "1"],
+    [ON_SERVERS, "3"],
+  ] as const) {
+    const name = `tests on PostgreSQL, servers that share it: ${servers}`;
+    if (withoutPostgres !== undefined) {
+      missing.push({ part: "PostgreSQL", reason: withoutPostgres, test: `${name}, ${files.length} files` });
+      continue;
+    }
     const command = [...TESTS, ...timings(`postgres-${servers}`), ...files];
     const again = await run(command, { CAIRN_TEST_STORE: "postgres", CAIRN_TEST_SERVERS: servers });
-    const name = `tests on PostgreSQL, servers that share it: ${servers}`;
     const skipped = countIn(again.output, "skip");
     console.log(again.passed ? `${name}: ok, ${skipped} skipped of what only the embedded store has` : `${name}: FAILED\n${again.output}`);
     runs.push(again);
   }
-  if (withoutPostgres !== undefined) console.log(`NOT TESTED: the store on PostgreSQL: ${withoutPostgres}`);
+  missing.push(...missingInTests());
+  sayMissing(missing);
+  const isMissingRequired = isAllRequired && missing.length > 0;
   const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0);
   // What fails outside of any test, like a file that cannot be read, ends the run without being counted.
   const failed = sum(runs.map((one) => Math.max(countIn(one.output, "fail"), one.passed ? 0 : 1)));
-  console.log(`${sum(runs.map((one) => countIn(one.output, "pass")))} passed, ${failed} failed`);
-  return runs.every((one) => one.passed);
+  console.log(`${sum(runs.map((one) => countIn(one.output, "pass")))} passed, ${failed || Number(isMissingRequired)} failed`);
+  return runs.every((one) => one.passed) && !isMissingRequired;
+}
+
+async function runFiles(files: readonly string[]): Promise<boolean> {
+  const child = Bun.spawn([process.execPath, ...TEST, ...files], { cwd: root, env: ENVIRONMENT, stdio: ["inherit", "inherit", "inherit"] });
+  // Of the signals that end this, a terminal sends only its own to both.
+  process.once("SIGTERM", () => child.kill("SIGTERM"));
+  const code = await child.exited;
+  sayMissing(missingInTests());
+  return code === 0;
+}
+
+/** Reads what tests have noted, each once. */
+function missingInTests(): Missing[] {
+  const lines = existsSync(MISSING) ? readFileSync(MISSING, "utf8").split("\n").filter(Boolean) : [];
+  return Array.from(new Set(lines), (line) => JSON.parse(line) as Missing);
+}
+
+function sayMissing(missing: readonly Missing[]): void {
+  for (const [part, some = []] of Object.entries(Object.groupBy(missing, (one) => one.part))) {
+    const reasons = Array.from(new Set(some.map(({ reason }) => reason)));
+    console.log(`NOT TESTED on this machine, which lacks ${part} (${reasons.join("; ")}):`);
+    for (const { test } of some) console.log(`  - ${test}`);
+  }
 }
 
 /** From Bun's summary, which has a line for each: ` 12 pass`. */
@@ -118,11 +160,19 @@ async function fix(): Promise<boolean> {
 }
 
 async function run(command: readonly string[], environment: Record<string, string> = {}): Promise<Outcome> {
-  const env = { ...process.env, ...environment };
+  const env = { ...ENVIRONMENT, ...environment };
   const child = Bun.spawn([process.execPath, ...command], { cwd: root, env, stdin: "ignore", stdout: "pipe", stderr: "pipe" });
   const [stdout, stderr, code] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text(), child.exited]);
   return { passed: code === 0, output: stdout + stderr };
 }
 
-const passed = process.argv.includes("--fix") ? await fix() : await check();
-process.exit(passed ? 0 : 1);
+async function main(): Promise<boolean> {
+  if (args[0] === "--fix") return fix();
+  return args.length > 0 ? runFiles(args) : check();
+}
+
+try {
+  process.exitCode = (await main()) ? 0 : 1;
+} finally {
+  rmSync(scratch, { recursive: true, force: true });
+}

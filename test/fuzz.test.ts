@@ -16,8 +16,9 @@ import { retrievals, TABLES, traces, vectors } from "../src/storage/tables.ts";
 import { startCairn, type Answer, type Cairn } from "./support/cairn.ts";
 import { until } from "./support/process.ts";
 import { oneOfEach, REQUESTS } from "./support/requests.ts";
+import { longRounds } from "./support/rounds.ts";
 
-const SECONDS = 10;
+const SECONDS = longRounds(10, 300);
 
 /** Stand for ids of records that exist when the request is sent. */
 const NAMES = ["SESSION", "EXPIRED", "TURN", "MEMORY", "TRACE", "KEY", "WEBHOOK", "DELIVERY", "USER", "BACKUP"] as const;
@@ -372,7 +373,7 @@ test(
     };
     let last: Promise<void> | undefined;
     const property = fc.asyncProperty(fc.oneof(...endpoints.map(requestTo)), (sent) => (last = check(sent)));
-    await fc.assert(property, { numRuns: 5_000, plugins: [fc.interruptAfterTimeLimit(SECONDS * 1_000)] });
+    await fc.assert(property, { numRuns: longRounds(5_000, 1_000_000), plugins: [fc.interruptAfterTimeLimit(SECONDS * 1_000)] });
     // The limit of time leaves one under way, which needs the store.
     await last;
     expect(outcomes.accepted).toBeGreaterThan(0);

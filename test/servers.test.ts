@@ -7,13 +7,14 @@ import { startCairn, type Cairn, type Options } from "./support/cairn.ts";
 import { FakeClock } from "./support/clock.ts";
 import { watch } from "./support/watch.ts";
 import { startEmbeddingServer } from "./support/embedding-server.ts";
-import { hasPostgres, Postgres } from "./support/postgres.ts";
+import { isHere } from "./support/platform.ts";
+import { Postgres, POSTGRES } from "./support/postgres.ts";
 import { EMBEDDINGS, makeVectors, openai, setProvider, TEA } from "./support/providers.ts";
 
 const EVENTS = "traces of other servers";
 const FOLLOW = "settings of other servers";
 
-if (hasPostgres()) {
+if (isHere(POSTGRES, "several servers on one database")) {
   describe("several servers on one database", () => {
     let postgres: Postgres;
     beforeAll(async () => void (postgres = await Postgres.start()));

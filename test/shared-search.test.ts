@@ -19,13 +19,14 @@ import { ReplicaCopy } from "../src/vectors/replica-copy.ts";
 import { startCairn, type Cairn, type Options } from "./support/cairn.ts";
 import { startEmbeddingServer } from "./support/embedding-server.ts";
 import { fillMemories } from "./support/fill.ts";
-import { hasPostgres, Postgres } from "./support/postgres.ts";
+import { isHere } from "./support/platform.ts";
+import { Postgres, POSTGRES } from "./support/postgres.ts";
 import { CHESS, EMBEDDINGS, NOTES, RENT, setProvider, TEA } from "./support/providers.ts";
 
 const REPLICA = "search replica";
 const FOLLOW = "settings of other servers";
 
-if (hasPostgres()) {
+if (isHere(POSTGRES, "what several servers on one database find")) {
   describe("searches on several servers", () => {
     let postgres: Postgres;
     beforeAll(async () => void (postgres = await Postgres.start()));

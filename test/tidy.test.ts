@@ -285,7 +285,7 @@ test("files and folders are named in kebab-case", () => {
 
 test("no test is switched off, alone, or unable to fail", () => {
   const pattern = /\b(test|it|describe)\.(skip|todo|only|if|skipIf|todoIf)\(|expect\(true\)\.toBe\(true\)/;
-  // What only Linux has is skipped elsewhere by one function, with the reason in the name.
+  // What a machine lacks, or a store, is skipped by one function each, with the reason in the name.
   const allowed = ["test/tidy.test.ts", "test/support/platform.ts", "test/support/stores.ts"];
   expect(ALL.filter(({ path, code }) => !allowed.includes(path) && pattern.test(code)).map(({ path }) => path)).toEqual([]);
 });

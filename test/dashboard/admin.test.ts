@@ -3,9 +3,10 @@
  *
  * @module
  */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, beforeAll, expect } from "bun:test";
 import { join } from "node:path";
 import { signedInTab } from "../support/browser.ts";
+import { inBrowser as test } from "../support/in-browser.ts";
 import { scratchDirectory, startProcess, until, type CairnProcess } from "../support/process.ts";
 import { startReceiver } from "../support/receiver.ts";
 

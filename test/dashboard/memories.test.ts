@@ -3,8 +3,9 @@
  *
  * @module
  */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, beforeAll, expect } from "bun:test";
 import { signedInTab, type Tab } from "../support/browser.ts";
+import { inBrowser as test } from "../support/in-browser.ts";
 import { startProcess, type CairnProcess } from "../support/process.ts";
 import { tellStory, type Story } from "../support/story.ts";
 

@@ -3,8 +3,9 @@
  *
  * @module
  */
-import { expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { signedInTab } from "../support/browser.ts";
+import { inBrowser as test } from "../support/in-browser.ts";
 import { inTurns, startProcess, until } from "../support/process.ts";
 import { tellStory } from "../support/story.ts";
 

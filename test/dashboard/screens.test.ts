@@ -6,9 +6,10 @@
  *
  * @module
  */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, beforeAll, expect } from "bun:test";
 import { endOf } from "../support/backups.ts";
 import { NARROW, openTab, signedInTab, WIDE } from "../support/browser.ts";
+import { inBrowser as test } from "../support/in-browser.ts";
 import { scratchDirectory, startProcess, type CairnProcess } from "../support/process.ts";
 import { HOSTILE, tellStory, type Story } from "../support/story.ts";
 

@@ -7,9 +7,10 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { startCairn, type Cairn } from "../support/cairn.ts";
 import { Chance } from "../support/process.ts";
+import { longRounds } from "../support/rounds.ts";
 
 const ASKED_SEED = process.env["CAIRN_TEST_SEED"];
-const SEEDS = ASKED_SEED === undefined ? [1, 2, 3, 4] : [Number(ASKED_SEED)];
+const SEEDS = ASKED_SEED === undefined ? Array.from({ length: longRounds(4, 100) }, (_, i) => i + 1) : [Number(ASKED_SEED)];
 const STEPS = 250;
 setDefaultTimeout(240_000);
 

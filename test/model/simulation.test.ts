@@ -2,16 +2,17 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { Simulation } from "./simulation/simulation.ts";
 import { NAMES } from "./simulation/steps.ts";
+import { longRounds } from "../support/rounds.ts";
 import { isOnPostgres } from "../support/stores.ts";
 
 const ASKED_SEED = process.env["CAIRN_TEST_SEED"];
 /** A step takes some twenty times as long on a database. */
-const OWN_SEEDS = isOnPostgres ? [1, 2] : [1, 2, 3, 4, 5, 6];
+const OWN_SEEDS = Array.from({ length: isOnPostgres ? longRounds(2, 10) : longRounds(6, 100) }, (_, i) => i + 1);
 const SEEDS = ASKED_SEED === undefined ? OWN_SEEDS : [Number(ASKED_SEED)];
 const STEPS = isOnPostgres && ASKED_SEED === undefined ? 400 : 1_000;
 const STEPS_BETWEEN_LOOKS = 200;
 /** For a machine that is busy with other things: a seed takes a second or two, on three servers half a minute. */
-setDefaultTimeout(600_000);
+setDefaultTimeout(longRounds(600_000, 3_600_000));
 
 /** What the seeds have to come by between them, lest they pass because nothing happens. */
 const REACHED = [

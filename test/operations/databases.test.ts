@@ -17,7 +17,8 @@ import type { RecordStore } from "../../src/storage/record-store.ts";
 import { memories, sessions, TABLES, turns, vectors, VECTOR_TABLES } from "../../src/storage/tables.ts";
 import { startCairn } from "../support/cairn.ts";
 import { FakeClock } from "../support/clock.ts";
-import { hasPostgres, Postgres } from "../support/postgres.ts";
+import { isHere } from "../support/platform.ts";
+import { Postgres, POSTGRES } from "../support/postgres.ts";
 import { all, contents, firstKey, kinds, MENDED, NOT_MENDED, VECTOR_LOST, WITH_JSON } from "./damages.ts";
 import { answersOf, refusalOf, startFilled, type Filled } from "./everything.ts";
 
@@ -28,7 +29,7 @@ async function* asFile(lines: readonly string[], chunkBytes = 100_000): AsyncGen
   for (let at = 0; at < bytes.byteLength; at += chunkBytes) yield bytes.subarray(at, at + chunkBytes);
 }
 
-if (hasPostgres()) {
+if (isHere(POSTGRES, "commands on a database")) {
   describe("commands on a database", () => {
     let postgres: Postgres;
     let scratch: string;

@@ -12,6 +12,8 @@ import manifest from "../../package.json";
 import { clientPackage } from "../../scripts/packaging/client.ts";
 import { npmRegistry } from "../support/npm-registry.ts";
 import { openTab } from "../support/browser.ts";
+import { inBrowser } from "../support/in-browser.ts";
+import { DENO, needs, NODE } from "../support/platform.ts";
 import { scratchDirectory, type Scratch } from "../support/process.ts";
 import { startServer, type Server } from "../support/server.ts";
 
@@ -116,15 +118,14 @@ async function run(command: readonly string[], cwd = project, changes: Record<st
 
 const address = () => `http://127.0.0.1:${server.port}`;
 
-/** Those of these that are on this machine; Bun is, since it runs this. */
 const RUNTIMES = [
-  { name: "Bun", command: [process.execPath] },
-  { name: "Node", command: ["node"] },
-  { name: "Deno", command: ["deno", "run", "--allow-net", "--node-modules-dir=manual", "--no-remote"] },
-].filter(({ command: [program = ""] }) => Bun.which(program) !== null);
+  { name: "Bun", command: [process.execPath], it: test },
+  { name: "Node", command: ["node"], it: needs(NODE) },
+  { name: "Deno", command: ["deno", "run", "--allow-net", "--node-modules-dir=manual", "--no-remote"], it: needs(DENO) },
+];
 
-for (const { name, command } of RUNTIMES) {
-  test(`the installed package runs on ${name}`, async () => {
+for (const { name, command, it } of RUNTIMES) {
+  it(`the installed package runs on ${name}`, async () => {
     const { code, stdout, stderr } = await run([...command, "main.js", server.cairn.key, address()]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     expect(JSON.parse(stdout)).toEqual(EXPECTED);
@@ -147,7 +148,7 @@ test("the installed package runs where there are only web APIs, as in workers at
   expect(await runtime.evaluate(`answer(${JSON.stringify(server.cairn.key)}, ${JSON.stringify(address())})`)).toEqual(EXPECTED);
 });
 
-test("the installed package runs in a browser, on a page of another origin", async () => {
+inBrowser("the installed package runs in a browser, on a page of another origin", async () => {
   const script = await bundle(
     'import * as client from "cairn-client";\nimport { converse } from "./conversation.js";\n' +
       "const [key, url] = location.hash.slice(1).split('&').map(decodeURIComponent);\n" +
@@ -271,19 +272,19 @@ for (const resolution of ["--module nodenext", "--module esnext --moduleResoluti
   });
 }
 
-test("each adapter loads with its framework, in what the package names as its peers", async () => {
-  const { exports } = JSON.parse(readFileSync(join(project, "node_modules/cairn-client/package.json"), "utf8")) as {
-    exports: Record<string, unknown>;
-  };
-  const entries = Object.keys(exports).filter((name) => name !== "./package.json");
-  const program = `for (const name of ${JSON.stringify(entries)}) console.log(Object.keys(await import(name.replace(".", "cairn-client"))).length > 0);`;
-  writeFileSync(join(project, "adapters.js"), program);
-  for (const { command } of RUNTIMES.filter(({ name }) => name !== "Deno")) {
+for (const { name, command, it } of RUNTIMES.filter((runtime) => runtime.name !== "Deno")) {
+  it(`each adapter loads with its framework on ${name}, in what the package names as its peers`, async () => {
+    const { exports } = JSON.parse(readFileSync(join(project, "node_modules/cairn-client/package.json"), "utf8")) as {
+      exports: Record<string, unknown>;
+    };
+    const entries = Object.keys(exports).filter((name) => name !== "./package.json");
+    const program = `for (const entry of ${JSON.stringify(entries)}) console.log(Object.keys(await import(entry.replace(".", "cairn-client"))).length > 0);`;
+    writeFileSync(join(project, "adapters.js"), program);
     const { code, stdout, stderr } = await run([...command, "adapters.js"]);
     expect({ code, stderr, lines: stdout.trim().split("\n") }).toEqual({ code: 0, stderr: "", lines: entries.map(() => "true") });
-  }
-  expect(entries.length).toBeGreaterThan(4);
-});
+    expect(entries.length).toBeGreaterThan(4);
+  });
+}
 
 /** Writes an archive of a package that has nothing but its name. @returns its path */
 function archive(name: string, version: string): string {

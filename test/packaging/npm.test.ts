@@ -10,6 +10,7 @@ import { tarGz } from "../../scripts/packaging/archive.ts";
 import { npmPackages } from "../../scripts/packaging/npm.ts";
 import { hostTarget, TARGET_NAMES } from "../../scripts/targets.ts";
 import { buildBinary } from "../support/binary.ts";
+import { isHere, NODE as NODE_JS, NPM } from "../support/platform.ts";
 import { npmRegistry, type NpmRegistry } from "../support/npm-registry.ts";
 import { KEY, scratchDirectory, until, type Scratch } from "../support/process.ts";
 
@@ -19,7 +20,7 @@ const VERSION = "9.9.9";
 const HOST = hostTarget();
 
 /** Node with npm where they are here, else Bun, which does the same for its users. */
-const HAS_NODE = Bun.which("npx") !== null && Bun.which("node") !== null;
+const HAS_NODE = [NODE_JS, NPM].every((part) => isHere(part, "the packages for npm as npm installs them"));
 const NPX = HAS_NODE ? ["npx", "--yes"] : [process.execPath, "x"];
 const ADD = HAS_NODE ? ["npm", "install", "--no-audit", "--no-fund"] : [process.execPath, "add"];
 const NODE = HAS_NODE ? "node" : process.execPath;

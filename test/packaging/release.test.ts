@@ -12,7 +12,7 @@ import { changesOf, writeRelease, type Release } from "../../scripts/packaging/r
 import { hostTarget, TARGET_NAMES } from "../../scripts/targets.ts";
 import { SCHEMA_VERSION } from "../../src/storage/tables.ts";
 import { version } from "../../package.json";
-import { onLinux } from "../support/platform.ts";
+import { CURL, needs, onLinux } from "../support/platform.ts";
 import { scratchDirectory, type Scratch } from "../support/process.ts";
 
 const it = onLinux("sha256sum");
@@ -194,7 +194,7 @@ function readmeCommands(beginning: string): string {
   return found;
 }
 
-it("what the README says installs: with install.sh, and by hand", async () => {
+needs(CURL)("what the README says installs: with install.sh, and by hand", async () => {
   using server = serving(made);
   for (const { commands, executable } of [
     { commands: readmeCommands('curl -fsSL "$RELEASE/install.sh"'), executable: ".local/bin/cairn" },

@@ -13,13 +13,14 @@ import {
   type CairnProcess,
 } from "../support/process.ts";
 import { startReceiver } from "../support/receiver.ts";
+import { longRounds } from "../support/rounds.ts";
 import { audit } from "./audit.ts";
 import { Ledger, SHARES, type Change } from "./ledger.ts";
 
 /** What is written, when about the process ends and what is looked into; the rest is the machine's doing. */
 const SEED = Number(process.env["CAIRN_TEST_SEED"] ?? 20_260_507);
 /** More of either can be asked for by hand; these make 10,000 acknowledged changes at the least. */
-const ROUNDS = Number(process.env["CAIRN_TEST_ROUNDS"] ?? 20);
+const ROUNDS = Number(process.env["CAIRN_TEST_ROUNDS"] ?? longRounds(20, 200));
 const CHANGES_PER_ROUND = Number(process.env["CAIRN_TEST_CHANGES"] ?? 530);
 const WRITERS = 64;
 /** Some 25,000 events, one at a time. */

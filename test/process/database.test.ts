@@ -6,7 +6,8 @@ import { SQL } from "bun";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { buildBinary } from "../support/binary.ts";
 import { GENERATIONS } from "../support/mcp.ts";
-import { hasPostgres, Postgres } from "../support/postgres.ts";
+import { isHere } from "../support/platform.ts";
+import { Postgres, POSTGRES } from "../support/postgres.ts";
 import { failed, KEY, runCairn, scratchDirectory, startProcess, succeeded, until, type CairnProcess } from "../support/process.ts";
 import { startReceiver } from "../support/receiver.ts";
 import { RoundRobin } from "../support/round-robin.ts";
@@ -15,7 +16,7 @@ const SHOWN = /^postgres:\/\/cairn@127\.0\.0\.1:\d+\/test_\d+$/;
 const SECRETS = ["p%40ss", "p@ss"];
 const secretsIn = (text: string) => SECRETS.filter((secret) => text.includes(secret));
 
-if (hasPostgres()) {
+if (isHere(POSTGRES, "cairn serve on a database")) {
   describe("cairn serve on a database", () => {
     let postgres: Postgres;
     let url: string;

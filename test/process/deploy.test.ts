@@ -13,9 +13,9 @@ import { SERVER_OPTIONS } from "../../src/http/server-options.ts";
 import { CACHE_BYTES_MAX, LIMITS } from "../../src/lib/limits.ts";
 import { SETTINGS, START_SETTINGS, type Setting } from "../../src/settings/schema.ts";
 import { buildBinary } from "../support/binary.ts";
-import { ownMounts, runCairn, scratchDirectory, startProcess, succeeded, until } from "../support/process.ts";
+import { runCairn, scratchDirectory, startProcess, succeeded, until } from "../support/process.ts";
 import { bindDatagrams } from "../support/unix-datagrams.ts";
-import { onLinux } from "../support/platform.ts";
+import { onLinux, ownMounts } from "../support/platform.ts";
 
 const it = onLinux("systemd, and mounts of a process's own");
 
@@ -148,7 +148,7 @@ it("a user without rights, on a disk that only the data directory of can be writ
   const [dataDirectory, executable] = [directory.at("data"), directory.at("cairn")];
   mkdirSync(dataDirectory, { mode: 0o700 });
   copyFileSync(await buildBinary(), executable);
-  const command = ownMounts();
+  const command = ownMounts("a disk that only the data directory of can be written to");
   const asRoot = process.geteuid?.() === 0;
   if (asRoot) chownSync(dataDirectory, 10001, 10001);
   // Nothing else can be written to: not /tmp, not the memory that is shared as files.

@@ -1,7 +1,8 @@
 import { expect, test } from "bun:test";
 import { chmodSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { failed, ownMounts, runCairn, scratchDirectory, startProcess, until } from "../support/process.ts";
+import { ownMounts } from "../support/platform.ts";
+import { failed, runCairn, scratchDirectory, startProcess, until } from "../support/process.ts";
 
 test("a second server on a directory ends with a message and the first goes on; after a kill -9 of the first the next one starts", async () => {
   using directory = scratchDirectory();
@@ -112,7 +113,7 @@ test("an empty volume becomes a data directory, and is closed to others once it 
 
 test("a data directory that cannot be written ends the start with one line that names it", async () => {
   using directory = scratchDirectory();
-  const command = ownMounts();
+  const command = ownMounts("a data directory that cannot be written");
   // Where mounting is not allowed: nobody can make a directory in a file.
   const dataDirectory = command === undefined ? "/dev/null/data" : directory.at("data");
   if (command !== undefined) {

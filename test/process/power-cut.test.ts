@@ -6,12 +6,13 @@ import { startReceiver } from "../support/receiver.ts";
 import { audit } from "./audit.ts";
 import { Ledger } from "./ledger.ts";
 import { onLinux } from "../support/platform.ts";
+import { longRounds } from "../support/rounds.ts";
 
 const test = onLinux("a shim of the calls of a process");
 
 /** What is written, when about the power goes and which part of what was not flushed survives. */
 const SEED = Number(process.env["CAIRN_TEST_SEED"] ?? 20_260_507);
-const ROUNDS = 6;
+const ROUNDS = longRounds(6, 60);
 const CHANGES_MAX = 160;
 const WRITERS = 16;
 /** Longer than a slow flush takes. */

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { failed, ownMounts, runCairn, scratchDirectory, startProcess, succeeded, type Ended } from "../support/process.ts";
+import { MOUNTS, mountCommand, needs, ownMounts } from "../support/platform.ts";
+import { failed, runCairn, scratchDirectory, startProcess, succeeded, type Ended } from "../support/process.ts";
 
 const NOBODY = 65_534;
 
@@ -20,7 +21,7 @@ afterAll(() => scratch[Symbol.dispose]());
 
 /** The command that runs another one for which nothing in a directory can be written. Root may do so whatever the modes say. */
 function readOnly(dataDirectory: string): string[] {
-  const mounts = ownMounts();
+  const mounts = ownMounts("a data directory on a disk that cannot be written to");
   if (mounts !== undefined) {
     const script = 'mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" "$0" && exec "$@"';
     return [...mounts, "sh", "-c", script, dataDirectory];
@@ -67,19 +68,17 @@ for (const { name, hasLock } of [
   });
 }
 
-/** The command that runs another one with a data directory on a small disk, filled as the script says; undefined without mounts. */
-function onSmallDisk(dataDirectory: string, script: string): string[] | undefined {
-  const mounts = ownMounts();
+/** The command that runs another one with a data directory on a small disk, filled as the script says. */
+function onSmallDisk(dataDirectory: string, script: string): string[] {
   const prepare = `mount -t tmpfs -o size=48m tmpfs "$0" && cp -r ${whole}/. "$0" && (${script}) && exec "$@"`;
-  return mounts && [...mounts, "sh", "-c", prepare, dataDirectory];
+  return [...mountCommand(), "sh", "-c", prepare, dataDirectory];
 }
 
-test("on a disk without any room a copy says so, and without room for its lock file a start too", async () => {
+needs(MOUNTS)("on a disk without any room a copy says so, and without room for its lock file a start too", async () => {
   using directory = scratchDirectory();
   const command = (through: string[], ...args: string[]) => runCairn([...args, "--data-dir", directory.path], { through });
   const filled = onSmallDisk(directory.path, 'dd if=/dev/zero of="$0/fill" bs=4k 2>/dev/null; true');
   const full = onSmallDisk(directory.path, 'rm "$0/store/lock.mdb"; dd if=/dev/zero of="$0/fill" bs=4k 2>/dev/null; true');
-  if (filled === undefined || full === undefined) return;
   for (const name of ["backup", "export"]) {
     const says = /^cairn: \/.*\/copy cannot be written: (the disk is full|No space left on device)\.\n$/;
     expect({ name, ...(await command(filled, name, directory.at("copy"))) }).toEqual({ name, ...failed(says) });

@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { RATE_LIMITS, TRACE_RETENTION_DAYS } from "../../src/keys/tiers.ts";
 import { LIMITS } from "../../src/lib/limits.ts";
+import { CURL, needs, PYTHON } from "../support/platform.ts";
 import { startReceiver } from "../support/receiver.ts";
 import { KEY, scratchDirectory, startProcess } from "../support/process.ts";
 
@@ -16,7 +17,7 @@ function block(language: "sh" | "js" | "ts" | "python", part: string): string {
   return found;
 }
 
-test("the first conversation of the README works as it is printed", async () => {
+needs(CURL)("the first conversation of the README works as it is printed", async () => {
   await using cairn = await startProcess();
   const commands = block("sh", "KEY=crn_").replace("KEY=crn_…", `KEY=${KEY}`).replaceAll("http://127.0.0.1:8700", cairn.address);
   expect(commands).toContain(KEY);
@@ -54,20 +55,15 @@ test("the client of the README works as it is printed", async () => {
   expect(memories[0]!.score).toBeGreaterThanOrEqual(0.7);
 });
 
-test("the Python client of the README works as it is printed", async () => {
+needs(PYTHON)("the Python client of the README works as it is printed", async () => {
   using directory = scratchDirectory();
   await using cairn = await startProcess({ dataDirectory: `${directory.path}/data` });
   const program = `${directory.path}/client.py`;
   const text = block("python", "class Cairn").replace('"crn_…"', JSON.stringify(KEY)).replace("http://127.0.0.1:8700", cairn.address);
   expect(text).toContain(KEY);
   expect(text).toContain(cairn.address);
-  const python = Bun.which("python3");
-  if (python === null) {
-    console.warn("There is no python3 here, so the README's Python client was not run. On Debian: apt-get install python3-minimal");
-    return;
-  }
   writeFileSync(program, text.replace("print(cairn(", "print(json.dumps(cairn(").replace(/\)\s*$/, "))\n"));
-  const child = Bun.spawn([python, program], { cwd: directory.path, stdin: "ignore", stdout: "pipe", stderr: "pipe" });
+  const child = Bun.spawn(["python3", program], { cwd: directory.path, stdin: "ignore", stdout: "pipe", stderr: "pipe" });
   const [stdout, stderr, code] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text(), child.exited]);
   expect({ stderr, code }).toEqual({ stderr: "", code: 0 });
   expect(JSON.parse(stdout)).toMatchObject({ memories: [{ content: "The customer prefers e-mail to phone calls." }] });

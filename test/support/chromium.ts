@@ -43,6 +43,14 @@ export function chromium(): Promise<string> {
   return (unpacked ??= unpack());
 }
 
+/** Says why it does not start on this machine; undefined where it does. */
+export async function chromiumProblem(): Promise<string | undefined> {
+  const here = `${process.platform}-${process.arch}`;
+  if (here !== "linux-x64") return `the browser of the tests is one for linux-x64, and this is ${here}`;
+  const { exitCode, stderr } = Bun.spawnSync([await chromium(), "--version"], { stdin: "ignore", stdout: "ignore", stderr: "pipe" });
+  return exitCode === 0 ? undefined : `the browser of the tests does not start: ${stderr.toString().trim().split("\n").at(-1)}`;
+}
+
 async function unpack(): Promise<string> {
   const command = join(directory, "chromium.sh");
   if (existsSync(command)) return command;

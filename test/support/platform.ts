@@ -1,16 +1,102 @@
 /**
- * Tests of what other systems do not have, or do not show.
+ * Tests of what not every machine has. Elsewhere they are skipped, which is never silent: their names say why, and `scripts/test`
+ * sums them up at its end. With CAIRN_TEST_REQUIRE=all they fail instead.
  *
  * @module
  */
 import { test } from "bun:test";
+import { appendFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+
+/** What a machine may lack. */
+export interface Part {
+  readonly name: string;
+  /** Says why it is not on this machine; undefined where it is. Asked once. */
+  readonly problem: () => string | undefined;
+}
+
+/** A test that was not run, as a line of JSON in the file that CAIRN_TEST_MISSING names. */
+export interface Missing {
+  readonly part: string;
+  readonly reason: string;
+  readonly test: string;
+}
+
+type Register = (name: string, run: () => void | Promise<unknown>, timeoutMs?: number) => void;
+
+/** Gives the function that registers a test of what only machines with a part can do. */
+export function needs({ name: part, problem }: Part): Register {
+  const reason = problem();
+  if (reason === undefined) return test;
+  return (name, run, timeoutMs) => {
+    const title = `${name} (not on this machine: ${reason})`;
+    if (!note({ part, reason, test: name })) test.skip(title, run, timeoutMs);
+    else test(title, () => Promise.reject(new Error(`CAIRN_TEST_REQUIRE=all requires ${part}`)));
+  };
+}
 
 /**
- * Gives the function that registers a test on Linux. Elsewhere the test is skipped, and its name says why.
+ * Returns whether a part is on this machine, for what a test does otherwise without it.
  *
- * @param reason - what only Linux has
+ * @param untested - what is not tested without it
+ * @throws where it is missing and required
  */
-export function onLinux(reason: string): (name: string, run: () => void | Promise<unknown>, timeoutMs?: number) => void {
-  if (process.platform === "linux") return test;
-  return (name, run, timeoutMs) => test.skip(`${name} (on Linux only: ${reason})`, run, timeoutMs);
+export function isHere({ name: part, problem }: Part, untested: string): boolean {
+  const reason = problem();
+  if (reason !== undefined && note({ part, reason, test: untested }))
+    throw new Error(`CAIRN_TEST_REQUIRE=all requires ${part}, for ${untested}: ${reason}`);
+  return reason === undefined;
+}
+
+/** Has `scripts/test` say what is missing. @returns whether it is required */
+function note(missing: Missing): boolean {
+  const file = process.env["CAIRN_TEST_MISSING"];
+  if (file !== undefined) appendFileSync(file, `${JSON.stringify(missing)}\n`);
+  return process.env["CAIRN_TEST_REQUIRE"] === "all";
+}
+
+/** @param reason - what only Linux has */
+export function onLinux(reason: string): Register {
+  return needs({ name: "Linux", problem: () => (process.platform === "linux" ? undefined : `only Linux has ${reason}`) });
+}
+
+/** A program that this process would find. One that a version manager stands in for may be found and still not run. */
+function program(part: string, command: string, ...args: readonly string[]): Part {
+  const problem = once(() => {
+    if (Bun.which(command) === null) return `there is no ${command}`;
+    const { exitCode } = Bun.spawnSync([command, ...args], { stdin: "ignore", stdout: "ignore", stderr: "ignore" });
+    return exitCode === 0 ? undefined : `${command} does not run`;
+  });
+  return { name: part, problem };
+}
+
+export const CURL = program("curl", "curl", "--version");
+export const NODE = program("Node.js", "node", "--version");
+export const NPM = program("npm", "npx", "--version");
+export const DENO = program("Deno", "deno", "--version");
+export const PYTHON = program("Python", "python3", "-c", "");
+
+export const MOUNTS: Part = {
+  name: "mounts",
+  problem: once(() => (mayMount() ? undefined : "a process may not have mounts of its own, as in many containers")),
+};
+
+/** Returns the command that runs another one with mounts of its own, which go when it ends. */
+export function mountCommand(): string[] {
+  return process.geteuid?.() === 0 ? ["unshare", "--mount"] : ["unshare", "--user", "--map-root-user", "--mount"];
+}
+
+function mayMount(): boolean {
+  if (Bun.which("unshare") === null) return false;
+  return Bun.spawnSync([...mountCommand(), "mount", "-t", "tmpfs", "tmpfs", tmpdir()]).exitCode === 0;
+}
+
+/** Returns the same; undefined where that is not allowed, and then `untested` is what is not tested. */
+export function ownMounts(untested: string): string[] | undefined {
+  return isHere(MOUNTS, untested) ? mountCommand() : undefined;
+}
+
+function once<Value>(ask: () => Value): () => Value {
+  let answer: { readonly value: Value } | undefined;
+  return () => (answer ??= { value: ask() }).value;
 }

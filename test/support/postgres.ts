@@ -13,6 +13,7 @@ import { join } from "node:path";
 import { systemClock } from "../../src/lib/clock.ts";
 import { PostgresStore } from "../../src/storage/postgres/postgres-store.ts";
 import { definitions } from "../../src/storage/postgres/schema.ts";
+import type { Part } from "./platform.ts";
 
 const PACKAGES = "/usr/lib/postgresql";
 const VERSION_MIN = 15;
@@ -31,12 +32,14 @@ function programs(): string | undefined {
   return found.find((directory) => existsSync(join(directory, "postgres")));
 }
 
-/** Whether there is one on this machine. */
-export const hasPostgres = (): boolean => programs() !== undefined;
+export const POSTGRES: Part = {
+  name: "PostgreSQL",
+  problem: () => (programs() === undefined ? `no package postgresql of version ${VERSION_MIN} or later is installed` : undefined),
+};
 
 /** Installs the package where that is allowed. @returns why there is none in the end; undefined when there is */
 export async function installPostgres(): Promise<string | undefined> {
-  if (hasPostgres()) return undefined;
+  if (programs() !== undefined) return undefined;
   if (Bun.which("apt-get") === null) return "no package postgresql is installed, and there is no apt-get";
   if (process.getuid?.() !== 0) return "no package postgresql is installed, and only root may install it";
   // On run level 1 the package starts no server of its own.
@@ -56,7 +59,7 @@ export async function installPostgres(): Promise<string | undefined> {
     failed === undefined ? failed : ((await apt("update")) ?? apt(...install)),
   );
   if (problem !== undefined) return `apt-get cannot install postgresql: ${problem}`;
-  return hasPostgres() ? undefined : `the package postgresql is older than ${VERSION_MIN}`;
+  return programs() !== undefined ? undefined : `the package postgresql is older than ${VERSION_MIN}`;
 }
 
 /** The server refuses to run as root. */

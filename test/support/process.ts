@@ -48,19 +48,6 @@ export async function until<Found>(
   }
 }
 
-/**
- * The command that runs another one with mounts of its own, which go when it ends; undefined where that is not allowed, as
- * in many containers.
- */
-export function ownMounts(): string[] | undefined {
-  const command = process.geteuid?.() === 0 ? ["unshare", "--mount"] : ["unshare", "--user", "--map-root-user", "--mount"];
-  try {
-    return Bun.spawnSync([...command, "mount", "-t", "tmpfs", "tmpfs", tmpdir()]).exitCode === 0 ? command : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
 export interface Ended {
   code: number;
   stdout: string;

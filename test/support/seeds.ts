@@ -4,12 +4,13 @@
  * @module
  */
 import { Chance, inTurns } from "./process.ts";
+import { longRounds } from "./rounds.ts";
 
 const ASKED_SEED = process.env["CAIRN_TEST_SEED"];
-const SEEDS = ASKED_SEED === undefined ? Array.from({ length: 50 }, (_, i) => i + 1) : [Number(ASKED_SEED)];
+const SEEDS = ASKED_SEED === undefined ? Array.from({ length: longRounds(50, 500) }, (_, i) => i + 1) : [Number(ASKED_SEED)];
 const AT_ONCE = 5;
 
-/** Runs `steps` with 50 seeds, or with that of CAIRN_TEST_SEED. A failure says which seed it was. */
+/** Runs `steps` with 50 seeds, or many more with `scripts/test --all`, or with that of CAIRN_TEST_SEED. A failure says which seed it was. */
 export async function withSeeds(steps: (chance: Chance, seed: number) => Promise<void>): Promise<void> {
   await inTurns(SEEDS, AT_ONCE, async (seed) => {
     try {

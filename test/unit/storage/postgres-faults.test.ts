@@ -10,9 +10,11 @@ import type { Tx } from "../../../src/storage/access.ts";
 import { PostgresStore } from "../../../src/storage/postgres/postgres-store.ts";
 import { meta, sessions, turns } from "../../../src/storage/tables.ts";
 import { PostgresProxy } from "../../support/postgres-proxy.ts";
-import { hasPostgres, Postgres } from "../../support/postgres.ts";
+import { isHere } from "../../support/platform.ts";
+import { Postgres, POSTGRES } from "../../support/postgres.ts";
+import { longRounds } from "../../support/rounds.ts";
 
-const KILLS = Number(process.env["CAIRN_TEST_KILLS"] ?? 10);
+const KILLS = Number(process.env["CAIRN_TEST_KILLS"] ?? longRounds(10, 200));
 const tell = (counted: object) => {
   if (process.env["CAIRN_TEST_KILLS"] !== undefined) console.log(counted);
 };
@@ -121,7 +123,7 @@ async function expectAll(store: PostgresStore, acknowledged: readonly Change[]):
   }
 }
 
-if (hasPostgres()) {
+if (isHere(POSTGRES, "a database that is killed and replaced")) {
   test(`of what is acknowledged while the server is killed ${KILLS} times nothing is lost, doubled or out of order`, async () => {
     const postgres = await Postgres.start({ fsync: true });
     const url = await postgres.database();
@@ -145,7 +147,7 @@ if (hasPostgres()) {
     tell({ kills: KILLS, acknowledged: load.acknowledged.length, ...load.refusals, firstAfterStartMs: { medianMs, longestMs } });
     for (const store of stores) await store.close();
     postgres.stop();
-  }, 1_200_000);
+  }, 3_600_000);
 
   test("a standby that takes over has all that was acknowledged, and nothing that was answered before it had got it", async () => {
     const primary = await Postgres.start({ fsync: true });

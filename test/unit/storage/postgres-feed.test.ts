@@ -7,9 +7,10 @@ import { systemClock } from "../../../src/lib/clock.ts";
 import { ChangeFeed, feedRemoval, feedRestart, feedStatements, type FeedPosition } from "../../../src/storage/postgres/change-feed.ts";
 import { Database } from "../../../src/storage/postgres/database.ts";
 import { indexedDocuments, memories, provider, sessions } from "../../../src/storage/tables.ts";
-import { hasPostgres, Postgres } from "../../support/postgres.ts";
+import { isHere } from "../../support/platform.ts";
+import { Postgres, POSTGRES } from "../../support/postgres.ts";
 
-if (hasPostgres()) {
+if (isHere(POSTGRES, "how servers follow the changes of others")) {
   describe("the feed of changes", () => {
     let postgres: Postgres;
     let url: string;

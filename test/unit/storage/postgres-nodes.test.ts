@@ -27,7 +27,8 @@ import { createWebhook } from "../../../src/webhooks/webhooks.ts";
 import { FakeClock } from "../../support/clock.ts";
 import { Chance } from "../../support/process.ts";
 import { startReceiver, type Receiver } from "../../support/receiver.ts";
-import { hasPostgres, Postgres } from "../../support/postgres.ts";
+import { isHere } from "../../support/platform.ts";
+import { Postgres, POSTGRES } from "../../support/postgres.ts";
 
 const silent = createLog({ level: "silent", pretty: false, now: () => 0, write: () => undefined });
 const numbers = (length: number) => Array.from({ length }, (_, i) => i);
@@ -43,7 +44,7 @@ const failureOf = (promise: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   );
 
-if (hasPostgres()) {
+if (isHere(POSTGRES, "what several servers on one database share")) {
   let postgres: Postgres;
   let url: string;
   beforeAll(async () => void (postgres = await Postgres.start()));

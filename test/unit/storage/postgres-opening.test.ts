@@ -14,7 +14,8 @@ import { shownDatabase } from "../../../src/storage/postgres/database-url.ts";
 import { Database } from "../../../src/storage/postgres/database.ts";
 import { openDatabase } from "../../../src/storage/postgres/open-database.ts";
 import { StoreError } from "../../../src/storage/store.ts";
-import { hasPostgres, Postgres } from "../../support/postgres.ts";
+import { isHere } from "../../support/platform.ts";
+import { Postgres, POSTGRES } from "../../support/postgres.ts";
 
 /** It goes on as any other does, so that what waits for a moment is not waiting for ever. */
 const YEARS_BEHIND: Clock = {
@@ -31,7 +32,7 @@ test("what is shown of a URL has no password and no parameters", () => {
   );
 });
 
-if (hasPostgres()) {
+if (isHere(POSTGRES, "opening a database")) {
   describe("a database", () => {
     let postgres: Postgres;
     let url: string;

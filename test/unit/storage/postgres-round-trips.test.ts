@@ -4,7 +4,8 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { PostgresStore } from "../../../src/storage/postgres/postgres-store.ts";
 import { startCairn, type Cairn } from "../../support/cairn.ts";
-import { hasPostgres, Postgres } from "../../support/postgres.ts";
+import { isHere } from "../../support/platform.ts";
+import { Postgres, POSTGRES } from "../../support/postgres.ts";
 import { REQUESTS, type Ids } from "../../support/requests.ts";
 
 /** What is asked for most: not once more than this. */
@@ -30,7 +31,7 @@ const BATCH = 5;
 /** On a busy machine a request reads again what it has read, and connections are opened meanwhile: the best of a few counts. */
 const ATTEMPTS = 6;
 
-if (hasPostgres()) {
+if (isHere(POSTGRES, "how often each request waits for the database")) {
   let postgres: Postgres;
   let cairn: Cairn;
   beforeAll(async () => {

@@ -31,7 +31,8 @@ import {
 } from "../../../src/storage/tables.ts";
 import { FakeClock } from "../../support/clock.ts";
 import { PostgresProxy } from "../../support/postgres-proxy.ts";
-import { hasPostgres, Postgres } from "../../support/postgres.ts";
+import { isHere } from "../../support/platform.ts";
+import { Postgres, POSTGRES } from "../../support/postgres.ts";
 
 const text = (body: string) => ({ shown: body, rest: "" });
 const ALL = { from: "", to: "~" };
@@ -52,7 +53,7 @@ const count = (tx: Tx) => {
 
 const numbers = (length: number) => Array.from({ length }, (_, i) => i);
 
-if (hasPostgres()) {
+if (isHere(POSTGRES, "the store on PostgreSQL")) {
   describe("the store on PostgreSQL", () => {
     let postgres: Postgres;
     let url: string;

@@ -29,8 +29,10 @@ import {
 } from "../../../src/storage/tables.ts";
 import { posting } from "../../../src/storage/walk.ts";
 import { FakeClock } from "../../support/clock.ts";
-import { hasPostgres, Postgres } from "../../support/postgres.ts";
+import { isHere } from "../../support/platform.ts";
+import { Postgres, POSTGRES } from "../../support/postgres.ts";
 
+const HAS_POSTGRES = isHere(POSTGRES, "what every store does");
 let postgres: Postgres;
 /** Opens an empty store. */
 const STORES: Record<string, () => Promise<{ store: RecordStore; remove: () => void }>> = {
@@ -39,16 +41,16 @@ const STORES: Record<string, () => Promise<{ store: RecordStore; remove: () => v
     const store = await Store.open(directory, new FakeClock());
     return { store, remove: () => rmSync(directory, { recursive: true, force: true }) };
   },
-  ...(hasPostgres()
+  ...(HAS_POSTGRES
     ? { PostgreSQL: async () => ({ store: await PostgresStore.open(await postgres.database(), new FakeClock()), remove: () => undefined }) }
     : {}),
 };
 
 beforeAll(async () => {
-  if (hasPostgres()) postgres = await Postgres.start();
+  if (HAS_POSTGRES) postgres = await Postgres.start();
 });
 afterAll(() => {
-  if (hasPostgres()) postgres.stop();
+  if (HAS_POSTGRES) postgres.stop();
 });
 
 const ALL = { from: "", to: "~" };
