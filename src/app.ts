@@ -29,10 +29,12 @@ import type { Idempotency } from "./http/idempotency.ts";
 import { Metrics } from "./http/metrics.ts";
 import { operationsOf, type Operation } from "./http/operation.ts";
 import { originalRequest, pathWithoutQuery, withLongHost } from "./http/path.ts";
+import { parametersOf } from "./http/query.ts";
 import { Pipeline, type Answer, type Exchange, type KeyLookup, type PipelineDeps } from "./http/pipeline.ts";
 import { findKey, hasEnded, type KeyDeps } from "./keys/keys.ts";
 import type { LastUses } from "./keys/last-use.ts";
 import { findLocalKey, isLocalSecret, type LocalKey } from "./keys/local-key.ts";
+import { isNonce, PROOF_PATH, proofOf } from "./keys/local-proof.ts";
 import { keyEndpoints } from "./keys/routes.ts";
 import type { Tickets } from "./keys/tickets.ts";
 import { RATE_LIMITS, TRACE_RETENTION_DAYS, type Tier } from "./keys/tiers.ts";
@@ -121,6 +123,7 @@ export function createApp(deps: AppDeps) {
     "/": ({ request }) => rootAnswer(deps.version, request),
     ...docsPages(endpoints, deps.version),
     ...dashboardPages(),
+    ...(deps.localKey === undefined ? {} : { [PROOF_PATH]: proofPage(deps.localKey) }),
     "/metrics": async (exchange) => {
       const isOpen = deps.metrics === "open" && !cameByProxy(exchange.request);
       if (!isOpen && !hasScope((await pipeline.authenticate(exchange)).scopes, "admin")) {
@@ -244,6 +247,16 @@ function dashboardPages() {
     return answer;
   };
   return Object.fromEntries(DASHBOARD_PATHS.map((path) => [path, page]));
+}
+
+/** Proves to programs of the same user that this is the server whose key they know. */
+function proofPage({ secret }: LocalKey) {
+  return ({ request, remote }: Exchange): Answer => {
+    const nonce = parametersOf(request.url).get("nonce");
+    if (!isNonce(nonce)) throw new ApiError("invalid_request", "nonce must be 32 letters or digits.", { param: "nonce" });
+    const client = remote?.requestIP(originalRequest(request)) ?? undefined;
+    return { status: 200, body: toJson({ proof: proofOf(secret, nonce, client) }) };
+  };
 }
 
 function nothingAt(path: string): ApiError {

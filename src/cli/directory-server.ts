@@ -17,9 +17,9 @@ import type { HttpAnswer, HttpCall } from "../mcp/api.ts";
 import type { Telemetry } from "../telemetry/otlp.ts";
 import { openService, type Service } from "../service.ts";
 import { DirectoryInUseError } from "../storage/directory-lock.ts";
-import { announce, announced, withdraw, type Place } from "./announcement.ts";
-import { send } from "./http-client.ts";
+import { announce, announced, ForeignFileError, withdraw, type Place } from "./announcement.ts";
 import { listen, listenInDirectory, type Listeners } from "./listeners.ts";
+import { ProvenServer, UnprovenServerError } from "./proven-server.ts";
 import { databaseOf, finishRequests, loadTelemetry } from "./serve.ts";
 
 const HOST = "127.0.0.1";
@@ -39,8 +39,8 @@ export class DirectoryServer {
   readonly #config: Config;
   readonly #log: Log;
   readonly #onFailure: () => void;
-  #place: Place | undefined;
-  #finding: Promise<Place> | undefined;
+  #server: ProvenServer | undefined;
+  #finding: Promise<ProvenServer> | undefined;
   #serving: Serving | undefined;
   readonly #closing = new AbortController();
 
@@ -56,14 +56,15 @@ export class DirectoryServer {
     const end = systemClock.elapsed() + FIND_MS;
     for (let isRepeated = false; ;) {
       this.#refuseWhenClosing();
-      const place = (this.#place ??= await this.#find());
-      const answer = await ask(place, call);
-      // The next server may listen on the port of the one before, with a key of its own.
-      if (answer !== undefined && answer.status !== 401) return { ...answer, isRepeated };
-      isRepeated ||= answer === undefined;
-      if (this.#place === place) this.#place = undefined;
-      if (systemClock.elapsed() < end) await systemClock.sleep(LOOK_MS);
-      else throw new ApiError("service_unavailable", `The server of ${this.#config.dataDirectory} does not answer.`);
+      const server = (this.#server ??= await this.#find());
+      const answer = await ask(server, call);
+      if (!(answer instanceof Error)) return { ...answer, isRepeated };
+      // To a stranger nothing was sent.
+      isRepeated ||= !(answer instanceof UnprovenServerError);
+      if (this.#server === server) this.#server = undefined;
+      server[Symbol.dispose]();
+      if (systemClock.elapsed() > end) throw this.#silent(server.place, answer);
+      await systemClock.sleep(LOOK_MS);
     }
   }
 
@@ -71,6 +72,7 @@ export class DirectoryServer {
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#finding?.catch(() => undefined);
+    this.#server?.[Symbol.dispose]();
     if (this.#serving === undefined) return;
     const { service, listeners, telemetry } = this.#serving;
     await finishRequests(service, listeners);
@@ -85,31 +87,50 @@ export class DirectoryServer {
   }
 
   /** Calls at the same time look once. */
-  #find(): Promise<Place> {
+  #find(): Promise<ProvenServer> {
     return (this.#finding ??= this.#serveOrJoin().finally(() => (this.#finding = undefined)));
   }
 
-  async #serveOrJoin(): Promise<Place> {
-    const { dataDirectory } = this.#config;
+  async #serveOrJoin(): Promise<ProvenServer> {
     const end = systemClock.elapsed() + FIND_MS;
     for (;;) {
       this.#refuseWhenClosing();
       try {
-        return await this.#serve();
+        return this.#proven(await this.#serve());
       } catch (error) {
         if (!(error instanceof DirectoryInUseError)) throw unavailable(error);
-        const place = announced(dataDirectory);
-        if (place !== undefined && (await ask(place, LIVENESS)) !== undefined) return this.#joined(place);
-        if (systemClock.elapsed() > end) throw unavailable(error);
+        const place = announcedIn(this.#config.dataDirectory);
+        const found = place === undefined ? unavailable(error) : await this.#join(place);
+        if (found instanceof ProvenServer) return found;
+        if (systemClock.elapsed() > end) throw found;
       }
       await systemClock.sleep(LOOK_MS);
     }
   }
 
+  /** Returns the server that announced itself, or why it does not answer. */
+  async #join(place: Place): Promise<ProvenServer | ApiError> {
+    const server = this.#proven(place);
+    const answer = await ask(server, LIVENESS);
+    if (!(answer instanceof Error)) return this.#ofThisStore(server);
+    server[Symbol.dispose]();
+    return this.#silent(place, answer);
+  }
+
+  #proven(place: Place): ProvenServer {
+    return new ProvenServer(this.#config.dataDirectory, place);
+  }
+
+  #silent({ url }: Place, reason: Error): ApiError {
+    const { dataDirectory } = this.#config;
+    return new ApiError("service_unavailable", `The server of ${dataDirectory} does not answer at ${url}: ${systemReason(reason)}.`);
+  }
+
   /** @throws {ApiError} where that server keeps its records in another store */
-  #joined(place: Place): Place {
-    const store = databaseOf(this.#config);
-    if (place.store === store) return place;
+  #ofThisStore(server: ProvenServer): ProvenServer {
+    const [{ place }, store] = [server, databaseOf(this.#config)];
+    if (place.store === store) return server;
+    server[Symbol.dispose]();
     const of = (named: string | undefined) => named ?? "the directory itself";
     throw new ApiError(
       "service_unavailable",
@@ -133,8 +154,9 @@ export class DirectoryServer {
       const telemetry = await loadTelemetry(config, this.#log);
       const onAnswered = telemetry?.record;
       const app = createApp({ ...service, host: HOST, allowedHosts: [], metrics: "key", localKey, onAnswered, version });
-      listeners = listenInDirectory(app, config.dataDirectory) ?? listen(app, config);
-      const place = { url: listeners.address, key: localKey.secret, store: databaseOf(config) };
+      const onSocket = listenInDirectory(app, config.dataDirectory);
+      listeners = onSocket ?? listen(app, config);
+      const place = { url: listeners.address, socket: onSocket !== undefined, key: localKey.secret, store: databaseOf(config) };
       announce(service.directory, place);
       service.start();
       this.#serving = { service, listeners, telemetry };
@@ -151,28 +173,32 @@ export class DirectoryServer {
 const LIVENESS: HttpCall = { method: "GET", target: "/health/live", headers: {}, body: undefined };
 
 /**
- * Returns the answer of a Cairn; undefined when there is none, or something else listens on its port by now.
+ * Returns the answer of a server, or why there is none: it has ended, or something else listens on its port by now.
  *
- * @throws {ApiError} when the server takes too long
+ * @throws {ApiError} when the server takes too long, and when somebody else's files are in the directory
  */
-async function ask({ url, key }: Place, { method, target, headers, body }: HttpCall): Promise<HttpAnswer | undefined> {
-  const sent = {
-    method,
-    headers: { ...headers, "X-API-Key": key },
-    body,
-    timeoutMs: CALL_TIMEOUT_MS,
-    anyCertificate: true,
-    keepAlive: true,
-  };
+async function ask(server: ProvenServer, { method, target, headers, body }: HttpCall): Promise<HttpAnswer | Error> {
+  const key = server.place.key;
   try {
-    const { protocol, pathname } = new URL(url);
-    const answer = await (protocol === "unix:"
-      ? send(new URL(target, "http://localhost"), { ...sent, socket: decodeURIComponent(pathname) })
-      : send(new URL(target, url), sent));
-    return "x-ratelimit-limit" in answer.headers ? answer : undefined;
+    return await server.send(target, {
+      method,
+      headers: { ...headers, "X-API-Key": key },
+      body,
+      timeoutMs: CALL_TIMEOUT_MS,
+      anyCertificate: true,
+    });
   } catch (error) {
-    if (error instanceof DOMException && error.name === "TimeoutError") throw unavailable(error);
-    return undefined;
+    if (error instanceof ForeignFileError || (error instanceof DOMException && error.name === "TimeoutError")) throw unavailable(error);
+    return error as Error;
+  }
+}
+
+/** @throws {ApiError} when it is somebody else's */
+function announcedIn(directory: string): Place | undefined {
+  try {
+    return announced(directory);
+  } catch (error) {
+    throw unavailable(error);
   }
 }
 

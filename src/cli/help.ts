@@ -20,9 +20,9 @@ const WHERE: readonly Setting[] = [START_SETTINGS.dataDirectory, START_SETTINGS.
 const WITH_FLAG = START.filter(({ flag }) => flag !== undefined);
 
 const SERVER = {
-  "--url URL": "address of the server (made of --host and --port)",
-  "--host ADDRESS": "where it listens (127.0.0.1)",
-  "--port N": "on which port (8700)",
+  "--url URL": "address of a server, which is trusted as it is (the server of the data directory)",
+  "--host ADDRESS": "where it listens, if not where it says",
+  "--port N": "on which port",
 };
 
 /** By how each is called. */
@@ -102,7 +102,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   "health [--url URL]": {
     says: "ask the server whether it is ready; ends with 1 if it is not",
     flags: SERVER,
-    settings: [],
+    settings: [START_SETTINGS.dataDirectory],
     example: "cairn health --url https://cairn.example.com",
   },
   "doctor [--fix]": {

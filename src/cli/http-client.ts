@@ -16,24 +16,29 @@ export interface Sent {
   anyCertificate: boolean;
   /** Whether to keep the connection for the next request. */
   keepAlive?: boolean;
-  /** The path of a Unix socket where the server listens, instead of the host and port of the URL. */
-  socket?: string;
+  /** What makes and keeps the connections, instead of the host and port of the URL. */
+  agent?: HttpAgent;
+}
+
+export interface Answered {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
 }
 
 const HTTP_AGENT = new HttpAgent({ keepAlive: true });
 const HTTPS_AGENT = new HttpsAgent({ keepAlive: true });
 
 /** @throws {Error} the system's, when no answer comes */
-export async function send(url: URL, sent: Sent): Promise<{ status: number; headers: IncomingHttpHeaders; body: string }> {
-  const { method = "GET", headers = {}, body, timeoutMs, anyCertificate, keepAlive = false, socket } = sent;
+export async function send(url: URL, sent: Sent): Promise<Answered> {
+  const { method = "GET", headers = {}, body, timeoutMs, anyCertificate, keepAlive = false, agent } = sent;
   const isHttps = url.protocol === "https:";
   const options = {
     method,
     headers: { ...headers, ...(body === undefined ? {} : { "Content-Length": String(Buffer.byteLength(body)) }) },
     rejectUnauthorized: !anyCertificate,
     signal: AbortSignal.timeout(timeoutMs),
-    ...(socket === undefined ? {} : { socketPath: socket }),
-    agent: keepAlive ? (isHttps ? HTTPS_AGENT : HTTP_AGENT) : (false as const),
+    agent: agent ?? (keepAlive ? (isHttps ? HTTPS_AGENT : HTTP_AGENT) : (false as const)),
   };
   const answer = await new Promise<IncomingMessage>((resolve, reject) => {
     const request = (isHttps ? requestOverHttps : requestOverHttp)(url, options, resolve);

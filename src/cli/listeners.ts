@@ -1,12 +1,11 @@
 /**
- * What servers listen on: `cairn serve` on an address, with HTTPS perhaps also on a port of plain HTTP that redirects there, and
- * `cairn mcp` on a socket in its data directory.
+ * What servers listen on: `cairn serve` on an address, with HTTPS perhaps also on a port of plain HTTP that redirects there, and it and
+ * `cairn mcp` on a socket in their data directory.
  *
  * @module
  */
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { chmodSync, readFileSync, rmSync } from "node:fs";
-import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Server } from "bun";
 import type { createApp } from "../app.ts";
@@ -21,6 +20,7 @@ import { systemClock } from "../lib/clock.ts";
 import { ApiError, messageOf } from "../lib/errors.ts";
 import { IdSource } from "../lib/ids.ts";
 import { systemReason } from "../lib/system-errors.ts";
+import { socketPath } from "./announcement.ts";
 
 export interface Listeners {
   /** With the port that was taken. */
@@ -64,16 +64,30 @@ export function listen(app: ReturnType<typeof createApp>, config: Config): Liste
   };
 }
 
-const SOCKET = "local.sock";
+/** What has both listens on both. The address is that of the first. */
+export function together(first: Listeners, second: Listeners | undefined): Listeners {
+  if (second === undefined) return first;
+  return {
+    address: first.address,
+    port: first.port,
+    pending: () => first.pending() + second.pending(),
+    refuse() {
+      first.refuse();
+      second.refuse();
+    },
+    stop: async () => void (await Promise.all([first.stop(), second.stop()])),
+  };
+}
 
 /**
  * Listens on a Unix socket in a data directory, where nobody but its owner can listen in this one's place. Called by who has the lock
- * of the directory.
+ * of the directory. A path that is longer than those of sockets may be (108 bytes on Linux) is none for the system's call: there Bun
+ * names the directory by its open file (seen with Bun 1.4.5).
  *
  * @returns undefined where the system or the file system has no such sockets, or the path is longer than theirs may be
  */
 export function listenInDirectory(app: ReturnType<typeof createApp>, directory: string): Listeners | undefined {
-  const path = join(resolve(directory), SOCKET);
+  const path = socketPath(directory);
   if (process.platform === "win32") return undefined;
   try {
     // A process that was killed leaves its own.

@@ -1,27 +1,68 @@
 /**
- * Asks a server over HTTP, for commands that run on the same machine as it.
- *
- * Any certificate will do for the server of the same settings: it names no loopback address.
+ * How commands ask a server over HTTP: one that the operator names, or that of a data directory.
  *
  * @module
  */
 import { parseUrl, UsageError, type Config } from "../config.ts";
-import { send } from "./http-client.ts";
+import { announced } from "./announcement.ts";
+import { send, type Answered } from "./http-client.ts";
+import { ProvenServer } from "./proven-server.ts";
 
 const TIMEOUT_MS = 5_000;
 
 export interface LocalServer {
-  readonly address: URL;
-  /** Whether it may show any certificate. */
-  readonly anyCertificate: boolean;
+  /** Where it is. */
+  readonly origin: string;
+  /** @throws {Error} the system's when there is no answer within 5 s */
+  ask(path: string, headers?: Record<string, string>): Promise<Answered>;
 }
 
-/** The server at an address of the operator's, or on this machine as the settings say. @throws {UsageError} when there is no telling */
-export function serverAt(url: string | undefined, config: () => Config): LocalServer {
-  return { address: url === undefined ? addressOf(config()) : parseUrl("--url", url), anyCertificate: url === undefined };
+/** The server at an address that the operator gave, and so trusts. @throws {UsageError} unless it is one */
+export function serverAt(url: string): LocalServer {
+  return unproven(parseUrl("--url", url), false);
 }
 
-function addressOf({ host, port, tls }: Config): URL {
+/** The server that listens where the settings say. Who that is shows in nothing: it gets no key. @throws {UsageError} */
+export function serverOfSettings(config: Config): LocalServer {
+  // No certificate names a loopback address.
+  return unproven(addressOf(config), true);
+}
+
+function unproven(address: URL, anyCertificate: boolean): LocalServer {
+  return {
+    origin: address.origin,
+    ask: (path, headers = {}) => send(new URL(path, address), { headers, timeoutMs: TIMEOUT_MS, anyCertificate }),
+  };
+}
+
+/**
+ * The server of a data directory, which proves that it is that before it is asked anything.
+ *
+ * @param address - where to ask it, instead of where it announced that it listens
+ * @returns undefined when none has announced itself
+ * @throws {ForeignFileError} when what announces it is somebody else's
+ */
+export function serverOf(dataDirectory: string, address?: URL): (LocalServer & { readonly store: string | undefined }) | undefined {
+  const place = announced(dataDirectory);
+  if (place === undefined) return undefined;
+  const { url, store } = place;
+  return {
+    origin: address?.origin ?? url,
+    store,
+    async ask(path, headers = {}) {
+      using server = new ProvenServer(dataDirectory, place, address);
+      return await server.send(path, { headers, timeoutMs: TIMEOUT_MS, anyCertificate: true });
+    },
+  };
+}
+
+/** Whether flags say where the server listens. */
+export function haveAddress(flags: Readonly<Record<string, string | undefined>>): boolean {
+  return flags["host"] !== undefined || flags["port"] !== undefined;
+}
+
+/** Where this machine reaches a server of these settings. @throws {UsageError} when there is no telling */
+export function addressOf({ host, port, tls }: Config): URL {
   if (port === 0) throw new UsageError("with port 0 the server took any free port: say where it is with --url");
   return new URL(`${tls === undefined ? "http" : "https"}://${hostInUrl(host)}:${port}`);
 }
@@ -30,13 +71,4 @@ function addressOf({ host, port, tls }: Config): URL {
 export function hostInUrl(host: string): string {
   const name = { "0.0.0.0": "127.0.0.1", "::": "::1" }[host] ?? host;
   return name.includes(":") ? `[${name}]` : name;
-}
-
-/** @throws the system's error when there is no answer within 5 s */
-export function ask(
-  { address, anyCertificate }: LocalServer,
-  path: string,
-  headers: Record<string, string> = {},
-): Promise<{ status: number; body: string }> {
-  return send(new URL(path, address), { headers, timeoutMs: TIMEOUT_MS, anyCertificate });
 }

@@ -21,7 +21,7 @@ import { announce, withdraw } from "./announcement.ts";
 import { reportRejections } from "./command-line.ts";
 import { dashboardLink } from "./dashboard.ts";
 import { STORE_FAILED_EXIT_CODE } from "./exit-codes.ts";
-import { listen, type Listeners } from "./listeners.ts";
+import { listen, listenInDirectory, together, type Listeners } from "./listeners.ts";
 import { hostInUrl } from "./local-server.ts";
 import { notify, type State } from "./notify.ts";
 import { print } from "./print.ts";
@@ -135,10 +135,13 @@ async function start(service: Service, config: Config, log: Log, telemetry: Tele
     version,
   });
   let listeners: Listeners | undefined;
+  let onSocket: Listeners | undefined;
   let firstKey: string | undefined;
   let link: string | undefined;
   try {
     listeners = listen(app, config);
+    onSocket = listenInDirectory(app, service.directory);
+    listeners = together(listeners, onSocket);
     // Created once it can be used, for it is shown only once.
     firstKey = await createFirstKey(service, service.system);
     // A terminal has somebody who looks at it now, and no log that keeps the link. Without one the first key can sign in.
@@ -149,7 +152,7 @@ async function start(service: Service, config: Config, log: Log, telemetry: Tele
     throw error;
   }
   const { address } = listeners;
-  announceLocally(service, config, listeners, localKey, log);
+  announceLocally(service, config, { port: listeners.port, socket: onSocket !== undefined }, localKey, log);
   service.start();
   warnOf(config, service, log);
   log.info("serving", {
@@ -185,16 +188,23 @@ function localAddress(address: string, host: string): string {
 }
 
 /** A full disk keeps no server from starting. */
-function announceLocally({ directory }: Service, config: Config, { port }: Listeners, { secret }: LocalKey, log: Log): void {
+function announceLocally(
+  { directory }: Service,
+  config: Config,
+  { port, socket }: { port: number; socket: boolean },
+  { secret }: LocalKey,
+  log: Log,
+): void {
   const { host, tls } = config;
   try {
     announce(directory, {
       url: `${tls === undefined ? "http" : "https"}://${hostInUrl(host)}:${port}`,
+      socket,
       key: secret,
       store: databaseOf(config),
     });
   } catch (error) {
-    log.warn("cairn mcp will not find this server by its data directory", { reason: systemReason(error) });
+    log.warn("cairn mcp and cairn dashboard will not find this server by its data directory", { reason: systemReason(error) });
   }
 }
 

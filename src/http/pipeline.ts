@@ -93,8 +93,8 @@ export interface AnsweredRequest {
   readonly traceparent: string | null;
 }
 
-/** The address a request came from, if the server knows it. */
-type Remote = { requestIP(request: Request): { address: string } | null } | null;
+/** The address and port a request came from, if the server knows them. */
+type Remote = { requestIP(request: Request): { address: string; port: number } | null } | null;
 
 /** A request and what is known of it so far. */
 export interface Exchange {

@@ -78,9 +78,9 @@ function cannotBeWritten(directory: string, error: unknown): Error {
 }
 
 function refuseForeignFiles(directory: string): void {
-  if (MARKS.some((name) => existsSync(join(directory, name)))) return;
   const names = readdirSync(directory).filter((name) => !OF_THE_SYSTEM.has(name));
-  if (names.length === 0) return;
+  // Looked for later than those names: another Cairn may be making its first files.
+  if (names.length === 0 || MARKS.some((name) => existsSync(join(directory, name)))) return;
   const shown = names.slice(0, NAMES_SHOWN_MAX).map((name) => JSON.stringify(name));
   const more = names.length > shown.length ? ` and ${names.length - shown.length} more` : "";
   throw new Error(

@@ -135,7 +135,9 @@ const IMPOSSIBLE: Record<string, RegExp> = {
   ...Object.fromEntries(
     ["backup x", "export", "doctor", "doctor --fix", "rebuild-index"].map((text) => [`${text} --data-dir none`, NO_STORE]),
   ),
-  "dashboard --port 1": /No server answers at http:\/\/127\.0\.0\.1:1: .*\. Start it with cairn serve, or say where it is with --url\./,
+  "dashboard --port 1": /There is no store in \.\/data\. .*--data-dir.*/,
+  "dashboard --url http://127.0.0.1:1":
+    /No server answers at http:\/\/127\.0\.0\.1:1: .*\. Start it with cairn serve, or say where it is with --url\./,
   "restore none --data-dir new": /.*none.*/,
   "restore . --data-dir new": /\. is not a file but a directory\./,
   "restore /dev/null --data-dir new": /\/dev\/null is not a file but a device\./,
