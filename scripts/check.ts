@@ -58,7 +58,7 @@ const ON_POSTGRES = Array.from(new Bun.Glob("test/*.test.ts").scanSync(root))
   .filter((file) => !ON_ANY_STORE.includes(file));
 /** Those that run once more on three servers that share a database. */
 const ON_SERVERS = filesOf(
-  "idempotency model/simulation races rate-limit restart webhook-deliveries webhook-events webhook-retries webhook-targets webhooks",
+  "idempotency model/simulation names races rate-limit restart webhook-deliveries webhook-events webhook-retries webhook-targets webhooks",
 );
 
 /** Where tests note what they cannot do on this machine. */

@@ -37,6 +37,7 @@ import type { GivenSettings } from "./settings/schema.ts";
 import { Settings } from "./settings/settings.ts";
 import { settingsWatch } from "./settings/watch.ts";
 import { sessionExpiry } from "./sessions/expiry.ts";
+import { completedNames } from "./sessions/names.ts";
 import { sessionRemoval } from "./sessions/removal.ts";
 import { lockDirectory } from "./storage/directory-lock.ts";
 import { makePrivate, prepareDirectory } from "./storage/data-directory.ts";
@@ -226,6 +227,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     ...shared.map((make) => leasedTask(leases, store, make)),
     ...hooks.tasks,
     ...(embedded === undefined ? [settingsWatch(settings, embeddings, log), feed.followTask()] : []),
+    await completedNames(store, log),
     retrievals.task(),
     arrivals.deadlines(),
     lastUses.task(),

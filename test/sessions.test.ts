@@ -322,7 +322,7 @@ test("a fork of a session whose metadata is as large as can be is made, and its 
   });
 });
 
-test("an external_id is the name of one live session: a second is 409 already_exists, or with if_exists the one that is there", async () => {
+test("an external_id is the name of one live session of a user: a second is 409 already_exists, or with if_exists the one that is there", async () => {
   await using cairn = await startCairn();
   const create = (more: object) => cairn.post("/v1/sessions", { agent_id: "agent", external_id: "thread-7", ...more });
   const first = await create({ user_id: "ada", initial_state: { step: 1 } });
@@ -330,30 +330,30 @@ test("an external_id is the name of one live session: a second is 409 already_ex
   const { id } = first.body;
   expect(await cairn.session(id)).toEqual(first.body);
   expect((await cairn.traces(id)).map(({ details }) => details.external_id)).toEqual(["thread-7"]);
-  const refusedAs = (what: string) => ({
+  const refused = {
     status: 409,
     code: "already_exists",
-    message: `Session ${id} has the ${what}`,
+    message: `Session ${id} has the external_id "thread-7" already. Nothing was changed.`,
     param: "external_id",
-  });
-  const refused = refusedAs('external_id "thread-7" already. Nothing was changed.');
-  expect(errorOf(await create({}))).toEqual(refused);
-  expect(errorOf(await create({ user_id: "ada", if_exists: "error" }))).toEqual(refused);
-  // Whoever names a user gets no session of another one.
-  expect(errorOf(await create({ user_id: "bo", if_exists: "return" }))).toEqual(
-    refusedAs('external_id "thread-7" already, and another user_id. Nothing was changed.'),
-  );
+  };
+  for (const more of [{}, { if_exists: "error" }]) expect(errorOf(await create({ user_id: "ada", ...more }))).toEqual(refused);
   const current = await cairn.setState(id, { step: 2 });
-  for (const user_id of [undefined, null, "ada"]) {
-    const { status, body } = await create({ user_id, agent_id: "another", initial_state: { step: 0 }, if_exists: "return" });
-    expect({ status, body }).toEqual({ status: 200, body: current });
-  }
-  expect((await create({ external_id: "Thread-7", if_exists: "return" })).status).toBe(201);
-  const page = async (query: string) => (await cairn.list(`/v1/sessions?${query}`)).map((session) => session.id);
+  const again = await create({ user_id: "ada", agent_id: "another", initial_state: { step: 0 }, if_exists: "return" });
+  expect({ status: again.status, body: again.body }).toEqual({ status: 200, body: current });
+  expect((await create({ user_id: "ada", external_id: "Thread-7", if_exists: "return" })).status).toBe(201);
+  // Another user's, and that of no user, are other sessions.
+  const made = await Promise.all(["bo", undefined].map((user_id) => create({ user_id, if_exists: "return" })));
+  expect(made.map(({ status, body }) => [status, body.user_id])).toEqual([
+    [201, "bo"],
+    [201, null],
+  ]);
+  const [ofBo, ofNobody] = made.map(({ body }) => body.id);
+  for (const user_id of [undefined, null]) expect((await create({ user_id, if_exists: "return" })).body.id).toBe(ofNobody);
+  const page = async (query: string) => new Set(idsOf(await cairn.list(`/v1/sessions?${query}`)));
   expect([await page("external_id=thread-7"), await page("external_id=thread-7&user_id=bo"), await page("external_id=none")]).toEqual([
-    [id],
-    [],
-    [],
+    new Set([id, ofBo, ofNobody]),
+    new Set([ofBo]),
+    new Set(),
   ]);
 });
 

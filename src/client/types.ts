@@ -714,8 +714,13 @@ export interface ListSessionsQuery {
   agent_id?: string;
   /** The user the agent acts for. Lists, searches and keys can be limited to a user. Not `.` or `..`, which a path cannot name. */
   user_id?: string;
-  /** Only the session of this name. */
+  /** Only sessions of this name, of which each user can have one. */
   external_id?: string;
+  /**
+   * `true`: without `user_id` only sessions without a user, instead of those of all users; a key that is bound to a user lists its user's.
+   * With `external_id` so it finds the one that `if_exists`: `return` does. Default false.
+   */
+  exact_user?: boolean;
   /** Only forks of this session, which may be gone. */
   forked_from?: string;
   /** Only sessions after this time (ISO 8601; without an offset it is UTC). */
@@ -970,13 +975,14 @@ export interface NewSession {
   /** The user the agent acts for. Lists, searches and keys can be limited to a user. Not `.` or `..`, which a path cannot name. */
   user_id?: string;
   /**
-   * A name of your own, such as the id of a thread. No two live sessions have the same; it is free again once its session is deleted or has
-   * expired. A fork does not take it over.
+   * A name of your own, such as the id of a thread. No two live sessions of a `user_id`, or without one, have the same; it is free again
+   * once its session is deleted or has expired. A fork does not take it over.
    */
   external_id?: string;
   /**
-   * What happens when a live session has the `external_id`: `error` is 409 `already_exists`, `return` answers 200 with that session, as it
-   * is. A session of another `user_id` than the one in the request is never returned. Default `error`.
+   * What happens when a live session of the same `user_id`, or of none, has the `external_id`: `error` is 409 `already_exists`, `return`
+   * answers 200 with that session, as it is. Sessions of other users, or without the `user_id` of the request, do not matter. Default
+   * `error`.
    */
   if_exists?: "error" | "return";
   /** Becomes version 0; default `{}`. */

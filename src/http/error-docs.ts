@@ -62,7 +62,7 @@ const ERROR_DOCS: Record<WireCode, ErrorDoc> = {
     detail: { param: "version" },
   },
   already_exists: {
-    when: "a live session has this `external_id`; nothing was changed.",
+    when: "a live session of the same user, or of none, has this `external_id`; nothing was changed.",
     message: 'Session sess_0VQk3aB4x1Zq has the external_id "thread-7" already. Nothing was changed.',
     detail: { param: "external_id" },
   },

@@ -14,7 +14,7 @@ export type Route = `${Method} /v1/${string}`;
 /** Arguments that are undefined are left out. */
 export interface ApiCall {
   readonly path?: Readonly<Record<string, string | number>>;
-  readonly query?: Readonly<Record<string, string | number | readonly string[] | undefined>>;
+  readonly query?: Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>;
   readonly body?: Readonly<Record<string, unknown>>;
 }
 

@@ -54,7 +54,9 @@ export class Use {
   }
 
   async #find(): Promise<JsonObject | undefined> {
-    const { data } = await this.call("GET /v1/sessions", { query: { external_id: sessionNameOf(this.identity), limit: 1 } });
+    const { agentId, userId } = this.identity;
+    const query = { external_id: sessionNameOf(this.identity), agent_id: agentId, user_id: userId, exact_user: true, limit: 1 };
+    const { data } = await this.call("GET /v1/sessions", { query });
     return (data as JsonObject[])[0];
   }
 

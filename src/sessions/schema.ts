@@ -100,13 +100,13 @@ export const NewSession = Type.Object(
     user_id: Type.Optional(SessionUser),
     external_id: Type.Optional(
       ExternalId(
-        "A name of your own, such as the id of a thread. No two live sessions have the same; it is free again once its session is deleted or has expired. A fork does not take it over.",
+        "A name of your own, such as the id of a thread. No two live sessions of a `user_id`, or without one, have the same; it is free again once its session is deleted or has expired. A fork does not take it over.",
       ),
     ),
     if_exists: Default(
       OneOf(["error", "return"], {
         description:
-          "What happens when a live session has the `external_id`: `error` is 409 `already_exists`, `return` answers 200 with that session, as it is. A session of another `user_id` than the one in the request is never returned. Default `error`.",
+          "What happens when a live session of the same `user_id`, or of none, has the `external_id`: `error` is 409 `already_exists`, `return` answers 200 with that session, as it is. Sessions of other users, or without the `user_id` of the request, do not matter. Default `error`.",
       }),
       "error",
     ),
@@ -185,7 +185,13 @@ export const VERSION_LIST_EXAMPLE = {
 export const SESSION_FILTER = {
   agent_id: Type.Optional(Text(1, LIMITS.agentIdLengthMax, { description: "Only sessions of this agent.", examples: ["support-bot"] })),
   user_id: Type.Optional(SessionUser),
-  external_id: Type.Optional(ExternalId("Only the session of this name.")),
+  external_id: Type.Optional(ExternalId("Only sessions of this name, of which each user can have one.")),
+  exact_user: Type.Optional(
+    Type.Boolean({
+      description:
+        "`true`: without `user_id` only sessions without a user, instead of those of all users; a key that is bound to a user lists its user's. With `external_id` so it finds the one that `if_exists`: `return` does. Default false.",
+    }),
+  ),
   forked_from: Type.Optional(Text(1, undefined, { description: "Only forks of this session, which may be gone." })),
   ...Created("sessions"),
 };

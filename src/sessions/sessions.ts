@@ -13,12 +13,12 @@ import { invariant } from "../lib/invariant.ts";
 import { jsonWith, mergeObjects, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import { isErased } from "../storage/erasure.ts";
-import { externalIdKey } from "../storage/keys.ts";
+import { externalIdKey, ownNameKey } from "../storage/keys.ts";
 import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
 import { narrowed, ownedPostings, ownerOfNew, type Owner } from "../storage/owner.ts";
 import { pageOf, type Page } from "../storage/page.ts";
 import { sessions, type SessionRow } from "../storage/tables.ts";
-import { posting, leapfrogJoin } from "../storage/walk.ts";
+import { posting, leapfrogJoin, type Posting } from "../storage/walk.ts";
 import { commitFor, record, type Caller, type Deps } from "../traces/record.ts";
 import { diffObjects, isEmptyDiff } from "./diff.ts";
 import { isLive, laterOf, liveSession, refuseLargeMetadata, sessionJson, type LiveSession } from "./live-session.ts";
@@ -29,6 +29,8 @@ export interface NewSession {
   agentId: string;
   userId: string | null;
   externalId?: string | undefined;
+  /** Within what the external id is unique; the user unless given. */
+  namedWithin?: SessionRow["namedWithin"];
   initialState: JsonText;
   metadata: JsonObject;
   ttlSeconds: number;
@@ -42,15 +44,19 @@ type IfExists = "error" | "return";
  * @returns an `Existing` where there is one of that external id and it is to be returned
  * @throws {ApiError} `already_exists` where there is one and it is not
  */
-export async function createSession(deps: Deps, caller: Caller, asked: NewSession & { ifExists: IfExists }): Promise<AnswerJson> {
+export async function createSession(
+  deps: Deps,
+  caller: Caller,
+  asked: Omit<NewSession, "namedWithin"> & { ifExists: IfExists },
+): Promise<AnswerJson> {
   const { userId = null } = ownerOfNew(caller.owner, { userId: asked.userId ?? undefined, agentId: asked.agentId });
-  const input = { ...asked, userId };
+  const input = { ...asked, userId, namedWithin: caller.owner.agentId === undefined ? ("user" as const) : ("agent" as const) };
   // Most often it is there, and then nothing is to be committed.
-  const existing = await deps.store.read((reader) => existingSession(reader, caller.owner, asked));
+  const existing = await deps.store.read((reader) => existingSession(reader, input));
   if (existing !== undefined) return existing;
   deps.quotas?.refuseGrowth();
   return commitFor<AnswerJson>(deps, caller, homeOfUser(input.userId), (tx) => {
-    const other = existingSession(tx, caller.owner, asked);
+    const other = existingSession(tx, input);
     if (other !== undefined) return other;
     const { id, row, json } = addSession(tx, caller, input);
     const { agentId, userId, externalId } = row;
@@ -66,33 +72,39 @@ export async function createSession(deps: Deps, caller: Caller, asked: NewSessio
   });
 }
 
-/** The live session that the owner has by the external id of a new one. */
-function existingSession(
-  reader: Reader,
-  owner: Owner,
-  { externalId, userId, ifExists }: NewSession & { ifExists: IfExists },
-): Existing | undefined {
-  const session = externalId === undefined ? undefined : sessionOfExternalId(reader, owner, externalId);
+/** The live session of the same user that has the external id of a new one. */
+function existingSession(reader: Reader, input: NewSession & { ifExists: IfExists }): Existing | undefined {
+  const session = input.externalId === undefined ? undefined : namedSession(reader, input, input.externalId);
   if (session === undefined) return undefined;
   const { id, key, row } = session;
-  // A request that names a user gets no session of another one.
-  const isTheirs = userId === null || userId === row.userId;
-  if (ifExists === "return" && isTheirs) return new Existing(sessionJson(id, row, readState(reader, key, row.version)));
-  const but = isTheirs ? "" : ", and another user_id";
-  throw new ApiError("already_exists", `Session ${id} has the external_id ${toJson(externalId)} already${but}. Nothing was changed.`, {
+  if (input.ifExists === "return") return new Existing(sessionJson(id, row, readState(reader, key, row.version)));
+  throw new ApiError("already_exists", `Session ${id} has the external_id ${toJson(input.externalId)} already. Nothing was changed.`, {
     param: "external_id",
   });
 }
 
-/** Sessions that have expired and are not removed yet are few, and have the name still. */
-function sessionOfExternalId(reader: Reader, owner: Owner, externalId: string): LiveSession | undefined {
+/**
+ * Returns the live session that a user has by a name: for a key that is bound to an agent that of the agent, for others the one whose
+ * name is the user's, or else the agent's. So no key can name a session by which those who ask for another user's, or by a key without
+ * an agent for another agent's, are misled.
+ */
+function namedSession(
+  reader: Reader,
+  { userId, agentId, namedWithin }: Pick<NewSession, "userId" | "agentId" | "namedWithin">,
+  externalId: string,
+): LiveSession | undefined {
   const { byExternalId } = sessions.index;
-  for (const key of leapfrogJoin(reader, byExternalId, [posting(byExternalId, externalIdKey(externalId, owner.userId, owner.agentId))])) {
+  const ofAgent = ownNameKey(externalId, userId, agentId);
+  const names = namedWithin === "agent" ? [ofAgent] : [ownNameKey(externalId, userId), ofAgent];
+  let found: LiveSession | undefined;
+  // Besides these, only sessions that have expired and are not removed yet have the name still: they are few.
+  for (const key of leapfrogJoin(reader, byExternalId, [posting(byExternalId, ...names)])) {
     if (typeof key !== "string") continue;
     const row = reader.get(sessions, key);
-    if (row !== undefined && isLive(reader, key, row)) return { id: withPrefix("sess", key), key, row };
+    if (row === undefined || !isLive(reader, key, row)) continue;
+    if (found === undefined || row.namedWithin === "user") found = { id: withPrefix("sess", key), key, row };
   }
-  return undefined;
+  return found;
 }
 
 function addSession(tx: Tx, caller: Caller, input: NewSession): { id: SessionId; row: SessionRow; json: JsonText } {
@@ -103,7 +115,7 @@ function addSession(tx: Tx, caller: Caller, input: NewSession): { id: SessionId;
   const row: SessionRow = {
     agentId: input.agentId,
     userId: input.userId,
-    ...(input.externalId === undefined ? {} : { externalId: input.externalId }),
+    ...(input.externalId === undefined ? {} : { externalId: input.externalId, namedWithin: input.namedWithin ?? "user" }),
     createdAt: now,
     updatedAt: now,
     metadata: input.metadata,
@@ -131,6 +143,8 @@ export interface SessionFilter extends CreatedFilter {
   agentId?: string | undefined;
   userId?: string | undefined;
   externalId?: string | undefined;
+  /** Whether no user stands for sessions without one, instead of those of all. */
+  exactUser?: boolean | undefined;
   /** Id of a session, which may be gone. */
   forkedFrom?: string | undefined;
 }
@@ -142,12 +156,13 @@ export async function listSessions(
   page: Page<SessionId>,
 ): Promise<JsonText> {
   const { index } = sessions;
-  const { externalId, forkedFrom } = filter;
+  const { forkedFrom } = filter;
   const narrow = narrowed(owner, filter);
   if (narrow === undefined || (forkedFrom !== undefined && !isId("sess", forkedFrom))) return pageOf([], page.limit);
+  const areOfNobody = filter.exactUser === true && narrow.userId === undefined;
   const postings = [
     ...ownedPostings(narrow, index),
-    ...(externalId === undefined ? [] : [posting(index.byExternalId, externalIdKey(externalId, narrow.userId, narrow.agentId))]),
+    ...(filter.externalId === undefined ? [] : [namePosting(filter.externalId, narrow, areOfNobody)]),
     ...(forkedFrom === undefined ? [] : [posting(index.byForkedFrom, bare(forkedFrom))]),
   ];
   const listing = {
@@ -162,8 +177,16 @@ export async function listSessions(
   return store.list(listing, page, (reader, key, id) => {
     const row = reader.get(sessions, key);
     if (row === undefined || !isLive(reader, key, row) || !isCreatedWithin(row.createdAt, filter)) return undefined;
+    if (areOfNobody && row.userId !== null) return undefined;
     return sessionJson(id, row, readState(reader, key, row.version));
   });
+}
+
+/** The sessions of a name; of an agent those that nobody owns can be told apart. */
+function namePosting(externalId: string, { userId, agentId }: Owner, areOfNobody: boolean): Posting {
+  const { byExternalId } = sessions.index;
+  const isOwn = areOfNobody && agentId !== undefined;
+  return posting(byExternalId, isOwn ? ownNameKey(externalId, null, agentId) : externalIdKey(externalId, userId, agentId));
 }
 
 /** Merges metadata (a null removes the key) and sets a new time to live, counted from now. What changes nothing leaves no trace. */

@@ -32,9 +32,14 @@ export const hashKey = memoize((text: string) =>
   new Bun.CryptoHasher("sha256").update(JSON.stringify(text)).digest().subarray(0, HASH_BYTES).toString("base64url"),
 );
 
-/** What the sessions that an owner knows by a name begin with; those of another owner may have the same name. */
+/** What the sessions of a name begin with, those of any user or agent where it is undefined. */
 export function externalIdKey(externalId: string, userId: string | undefined, agentId: string | undefined): string {
   return hashKey(JSON.stringify([externalId, userId ?? null, agentId ?? null]));
+}
+
+/** What the session that a user, or nobody (null), has by a name begins with; with an agent that of this agent. */
+export function ownNameKey(externalId: string, userId: string | null, agentId?: string): string {
+  return hashKey(JSON.stringify(["own", externalId, userId, agentId ?? null]));
 }
 
 /** Width 7 holds 3.5 × 10^12: milliseconds until 2081, and more versions than any session will have. */

@@ -3,11 +3,11 @@
  *
  * ```
  * table                key                          row
- * meta                 name                         text: schema, backupNumber, tracesMark
+ * meta                 name                         text: schema, backupNumber, tracesMark, namesMark
  * sessions             session                      SessionRow
  *   byAgent            #agent session
  *   byUser             #user session
- *   byExternalId       #(external, owner) session   for each owner of whom it is, if it has an external id
+ *   byExternalId       #(external, owner) session   for each owner who lists it or looks it up, if it has an external id
  *   byForkedFrom       session session              of a fork: the session it was forked from, and its own
  *   byExpiry           ms session
  *   ahead              session                      if its id is later than its time
@@ -72,7 +72,7 @@ import { SCOPES } from "../lib/scopes.ts";
 import { bare, bareIdTime, BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
 import type { JsonText } from "../lib/json.ts";
 import { memoize } from "../lib/memoize.ts";
-import { externalIdKey, hashKey, namespaceOfDocument, namespacesAbove, NUMBER_KEY_LENGTH, numberKey } from "./keys.ts";
+import { externalIdKey, hashKey, namespaceOfDocument, namespacesAbove, NUMBER_KEY_LENGTH, numberKey, ownNameKey } from "./keys.ts";
 import {
   AnyObject,
   BareIdText,
@@ -252,7 +252,7 @@ function ahead(id: BareId, createdAt: number, entry: string = id): string | unde
 
 export const meta = table(
   "meta",
-  /^(schema|backupNumber|tracesMark)$/,
+  /^(schema|backupNumber|tracesMark|namesMark)$/,
   Type.String({ pattern: "^(0|[1-9][0-9]{0,9}|[0-9A-Za-z]{12})$", description: "the text of a whole number below 2^32, or an id" }),
   text,
 );
@@ -260,12 +260,16 @@ export const meta = table(
 export const BACKUP_NUMBER = "backupNumber";
 /** Key of an id: traces up to it have all their entries, those of later ones may be missing (`late-entries.ts`). None is, without it. */
 export const TRACES_MARK = "tracesMark";
+/** Key of `1`: every session with an external id says who named it (`sessions/names.ts`). */
+export const NAMES_MARK = "namesMark";
 
 const SessionRow = Type.Object({
   agentId: Text,
   userId: OrNull(Text),
   /** The caller's own name of it, if it has one. */
   externalId: Type.Optional(Text),
+  /** Within what its name is unique: its user, or, named by a key that is bound to an agent, that agent of the user. */
+  namedWithin: Type.Optional(OneOf(["user", "agent"])),
   createdAt: Whole,
   updatedAt: Whole,
   metadata: AnyObject,
@@ -289,10 +293,13 @@ export const sessions = table(
     byAgent: (session, row) => hashKey(row.agentId) + session,
     byUser: (session, row) => (row.userId === null ? undefined : hashKey(row.userId) + session),
     byExternalId: {
-      of: (session, { externalId, userId, agentId }) => {
+      of: (session, { externalId, namedWithin, userId, agentId }) => {
         if (externalId === undefined) return undefined;
         const users = userId === null ? [undefined] : [undefined, userId];
-        return users.flatMap((user) => [undefined, agentId].map((agent) => externalIdKey(externalId, user, agent) + session));
+        const listed = users.flatMap((user) => [undefined, agentId].map((agent) => externalIdKey(externalId, user, agent)));
+        const own = namedWithin === undefined ? [] : [ownNameKey(externalId, userId, agentId)];
+        if (namedWithin === "user") own.push(ownNameKey(externalId, userId));
+        return [...listed, ...own].map((key) => key + session);
       },
       hasMany: true,
     },
@@ -301,7 +308,7 @@ export const sessions = table(
     ahead: (session, row) => ahead(session, row.createdAt),
   },
   // Nearly every change puts the session it is in, with other counters.
-  ["agentId", "userId", "externalId", "createdAt", "expiresAt", "forkedFrom"],
+  ["agentId", "userId", "externalId", "namedWithin", "createdAt", "expiresAt", "forkedFrom"],
 );
 
 const VersionRow = Type.Object({

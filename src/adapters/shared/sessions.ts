@@ -106,7 +106,7 @@ export class Sessions {
   async delete(conversation: string): Promise<void> {
     if (this.#options === undefined) return;
     const { sessions } = this.#options.cairn;
-    const { data } = await sessions.list({ external_id: await this.#nameOf(conversation), limit: 1 });
+    const { data } = await sessions.list({ ...(await this.#keyOf(conversation)), exact_user: true, limit: 1 });
     this.#open.delete(conversation);
     for (const { id } of data) await sessions.delete(id).catch(unlessGone);
   }
@@ -139,21 +139,24 @@ export class Sessions {
   }
 
   async #openOrProlong(conversation: string): Promise<Open> {
-    const { cairn, agent_id, ttl_seconds = TTL_SECONDS } = this.#options as SessionOptions;
-    const { owner } = this.#documents;
-    const session = await cairn.sessions.create({
-      agent_id: agent_id ?? owner.agent_id ?? this.#framework,
-      ...(owner.user_id === undefined ? {} : { user_id: owner.user_id }),
-      external_id: await this.#nameOf(conversation),
-      if_exists: "return",
-      ttl_seconds,
-    });
+    const { cairn, ttl_seconds = TTL_SECONDS } = this.#options as SessionOptions;
+    const session = await cairn.sessions.create({ ...(await this.#keyOf(conversation)), if_exists: "return", ttl_seconds });
     const now = this.#clock.time().getTime();
     const half = (ttl_seconds * 1000) / 2;
     const renewAt = Date.parse(session.ttl_expires_at) - half;
     if (renewAt > now) return { id: session.id, renewAt: Math.min(renewAt, now + half) };
     await cairn.sessions.update(session.id, { ttl_seconds });
     return { id: session.id, renewAt: now + half };
+  }
+
+  /** The agent, the user and the name of the session of a conversation, by which it is made and found. */
+  async #keyOf(conversation: string) {
+    const { user_id, agent_id } = this.#documents.owner;
+    return {
+      agent_id: this.#options?.agent_id ?? agent_id ?? this.#framework,
+      ...(user_id === undefined ? {} : { user_id }),
+      external_id: await this.#nameOf(conversation),
+    };
   }
 
   /** The `external_id` of the session of a conversation: the same for no other one, and for nobody else's. */

@@ -1,0 +1,287 @@
+/**
+ * Whom a name leads to: a session is found by its `external_id` within its user alone, by every operation that takes one or has one of
+ * its own, so that nobody can plant a session that others are given for theirs.
+ *
+ * @module
+ */
+import { expect, test } from "bun:test";
+import { CairnChats } from "../src/adapters/ai-sdk.ts";
+import { Cairn as Client } from "../src/client/index.ts";
+import { NO_HOME } from "../src/lib/ids.ts";
+import type { Owner } from "../src/storage/owner.ts";
+import { meta, NAMES_MARK, sessions } from "../src/storage/tables.ts";
+import { errorOf, idsOf, refusal } from "./support/answers.ts";
+import { startCairn, type Cairn } from "./support/cairn.ts";
+import { DOCUMENT, resolved, type Schema } from "./support/documented.ts";
+import { REQUESTS } from "./support/requests.ts";
+import { startServer } from "./support/server.ts";
+
+/** Who asks, and by which key: the application's own names the user, a bound one need not. */
+interface Victim {
+  key: string;
+  user: string | null;
+  /** What the request says of the user. */
+  named: { user_id?: string };
+}
+
+const NAME = "thread-7";
+const AGENT = "support-bot";
+/** Each name that some operation looks up, for a user or without one. */
+const PLANTED = [NAME, "mcp:mcp:", "mcp:mcp:ada", "global", "global:ada", "ai-sdk:c1", "ai-sdk:c1@ada"];
+
+/** Those who plant, and what they say of the user. */
+const PLANTERS: Record<string, { owner: Owner; agent_id: string; users: (string | undefined)[] }> = {
+  "a key bound to another user": { owner: { userId: "bob" }, agent_id: "mcp", users: [undefined] },
+  "a key bound to another user and an agent": { owner: { userId: "bob", agentId: "mcp" }, agent_id: "mcp", users: [undefined] },
+  "a key bound to another agent, for every user": { owner: { agentId: "evil" }, agent_id: "evil", users: [undefined, "ada"] },
+};
+
+async function plant(cairn: Cairn, { owner, agent_id, users }: (typeof PLANTERS)[string]): Promise<string[]> {
+  const key = await cairn.newKey({ owner });
+  const bodies = users.flatMap((user_id) => PLANTED.map((external_id) => ({ agent_id, user_id, external_id })));
+  const planted = [];
+  for (const body of bodies)
+    planted.push(await cairn.ok(cairn.post("/v1/sessions", { ...body, initial_state: { planted: true } }, { key })));
+  return idsOf(planted);
+}
+
+const victimsOf = async (cairn: Cairn): Promise<Victim[]> => [
+  { key: cairn.key, user: "ada", named: { user_id: "ada" } },
+  { key: cairn.key, user: null, named: {} },
+  { key: await cairn.newKey({ owner: { userId: "ada" } }), user: "ada", named: {} },
+];
+
+/** Everything of sessions, as an administrator reads it. */
+const everythingOf = (cairn: Cairn, ids: readonly string[]): Promise<unknown[]> =>
+  Promise.all(
+    ids.flatMap((id) =>
+      [`/v1/sessions/${id}`, `/v1/sessions/${id}/versions`, `/v1/sessions/${id}/timeline`, `/v1/memory?session_id=${id}`].map((path) =>
+        cairn.ok(cairn.get(path)),
+      ),
+    ),
+  );
+
+const queryOf = (parameters: Record<string, unknown>) => new URLSearchParams(parameters as Record<string, string>).toString();
+
+/**
+ * What each operation by a name does for a victim, and the ids of the sessions that it led to. An operation that takes one, or chooses a
+ * session by itself, has to be here: the document says which these are.
+ */
+const BY_NAME: Record<string, (cairn: Cairn, victim: Victim) => Promise<string[]>> = {
+  "POST /v1/sessions": async (cairn, { key, named }) => {
+    const create = (more: object) => cairn.post("/v1/sessions", { agent_id: AGENT, external_id: NAME, ...named, ...more }, { key });
+    const first = await create({ if_exists: "return" });
+    expect(refusal(await create({}))).toEqual({ status: 409, code: "already_exists", param: "external_id" });
+    const again = await create({ if_exists: "return", agent_id: "another" });
+    expect([again.status, again.body.id]).toEqual([200, first.body.id]);
+    return [first.body.id, again.body.id];
+  },
+  "GET /v1/sessions": async (cairn, { key, user, named }) => {
+    const found = await cairn.list(`/v1/sessions?${queryOf({ external_id: NAME, ...named, agent_id: AGENT, exact_user: "true" })}`, {
+      key,
+    });
+    const ofAny = await cairn.list(`/v1/sessions?${queryOf({ external_id: NAME, ...named, exact_user: "true" })}`, { key });
+    expect(ofAny.map(({ user_id }) => user_id)).toEqual(ofAny.map(() => user));
+    expect(idsOf(ofAny)).toEqual(expect.arrayContaining(idsOf(found)));
+    expect(found).toHaveLength(1);
+    return idsOf(found);
+  },
+  "POST /v1/memories": async (cairn, { key, named }) => {
+    const { session_id } = await cairn.ok(cairn.post("/v1/memories", { content: "The PIN of Ada is 1234.", ...named }, { key }));
+    return [session_id];
+  },
+};
+
+test("every operation that takes an external_id, or chooses a session by itself, is in the table of this test", () => {
+  const named = REQUESTS.filter(
+    ({ query, fields = {} }) => "external_id" in fields || query.some(({ name }) => name === "external_id" || name === "exact_user"),
+  );
+  const choosing = REQUESTS.filter(
+    ({ scope, template, fields = {}, required }) =>
+      scope === "write" && "session_id" in fields && !required.includes("session_id") && !template.includes("{session_id}"),
+  );
+  const operations = [...named, ...choosing].map(({ method, template }) => `${method} ${template}`);
+  expect(operations.sort()).toEqual(Object.keys(BY_NAME).sort());
+  // Nothing else in the document has a name by which it could be found.
+  const schemas = Object.entries(DOCUMENT.components.schemas).filter(([, schema]) =>
+    JSON.stringify(resolved<Schema>(DOCUMENT, schema)).includes('"external_id"'),
+  );
+  expect(schemas.map(([name]) => name).sort()).toEqual(["NewSession", "Session"]);
+});
+
+const TOOL_CALLS: Record<string, Record<string, unknown>> = {
+  add_memory: { content: "The PIN of Ada is 1234." },
+  update_state: { changes: { pin: 1234 } },
+  add_turn: { input: "What is my PIN?", output: "It is 1234." },
+  rollback_state: {},
+  get_context: { query: "pin" },
+  get_state: {},
+  list_versions: {},
+  list_sessions: {},
+  list_memories: {},
+  search_memories: { query: "PIN" },
+};
+/** These name their record, or make one. */
+const NO_LOOKUP = ["delete_memory", "start_session", "update_memory"];
+
+/** Calls a method of MCP with the headers that the README gives to Claude Code. */
+async function mcp(cairn: Cairn, { key, named }: Victim, method: string, params: object): Promise<any> {
+  const headers = {
+    "x-api-key": key,
+    accept: "application/json, text/event-stream",
+    "content-type": "application/json",
+    "mcp-protocol-version": "2025-11-25",
+    ...(named.user_id === undefined ? {} : { "x-cairn-user": named.user_id }),
+  };
+  const { status, text } = await cairn.plain("POST", "/mcp", { headers, raw: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }) });
+  expect(status).toBe(200);
+  return JSON.parse(text).result;
+}
+
+for (const [planter, plan] of Object.entries(PLANTERS)) {
+  test(`nothing that ${planter} has named leads others to its sessions, whichever operation looks for the name`, async () => {
+    await using cairn = await startCairn();
+    const planted = await plant(cairn, plan);
+    const before = await everythingOf(cairn, planted);
+    for (const victim of await victimsOf(cairn)) {
+      for (const [operation, run] of Object.entries(BY_NAME)) {
+        const ids = await run(cairn, victim);
+        const users = await Promise.all(ids.map(async (id) => (await cairn.session(id)).user_id));
+        expect({ operation, users, planted: ids.filter((id) => planted.includes(id)) }).toEqual({
+          operation,
+          users: ids.map(() => victim.user),
+          planted: [],
+        });
+      }
+    }
+    expect(await everythingOf(cairn, planted)).toEqual(before);
+  });
+
+  test(`every tool of MCP, as the README sets it up, uses the session of its user beside what ${planter} has named`, async () => {
+    await using cairn = await startCairn();
+    const planted = await plant(cairn, plan);
+    const before = await everythingOf(cairn, planted);
+    for (const victim of await victimsOf(cairn)) {
+      const { tools } = await mcp(cairn, victim, "tools/list", {});
+      expect(tools.map(({ name }: { name: string }) => name).sort()).toEqual([...Object.keys(TOOL_CALLS), ...NO_LOOKUP].sort());
+      for (const [name, input] of Object.entries(TOOL_CALLS)) {
+        const { structuredContent, isError, content } = await mcp(cairn, victim, "tools/call", { name, arguments: input });
+        expect({ name, isError, content }).toMatchObject({ name, isError: undefined });
+        if (!("session_id" in structuredContent)) continue;
+        const { session_id } = structuredContent;
+        expect({ name, session_id, user: (await cairn.session(session_id)).user_id }).toEqual({ name, session_id, user: victim.user });
+        expect(planted).not.toContain(session_id);
+      }
+    }
+    expect(await everythingOf(cairn, planted)).toEqual(before);
+  });
+
+  test(`an adapter keeps, and deletes, the conversation of its user beside what ${planter} has named`, async () => {
+    await using server = await startServer();
+    const { cairn } = server;
+    const planted = await plant(cairn, plan);
+    const before = await everythingOf(cairn, planted);
+    for (const { key, user, named } of await victimsOf(cairn)) {
+      const client = new Client({ apiKey: key, baseUrl: `http://127.0.0.1:${server.port}`, retries: 0 });
+      const chats = new CairnChats(client.documents.of(named), { session: { cairn: client } });
+      const messages = [{ id: "1", role: "user" as const, parts: [{ type: "text" as const, text: "My PIN is 1234." }] }];
+      await chats.saveChat({ chatId: "c1", messages });
+      const all = (await client.sessions.list({ agent_id: "ai-sdk" })).data;
+      const own = all.filter(({ id, user_id }) => user_id === user && !planted.includes(id));
+      expect(own).toHaveLength(1);
+      expect(await chats.loadChat("c1")).toEqual(messages);
+      await chats.deleteChat("c1");
+      expect(refusal(await cairn.get(`/v1/sessions/${own[0]!.id}`)).status).toBe(404);
+      expect(await chats.loadChat("c1")).toEqual([]);
+    }
+    expect(await everythingOf(cairn, planted)).toEqual(before);
+  });
+}
+
+test("a list shows every session of a name that the key may see, each with its user", async () => {
+  await using cairn = await startCairn();
+  const create = (more: object, key = cairn.key) =>
+    cairn.ok(cairn.post("/v1/sessions", { agent_id: AGENT, external_id: NAME, ...more }, { key }));
+  const ofAgent = await cairn.newKey({ owner: { agentId: "planner" } });
+  const [ada, bo, nobody] = [await create({ user_id: "ada" }), await create({ user_id: "bo" }), await create({})];
+  const planned = await create({ user_id: "ada", agent_id: "planner" }, ofAgent);
+  const planless = await create({ agent_id: "planner" }, ofAgent);
+  const listed = async (query: object, key = cairn.key) => {
+    const found = await cairn.list(`/v1/sessions?${queryOf({ external_id: NAME, ...query })}`, { key });
+    return found.map(({ id, user_id }) => [id, user_id]);
+  };
+  const shown = (...found: { id: string; user_id: string | null }[]) => found.map(({ id, user_id }) => [id, user_id]);
+  expect(await listed({})).toEqual(shown(planless, planned, nobody, bo, ada));
+  expect(await listed({ user_id: "ada" })).toEqual(shown(planned, ada));
+  expect(await listed({ exact_user: "true" })).toEqual(shown(planless, nobody));
+  expect(await listed({ exact_user: "true", agent_id: AGENT })).toEqual(shown(nobody));
+  expect(await listed({ exact_user: "false" })).toHaveLength(5);
+  expect(await listed({ exact_user: "true", user_id: "ada" })).toEqual(shown(planned, ada));
+  expect(await listed({}, ofAgent)).toEqual(shown(planless, planned));
+  expect(await listed({ exact_user: "true" }, ofAgent)).toEqual(shown(planless));
+  const ofAda = await cairn.newKey({ owner: { userId: "ada" } });
+  for (const query of [{}, { exact_user: "true" }]) expect(await listed(query, ofAda)).toEqual(shown(planned, ada));
+  expect(refusal(await cairn.get(`/v1/sessions?exact_user=yes`))).toEqual({ status: 400, code: "invalid_request", param: "exact_user" });
+  // Also of sessions that have no name.
+  const unnamed = await cairn.createSession();
+  expect(idsOf(await cairn.list("/v1/sessions?exact_user=true"))).toEqual(idsOf([unnamed, planless, nobody]));
+});
+
+test("an agent's key and the application's find the same session of their agent, whichever named it", async () => {
+  await using cairn = await startCairn();
+  const ofAgent = await cairn.newKey({ owner: { agentId: "planner" } });
+  const open = async (external_id: string, agent_id: string, key: string) => {
+    const { body } = await cairn.post("/v1/sessions", { agent_id, user_id: "ada", external_id, if_exists: "return" }, { key });
+    return body.id;
+  };
+  const byApplication = await open("a", "planner", cairn.key);
+  expect(await open("a", "planner", ofAgent)).toBe(byApplication);
+  const byAgent = await open("b", "planner", ofAgent);
+  expect(await open("b", "planner", cairn.key)).toBe(byAgent);
+  // Of another agent it is another session: who named the first one could be reading it.
+  const ofOther = await open("b", "support-bot", cairn.key);
+  expect(ofOther).not.toBe(byAgent);
+  expect(await open("b", "helper", cairn.key)).toBe(ofOther);
+  expect(await open("b", "planner", ofAgent)).toBe(byAgent);
+  expect(
+    errorOf(await cairn.post("/v1/sessions", { agent_id: "planner", user_id: "ada", external_id: "b" }, { key: ofAgent })),
+  ).toMatchObject({
+    status: 409,
+    message: `Session ${byAgent} has the external_id "b" already. Nothing was changed.`,
+  });
+});
+
+test("names that an earlier Cairn has stored are found within their users after a start, which completes them once", async () => {
+  await using cairn = await startCairn();
+  const bob = await cairn.newKey({ owner: { userId: "bob" } });
+  const made = await cairn.createSession({ external_id: NAME, agent_id: "mcp" });
+  const ada = await cairn.createSession({ external_id: "mcp:mcp:ada", agent_id: "mcp", user_id: "ada" });
+  for (const external_id of PLANTED) await cairn.ok(cairn.post("/v1/sessions", { agent_id: "mcp", external_id }, { key: bob }));
+  const ids = idsOf(await cairn.list("/v1/sessions"));
+  // As they were: without what a name is unique within, and without the mark that all say so.
+  await cairn.service.store.commit(NO_HOME, (tx) => {
+    for (const id of ids) {
+      const key = id.slice("sess_".length) as never;
+      const { namedWithin: _, ...before } = tx.get(sessions, key)!;
+      tx.put(sessions, key, before);
+    }
+    tx.remove(meta, NAMES_MARK);
+  });
+  expect(await cairn.findings()).toEqual([]);
+  await cairn.restart();
+  expect(await cairn.findings()).toEqual([]);
+  expect(await cairn.read((reader) => reader.get(meta, NAMES_MARK))).toBe("1");
+  const open = async (external_id: string, more: object) =>
+    (await cairn.post("/v1/sessions", { agent_id: "mcp", external_id, if_exists: "return", ...more })).body;
+  expect((await open(NAME, {})).id).toBe(made.id);
+  expect((await open("mcp:mcp:ada", { user_id: "ada" })).id).toBe(ada.id);
+  expect(await open("mcp:mcp:ada", {})).toMatchObject({ user_id: null });
+  expect(await open(NAME, { user_id: "ada" })).toMatchObject({ user_id: "ada" });
+  const { structuredContent } = await mcp(cairn, { key: cairn.key, user: "ada", named: { user_id: "ada" } }, "tools/call", {
+    name: "get_context",
+    arguments: {},
+  });
+  expect(structuredContent.session_id).toBe(ada.id);
+  const after = await cairn.read((reader) => ids.map((id) => reader.get(sessions, id.slice("sess_".length) as never)?.namedWithin));
+  expect(after).toEqual(ids.map(() => "user"));
+});
