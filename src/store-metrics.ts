@@ -27,6 +27,7 @@ import {
 } from "./storage/tables.ts";
 import type { SharedState } from "./store-parts.ts";
 import { sumOf } from "./vectors/index-status.ts";
+import { failedAttempts } from "./webhooks/stats.ts";
 import type { WebhookDeps } from "./webhooks/webhooks.ts";
 
 type MetricDeps = ContextDeps & DocumentDeps & WebhookDeps & { settings: Pick<Settings, "values"> };
@@ -54,6 +55,10 @@ export function storeMetrics(deps: MetricDeps): MetricSource[] {
     gauge("cairn_outbox_events", "Events of which no deliveries were made yet.", () => store.count(outbox)),
     gauge("cairn_webhook_deliveries_pending", "Deliveries still to be made, those that wait for another attempt included.", () =>
       store.count(deliveries.index.inLine),
+    ),
+    gauge("cairn_webhook_deliveries_exhausted", "Deliveries that are not tried again.", () => store.count(deliveries.index.failed)),
+    gauge("cairn_webhook_attempts_failed_last_day", "Attempts to deliver that failed in this hour and the 24 before it.", () =>
+      store.read(failedAttempts),
     ),
     ...outcomeMetrics(deps),
     gauge("cairn_expiry_lag_seconds", "How long the session that is overdue longest has been waiting to be removed.", async () => {
@@ -111,10 +116,10 @@ function outcomeMetrics({ webhooks, retrievals: { counts } }: MetricDeps): Metri
   return [
     counter(
       "cairn_webhook_attempts_total",
-      "Attempts to deliver by outcome: delivered, failed with a retry to come, failed for good.",
+      "Attempts to deliver since the start by outcome: delivered; retry: failed, with another one to come; exhausted: failed, with none to come.",
       () => {
-        const { delivered, retry, failed } = webhooks.outcomes;
-        return { delivered, retry, failed };
+        const { delivered, retry, exhausted } = webhooks.outcomes;
+        return { delivered, retry, exhausted };
       },
       "outcome",
     ),

@@ -276,11 +276,23 @@ test("deliveries are counted in the hour of their own time, also after a clock t
   };
   expect(await counted()).toEqual([0]);
   await deliver();
-  expect(await counted()).toEqual([1, 23]);
+  expect(await counted()).toEqual([1, 24]);
   cairn.clock.advance({ hours: 10 });
   expect(await counted()).toEqual([1, 14]);
   cairn.clock.advance({ hours: 15 });
   expect(await counted()).toEqual([0]);
+});
+
+test("failed attempts are counted in the hour of their own time, also after a clock that was 30 years ahead", async () => {
+  await using cairn = await startCairn();
+  await using receiver = startReceiver(() => new Response(null, { status: 500 }));
+  const { id } = await cairn.ok(cairn.post("/v1/webhooks", { url: receiver.url, events: ["session.created"] }));
+  const fail = async () => (await cairn.createSession(), await cairn.deliver());
+  await ahead(cairn, fail);
+  const failed = async () => (await cairn.ok(cairn.get(`/v1/webhooks/${id}/stats`))).failed;
+  expect([await failed(), (await cairn.ok(cairn.get("/v1/stats"))).deliveries.failed]).toEqual([0, 0]);
+  await fail();
+  expect([await failed(), (await cairn.ok(cairn.get("/v1/stats"))).deliveries.failed]).toEqual([1, 1]);
 });
 
 onEmbedded("it has backups")("a backup is shown with its own time, also after a clock that was 30 years ahead", async () => {

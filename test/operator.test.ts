@@ -62,12 +62,14 @@ test("metrics say what became of deliveries, and what is still to be done", asyn
       pending: found["cairn_webhook_deliveries_pending"],
       delivered: attempts("delivered"),
       retry: attempts("retry"),
-      failed: attempts("failed"),
+      exhausted: attempts("exhausted"),
+      failedDay: found["cairn_webhook_attempts_failed_last_day"],
+      given: found["cairn_webhook_deliveries_exhausted"],
       disabled: found["cairn_webhooks_disabled_total"],
     };
   };
   // Those of the first key's trace and of the webhook's.
-  const counts = { outbox: 0, pending: 0, delivered: 0, retry: 0, failed: 0, disabled: 0 };
+  const counts = { outbox: 0, pending: 0, delivered: 0, retry: 0, exhausted: 0, failedDay: 0, given: 0, disabled: 0 };
   expect(await shown()).toEqual(counts);
 
   await cairn.createSession();
@@ -84,15 +86,16 @@ test("metrics say what became of deliveries, and what is still to be done", asyn
     return shown();
   };
   await cairn.createSession();
-  expect(await attempt(500)).toEqual({ ...counts, delivered: 2, retry: 1, pending: 1 });
+  expect(await attempt(500)).toEqual({ ...counts, delivered: 2, retry: 1, failedDay: 1, pending: 1 });
   cairn.clock.advance({ seconds: 12 });
-  expect(await attempt(500)).toEqual({ ...counts, delivered: 2, retry: 1, failed: 1 });
+  expect(await attempt(500)).toEqual({ ...counts, delivered: 2, retry: 1, exhausted: 1, failedDay: 2, given: 1 });
   await cairn.createSession();
   // That it was disabled is a trace too.
-  expect(await attempt(410)).toEqual({ ...counts, delivered: 2, retry: 1, failed: 2, disabled: 1 });
-  // Counted since the start, as Prometheus expects it.
+  expect(await attempt(410)).toEqual({ ...counts, delivered: 2, retry: 1, exhausted: 2, failedDay: 3, given: 2, disabled: 1 });
+  expect((await cairn.ok(cairn.get("/v1/stats"))).deliveries).toEqual({ pending: 0, failed: 3, exhausted: 2 });
+  // Attempts by outcome are counted since the start, as Prometheus expects it.
   await cairn.restart();
-  expect(await shown()).toEqual(counts);
+  expect(await shown()).toEqual({ ...counts, failedDay: 3, given: 2 });
 });
 
 onEmbedded("its rows and vectors are in memory")("metrics say how often caches were of use", async () => {
@@ -142,6 +145,8 @@ test("metrics are typed: what only rises is a counter", async () => {
     cairn_vectors_stored: "gauge",
     cairn_outbox_events: "gauge",
     cairn_webhook_deliveries_pending: "gauge",
+    cairn_webhook_deliveries_exhausted: "gauge",
+    cairn_webhook_attempts_failed_last_day: "gauge",
     cairn_webhook_attempts_total: "counter",
     cairn_webhooks_disabled_total: "counter",
     cairn_expiry_lag_seconds: "gauge",

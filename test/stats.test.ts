@@ -20,13 +20,13 @@ test("the statistics count what is stored, what is pending and how long the serv
     memories: 2,
     traces: traces + 5,
     vectors: { stored: 1, pending: 0 },
-    deliveries: { pending: 0, failed: 0 },
+    deliveries: { pending: 0, failed: 0, exhausted: 0 },
     store: { bytes: expect.any(Number), used_bytes: expect.any(Number), max_bytes: null },
     uptime_seconds: 90,
   });
 });
 
-test("the statistics count deliveries that are pending, and those that have failed", async () => {
+test("the statistics count deliveries that are pending, attempts that failed, and deliveries that are exhausted", async () => {
   await using cairn = await startCairn({ environment: { webhooks: { retry_schedule: "1s" } }, network: { loopback: true } });
   await cairn.subscribe("http://127.0.0.1:9/hook");
   await cairn.createSession();
@@ -37,7 +37,7 @@ test("the statistics count deliveries that are pending, and those that have fail
     await cairn.deliver();
     cairn.clock.advance({ seconds: 5 });
   }
-  expect((await stats(cairn)).deliveries).toEqual({ pending: 0, failed: pending });
+  expect((await stats(cairn)).deliveries).toEqual({ pending: 0, failed: 2 * pending, exhausted: pending });
 });
 
 test("the history of an hour is by the minute, that of a day by the quarter of an hour, each of a fixed length", async () => {

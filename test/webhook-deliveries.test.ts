@@ -107,8 +107,8 @@ test("a delivery is shown with what is posted and its latest ten attempts, the l
   expect(payload).toEqual(JSON.parse(receiver.received[0]!.body));
   expect(payload.data).toEqual(turn);
   expect(attempts.map((attempt: any) => attempt.response_code)).toEqual([512, 511, 510, 509, 508, 507, 506, 505, 504, 503]);
-  const { last_attempt_at: at, response_code, response_body, error } = listed;
-  expect(attempts[0]).toEqual({ at, response_code, response_body, error, duration_ms: expect.any(Number) });
+  const { last_attempt_at: at, response_code, response_body, response_withheld, error } = listed;
+  expect(attempts[0]).toEqual({ at, response_code, response_body, response_withheld, error, duration_ms: expect.any(Number) });
 });
 
 test("failed deliveries since a time are made again, the oldest first, and those before are not", async () => {
@@ -184,19 +184,20 @@ test("what became of the deliveries of the last 24 hours is counted by the hour 
   const now = await stats();
   const hoursAgo = (hours: number) => new Date(cairn.clock.now() - hours * 3_600_000).toISOString();
   expect(now).toMatchObject({ object: "webhook_stats", webhook_id: id, since: hoursAgo(24), more: false });
-  expect([now.delivered, now.failed, now.pending, now.hours.length]).toEqual([2, 1, 1, 24]);
+  expect([now.delivered, now.failed, now.exhausted, now.pending, now.hours.length]).toEqual([2, 2, 1, 1, 25]);
   const filled = now.hours
-    .map((hour: any, i: number) => [i, hour.delivered, hour.failed, hour.pending])
+    .map((hour: any, i: number) => [i, hour.delivered, hour.failed, hour.exhausted, hour.pending])
     .filter((hour: number[]) => hour.slice(1).some(Boolean));
   expect(filled).toEqual([
-    [0, 1, 0, 0],
-    [2, 1, 0, 0],
-    [23, 0, 1, 1],
+    [0, 1, 0, 0, 0],
+    [2, 1, 0, 0, 0],
+    [23, 0, 2, 1, 0],
+    [24, 0, 0, 0, 1],
   ]);
-  expect([now.hours[0].start, now.hours[23].start]).toEqual([hoursAgo(24), hoursAgo(1)]);
-  cairn.clock.advance({ ms: MOMENT_MS });
+  expect([now.hours[0].start, now.hours[24].start]).toEqual([hoursAgo(24), hoursAgo(0)]);
+  cairn.clock.advance({ ms: 3_600_000 });
   expect((await stats()).delivered).toBe(1);
-  expect(await stats(other)).toMatchObject({ delivered: 0, failed: 0, pending: 0 });
+  expect(await stats(other)).toMatchObject({ delivered: 0, failed: 0, exhausted: 0, pending: 0 });
 
   const addDeliveries = (count: number, to: Id) =>
     cairn.service.store.commit(NO_HOME, (tx) => {

@@ -47,6 +47,94 @@ test("what fails is tried again after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h and 10 
   expect(waits).toHaveLength(7);
 });
 
+test("a receiver that fails is seen to fail from its first failed attempt on, with the answer and the next try, until it succeeds", async () => {
+  await using cairn = await startCairn();
+  let status = 500;
+  await using receiver = startReceiver(() => new Response(null, { status }));
+  const { secret: _, ...made } = await cairn.subscribe(receiver.url, { events: ["session.created"] });
+  await cairn.createSession();
+  const waiting = { pending: 1, delivered: 0, exhausted: 0 };
+  const seen = async () => {
+    const { pending, delivered, failed, exhausted, hours } = await cairn.ok(cairn.get(`/v1/webhooks/${made.id}/stats`));
+    const webhook = await cairn.webhook(made.id);
+    expect(await cairn.list("/v1/webhooks")).toEqual([webhook]);
+    expect((await cairn.ok(cairn.get("/v1/stats"))).deliveries).toEqual({ pending, failed, exhausted });
+    expect(hours.at(-1)).toMatchObject({ pending, delivered, failed, exhausted });
+    const [{ failed_attempts, next_attempt_at }] = await cairn.deliveries(made.id);
+    expect(webhook.next_attempt_at).toBe(next_attempt_at);
+    return { webhook, failed_attempts, counts: { pending, delivered, failed, exhausted } };
+  };
+  await cairn.deliver();
+  const at = new Date(cairn.clock.now()).toISOString();
+  const once = await seen();
+  expect(once).toEqual({
+    webhook: {
+      ...made,
+      failing_since: at,
+      last_failure: { at, response_code: 500, error: "The receiver answered 500." },
+      next_attempt_at: expect.any(String),
+    },
+    failed_attempts: 1,
+    counts: { ...waiting, failed: 1 },
+  });
+  cairn.clock.advance({ seconds: 7 });
+  status = 503;
+  await cairn.deliver();
+  const later = new Date(cairn.clock.now()).toISOString();
+  const twice = await seen();
+  expect(twice).toMatchObject({
+    webhook: { failing_since: at, last_failure: { at: later, response_code: 503 } },
+    failed_attempts: 2,
+    counts: { ...waiting, failed: 2 },
+  });
+  await cairn.restart();
+  expect(await seen()).toEqual(twice);
+
+  cairn.clock.advance({ seconds: 600 });
+  status = 200;
+  await cairn.deliver();
+  expect(await seen()).toEqual({
+    webhook: { ...made, failing_since: null, last_failure: null, next_attempt_at: null },
+    failed_attempts: 0,
+    counts: { pending: 0, delivered: 1, failed: 2, exhausted: 0 },
+  });
+  expect(await cairn.findings()).toEqual([]);
+  await cairn.ok(cairn.delete(`/v1/webhooks/${made.id}`));
+  expect((await cairn.ok(cairn.get("/v1/stats"))).deliveries.failed).toBe(0);
+});
+
+test("failed attempts are counted for a day, by the hours of the clock", async () => {
+  await using cairn = await startCairn({ environment: { webhooks: { retry_schedule: "1s" } } });
+  await using receiver = startReceiver(() => new Response(null, { status: 500 }));
+  const { id } = await cairn.subscribe(receiver.url, { events: ["session.created"] });
+  const fail = async () => {
+    await cairn.createSession();
+    for (const seconds of [0, 2]) {
+      cairn.clock.advance({ seconds });
+      await cairn.deliver();
+    }
+  };
+  const failures = async () => {
+    const { failed, hours } = await cairn.ok(cairn.get(`/v1/webhooks/${id}/stats`));
+    expect((await cairn.ok(cairn.get("/v1/stats"))).deliveries.failed).toBe(failed);
+    return hours.flatMap(({ failed: count }: any, hour: number) => (count === 0 ? [] : [[hour, count]]));
+  };
+  await fail();
+  cairn.clock.advance({ hours: 1 });
+  await fail();
+  expect(await failures()).toEqual([
+    [23, 2],
+    [24, 2],
+  ]);
+  cairn.clock.advance({ hours: 24 });
+  expect(await failures()).toEqual([[0, 2]]);
+  await fail();
+  expect(await failures()).toEqual([
+    [0, 2],
+    [24, 2],
+  ]);
+});
+
 test("a schedule that is set holds from the next failure on, without a restart; a wait that has begun stays as it is", async () => {
   await using cairn = await startCairn();
   await using receiver = startReceiver(() => new Response(null, { status: 500 }));
@@ -362,7 +450,7 @@ test("a retry by hand is made at once, with all its retries, under the same id, 
   const retried = await cairn.post(`/v1/webhooks/${id}/deliveries/${failed.id}/retry`);
   expect([retried.status, retried.body]).toEqual([
     200,
-    { ...failed, status: "pending", next_attempt_at: new Date(cairn.clock.now()).toISOString() },
+    { ...failed, status: "pending", failed_attempts: 0, next_attempt_at: new Date(cairn.clock.now()).toISOString() },
   ]);
   expect(await run()).toMatchObject({ status: "failed", attempts: 4 });
   receiver.reply = () => new Response();

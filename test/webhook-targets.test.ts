@@ -159,9 +159,13 @@ test("what a receiver answered is kept for public addresses only, not for this m
     const { id } = await cairn.subscribe(`http://${name}:${port}/${name}`, { events: ["session.created"] });
     await cairn.ok(cairn.post(`/v1/webhooks/${id}/test`));
     await cairn.deliver();
-    const [{ response_code, response_body, error }] = await cairn.deliveries(id);
+    const [{ id: delivery, response_code, response_body, response_withheld, error }] = await cairn.deliveries(id);
     expect([name, response_code, error]).toEqual([name, 500, "The receiver answered 500."]);
     shown[name] = response_body;
+    // Null alone could be an answer without a body.
+    expect([name, response_withheld]).toEqual([name, response_body === null]);
+    const { recent_attempts } = await cairn.ok(cairn.get(`/v1/webhooks/${id}/deliveries/${delivery}`));
+    expect(recent_attempts).toEqual([expect.objectContaining({ response_body, response_withheld })]);
   }
   expect(shown).toEqual({
     "127.0.0.1": null,

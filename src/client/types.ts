@@ -1545,10 +1545,12 @@ export interface Stats {
     pending: number;
   };
   deliveries: {
-    /** Deliveries of webhooks that are still to be made. */
+    /** Deliveries of webhooks that are still to be made, those that failed and are tried again included. */
     pending: number;
-    /** Deliveries that are not tried again. */
+    /** Attempts that failed in this hour and the 24 before it, the first ones of a delivery included. */
     failed: number;
+    /** Deliveries that are not tried again: all their attempts have failed. */
+    exhausted: number;
   };
   store: {
     /** Size of the store on disk. */
@@ -1870,6 +1872,17 @@ export interface Webhook {
   disabled_reason: string | null;
   /** When the first attempt since the last success failed; null while attempts succeed. */
   failing_since: string | null;
+  /** The last attempt that failed; null while attempts succeed. */
+  last_failure: {
+    /** When the attempt began. */
+    at: string;
+    /** Status of the answer; null without one. */
+    response_code: number | null;
+    /** Why it failed. */
+    error: string;
+  } | null;
+  /** When the next attempt is due; null while there is nothing to deliver, and while it is disabled. */
+  next_attempt_at: string | null;
   /** The signing secret: only in the answers to the requests that create and rotate it. */
   secret?: string;
   /** When the webhook was created. */
@@ -1927,6 +1940,8 @@ export interface WebhookDelivery {
   status: "pending" | "delivered" | "failed";
   /** Attempts made so far. */
   attempts: number;
+  /** Attempts that have failed since the last one that did not, or since it was retried by hand. */
+  failed_attempts: number;
   /** When the delivery was created. */
   created_at: string;
   /** When the last attempt began. */
@@ -1935,8 +1950,10 @@ export interface WebhookDelivery {
   next_attempt_at: string | null;
   /** Status of the last answer; null without one. */
   response_code: number | null;
-  /** The first 2 KiB of the last answer; null for a receiver on this machine or in a private network. */
+  /** The first 2 KiB of the last answer; null without one, and where it is withheld. */
   response_body: string | null;
+  /** Whether there was an answer that is not shown, because the receiver is on this machine or in a private network. */
+  response_withheld: boolean;
   /** Milliseconds that the last attempt took. */
   duration_ms: number | null;
   /** Why the last attempt failed. */
@@ -1970,6 +1987,8 @@ export interface WebhookDeliveryDetails {
   status: "pending" | "delivered" | "failed";
   /** Attempts made so far. */
   attempts: number;
+  /** Attempts that have failed since the last one that did not, or since it was retried by hand. */
+  failed_attempts: number;
   /** When the delivery was created. */
   created_at: string;
   /** When the last attempt began. */
@@ -1978,8 +1997,10 @@ export interface WebhookDeliveryDetails {
   next_attempt_at: string | null;
   /** Status of the last answer; null without one. */
   response_code: number | null;
-  /** The first 2 KiB of the last answer; null for a receiver on this machine or in a private network. */
+  /** The first 2 KiB of the last answer; null without one, and where it is withheld. */
   response_body: string | null;
+  /** Whether there was an answer that is not shown, because the receiver is on this machine or in a private network. */
+  response_withheld: boolean;
   /** Milliseconds that the last attempt took. */
   duration_ms: number | null;
   /** Why the last attempt failed. */
@@ -1994,8 +2015,10 @@ export interface WebhookDeliveryDetails {
     duration_ms: number;
     /** Status of the answer; null without one. */
     response_code: number | null;
-    /** The first 2 KiB of the answer, from a public address. */
+    /** The first 2 KiB of the answer; null without one, and where it is withheld. */
     response_body: string | null;
+    /** Whether there was an answer that is not shown, because the receiver is on this machine or in a private network. */
+    response_withheld: boolean;
     /** Why it failed. */
     error: string | null;
   }>;
@@ -2048,22 +2071,24 @@ export interface WebhookRecovery {
   since: string;
 }
 
-/** What became of the deliveries of the last day. */
+/** What became of the deliveries of the last day, and the attempts that failed. */
 export interface WebhookStats {
   object: "webhook_stats";
   /** The webhook. */
   webhook_id: string;
-  /** Deliveries created since then are counted: a day ago, or later if there are `more`. */
+  /** Deliveries created since then are counted: the beginning of the hour a day ago, or later if there are `more`. */
   since: string;
   /** Deliveries that are tried, or tried again. */
   pending: number;
   /** Deliveries that the receiver took. */
   delivered: number;
-  /** Deliveries that are not tried again. */
+  /** Attempts that failed in this time, the first ones of a delivery included. */
   failed: number;
+  /** Deliveries that are not tried again: all their attempts have failed. */
+  exhausted: number;
   /** Whether there were more than 5000 of one status in the last day: the newest are counted, and of the others those since then. */
   more: boolean;
-  /** The hours since then, the oldest first. */
+  /** The hours of the clock (UTC) since then, the oldest first. */
   hours: Array<{
     /** When the hour begins. */
     start: string;
@@ -2071,8 +2096,10 @@ export interface WebhookStats {
     pending: number;
     /** Deliveries that the receiver took. */
     delivered: number;
-    /** Deliveries that are not tried again. */
+    /** Attempts that failed in this time, the first ones of a delivery included. */
     failed: number;
+    /** Deliveries that are not tried again: all their attempts have failed. */
+    exhausted: number;
   }>;
 }
 

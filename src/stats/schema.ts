@@ -51,8 +51,9 @@ export const Stats = Type.Object(
       pending: count("Vectors that are still to be made.", 12),
     }),
     deliveries: Type.Object({
-      pending: count("Deliveries of webhooks that are still to be made.", 0),
-      failed: count("Deliveries that are not tried again.", 0),
+      pending: count("Deliveries of webhooks that are still to be made, those that failed and are tried again included.", 2),
+      failed: count("Attempts that failed in this hour and the 24 before it, the first ones of a delivery included.", 5),
+      exhausted: count("Deliveries that are not tried again: all their attempts have failed.", 1),
     }),
     store: Type.Object({
       bytes: count("Size of the store on disk.", 83_886_080),

@@ -8,6 +8,7 @@ import { toIso } from "../lib/time.ts";
 import type { Settings } from "../settings/settings.ts";
 import { deliveries, documentVectors, memories, pendingEmbeddings, sessions, traces, turns, vectors, versions } from "../storage/tables.ts";
 import type { Deps } from "../traces/record.ts";
+import { failedAttempts } from "../webhooks/stats.ts";
 import type { HISTORY_SPANS } from "./spans.ts";
 
 /** What the server has seen since its start. */
@@ -36,6 +37,7 @@ export async function getStats(
   const counted = [sessions, turns, versions, memories, traces, vectors, documentVectors, pendingEmbeddings, inLine, failed];
   const [ofSessions, ofTurns, ofVersions, ofMemories, ofTraces, stored, storedOfDocuments, pending, ofPending, ofFailed] =
     await Promise.all(counted.map(async (table) => store.count(table)));
+  const failedAttemptsOfDay = await store.read(failedAttempts);
   return toJson({
     object: "stats",
     sessions: ofSessions,
@@ -44,7 +46,7 @@ export async function getStats(
     memories: ofMemories,
     traces: ofTraces,
     vectors: { stored: stored! + storedOfDocuments!, pending },
-    deliveries: { pending: ofPending, failed: ofFailed },
+    deliveries: { pending: ofPending, failed: failedAttemptsOfDay, exhausted: ofFailed },
     store: {
       bytes: store.bytes,
       used_bytes: store.bytesUsed,

@@ -34,6 +34,7 @@
  *   ahead              trace action                 if its id is later than its time
  * outbox               event                        OutboxRow: what is not yet handed to the webhooks that want it
  * webhooks             webhook                      WebhookRow: who wants which events
+ * webhook_failures     webhook                      WebhookFailuresRow: its attempts that failed in the last day
  * payloads             payload                      what is posted to receivers, as text
  * deliveries           webhook delivery             DeliveryRow: one event for one webhook
  *   due                webhook ms delivery          while it is pending and the first of its line
@@ -482,6 +483,21 @@ const WebhookRow = Type.Object({
 export type WebhookRow = Static<typeof WebhookRow>;
 export const webhooks = table("webhooks", ID, Type.Object({ ...WebhookRow.properties, secret: Type.Optional(Text) }), json<WebhookRow>());
 
+const WebhookFailuresRow = Type.Object({
+  /** Attempts that failed, by the hour in which they began: Unix milliseconds, the oldest hour first. */
+  hours: Type.Array(Type.Object({ start: Whole, attempts: Whole })),
+  /** The last one that failed. */
+  last: Type.Object({
+    at: Whole,
+    /** HTTP status; null without an answer. */
+    status: OrNull(Whole),
+    error: Text,
+  }),
+});
+export type WebhookFailuresRow = Static<typeof WebhookFailuresRow>;
+/** Apart from the webhooks, which every change reads. */
+export const webhookFailures = table("webhook_failures", ID, WebhookFailuresRow, json<WebhookFailuresRow>());
+
 export const payloads = table("payloads", ID, AnyObject, jsonText);
 /** The same table, for who shows what is posted. */
 export const shownPayloads: Readable<JsonText> = {
@@ -745,6 +761,7 @@ export const RECORD_TABLES: readonly Table<never>[] = [
   traces,
   outbox,
   webhooks,
+  webhookFailures,
   payloads,
   deliveries,
   idempotency,

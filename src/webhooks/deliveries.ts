@@ -80,7 +80,14 @@ export function getDelivery({ store }: Deps, webhookId: string, id: string): Jso
   return store.read((reader) => {
     const { webhook, delivery, row } = findDelivery(reader, webhookId, id);
     const attempts = row.recent.toReversed().map(({ at, durationMs, status, body, error }) => {
-      return { at: toIso(at), duration_ms: durationMs, response_code: status, response_body: body, error };
+      return {
+        at: toIso(at),
+        duration_ms: durationMs,
+        response_code: status,
+        response_body: body,
+        response_withheld: isWithheld({ status, body }),
+        error,
+      };
     });
     return jsonWith(deliveryMembers(webhook, delivery, row), {
       payload: isSessionErased(reader, row.sessionId) ? toJson({}) : (reader.get(shownPayloads, row.payload) ?? toJson({})),
@@ -161,7 +168,7 @@ export async function testWebhook(deps: WebhookDeps, caller: Caller, webhookId: 
     refuseDisabled(webhookId, webhook);
     const eventId = tx.bareId();
     const event = newDelivery(eventId, TEST_EVENT, null, tx.now);
-    const payload = payloadJson(eventId, event, webhookJson(key, webhook));
+    const payload = payloadJson(eventId, event, webhookJson(tx, key, webhook));
     const row = { ...event, once: true as const };
     const [delivery = ""] = addEvent(tx, payload, [{ webhook: key, row }]);
     return deliveryJson(key, delivery, row);
@@ -174,6 +181,11 @@ function refuseDisabled(id: string, { enabled, disabledReason }: WebhookRow): vo
   if (enabled) return;
   const why = disabledReason === null ? "" : ` ${disabledReason}`;
   throw new ApiError("invalid_request", `Webhook ${id} is disabled.${why} Enable it first.`, { param: "webhook_id" });
+}
+
+/** An answer without a text, which is kept only where the address is public. */
+function isWithheld({ status, body }: Pick<DeliveryRow["recent"][number], "status" | "body">): boolean {
+  return status !== null && body === null;
 }
 
 function deliveryJson(webhook: BareId, delivery: BareId, row: Omit<DeliveryRow, "payload">): JsonText {
@@ -191,11 +203,13 @@ function deliveryMembers(webhook: BareId, delivery: BareId, row: Omit<DeliveryRo
     session_id: row.sessionId ?? undefined,
     status: row.status,
     attempts: row.attempts,
+    failed_attempts: row.failures,
     created_at: toIso(row.createdAt),
     last_attempt_at: isoOrNull(last?.at ?? null),
     next_attempt_at: isoOrNull(row.nextAttemptAt),
     response_code: last?.status ?? null,
     response_body: last?.body ?? null,
+    response_withheld: last !== undefined && isWithheld(last),
     duration_ms: last?.durationMs ?? null,
     error: last?.error ?? null,
   };

@@ -3,11 +3,11 @@
  *
  * @module
  */
-import { DAY_MS } from "../lib/duration.ts";
+import { DAY_MS, HOUR_MS } from "../lib/duration.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { retryAfterMs } from "../lib/retry-after.ts";
 import { toIso } from "../lib/time.ts";
-import type { DeliveryRow, WebhookRow } from "../storage/tables.ts";
+import type { DeliveryRow, WebhookFailuresRow, WebhookRow } from "../storage/tables.ts";
 import { RETRY_AFTER_MS_MAX, retryDelayMs } from "./backoff.ts";
 
 /** A webhook with nothing but failures for this long is disabled. */
@@ -41,8 +41,8 @@ export interface Outcomes {
   delivered: number;
   /** Failed, with a retry to come. */
   retry: number;
-  /** Failed for good. */
-  failed: number;
+  /** Failed, with none to come. */
+  exhausted: number;
   /** Webhooks disabled by one of these. */
   disabled: number;
 }
@@ -91,4 +91,28 @@ export function webhookAfterAttempt(webhook: WebhookRow, attempt: Attempt, now: 
   if (reason !== undefined && webhook.enabled)
     return { ...failing, enabled: false, disabledReason: reason, updatedAt: Math.max(webhook.updatedAt, now) };
   return webhook.failingSince !== failingSince || pausedUntil !== undefined ? failing : webhook;
+}
+
+/** The hours in which attempts are counted: that of a time and the 24 before it, the first one first, in Unix milliseconds. */
+export function countedHours(now: number): number[] {
+  const last = Math.floor(now / HOUR_MS) * HOUR_MS;
+  return Array.from({ length: HOURS_COUNTED }, (_, hour) => last - (HOURS_COUNTED - 1 - hour) * HOUR_MS);
+}
+const HOURS_COUNTED = DAY_MS / HOUR_MS + 1;
+
+/** What is known of a webhook's failed attempts once one more has failed. Hours of another time than now are forgotten. */
+export function failuresAfter(
+  before: WebhookFailuresRow | undefined,
+  { at, status }: Attempt,
+  error: string,
+  now: number,
+): WebhookFailuresRow {
+  const hours = countedHours(now);
+  const kept = (before?.hours ?? []).filter(({ start }) => hours.includes(start));
+  // One that began while the clock was ahead is of now.
+  const start = Math.floor(Math.min(at, now) / HOUR_MS) * HOUR_MS;
+  const counted = kept.some((hour) => hour.start === start)
+    ? kept.map((hour) => (hour.start === start ? { start, attempts: hour.attempts + 1 } : hour))
+    : [...kept, { start, attempts: 1 }].toSorted((a, b) => a.start - b.start);
+  return { hours: counted, last: { at, status, error } };
 }

@@ -55,7 +55,7 @@ export function nextDue(
     for (const key of keys) {
       const delivery = key.slice(-BARE_ID_LENGTH);
       if (isInFlight(delivery)) continue;
-      const at = fromBase62(key.slice(BARE_ID_LENGTH, BARE_ID_LENGTH + NUMBER_KEY_LENGTH));
+      const at = dueAt(key);
       if (at > now) return { kind: "later", at };
       const row = readable(
         () => reader.get(deliveries, webhook + delivery),
@@ -67,6 +67,14 @@ export function nextDue(
     from = keys.at(-1) + AFTER_ALL;
   }
 }
+
+/** When the first delivery of a webhook is due; undefined where none is to be made. */
+export function firstDueAt(reader: Reader, webhook: BareId): number | undefined {
+  const [entry] = reader.keys(due, { from: webhook, to: webhook + AFTER_ALL, limit: 1 });
+  return entry === undefined ? undefined : dueAt(entry);
+}
+
+const dueAt = (entry: string): number => fromBase62(entry.slice(BARE_ID_LENGTH, BARE_ID_LENGTH + NUMBER_KEY_LENGTH));
 
 /** Writes a delivery. One of a session is due, at `now`, once it is the first of its line. */
 export function putDelivery(tx: Tx, { webhook, delivery, row }: Queued): void {

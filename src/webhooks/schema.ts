@@ -40,6 +40,19 @@ export const Webhook = Type.Object(
     enabled: Type.Boolean({ description: "Whether events are delivered.", examples: [true] }),
     disabled_reason: OrNull(Type.String({ description: "Why Cairn disabled it: the receiver answered 410, or failed for 5 days." })),
     failing_since: OrNull(Timestamp("When the first attempt since the last success failed; null while attempts succeed.", null)),
+    last_failure: OrNull(
+      Type.Object(
+        {
+          at: Timestamp("When the attempt began."),
+          response_code: OrNull(Type.Integer({ description: "Status of the answer; null without one.", examples: [500] })),
+          error: Type.String({ description: "Why it failed.", examples: ["The receiver answered 500."] }),
+        },
+        { description: "The last attempt that failed; null while attempts succeed." },
+      ),
+    ),
+    next_attempt_at: OrNull(
+      Timestamp("When the next attempt is due; null while there is nothing to deliver, and while it is disabled.", null),
+    ),
     secret: Type.Optional(
       Type.String({ description: "The signing secret: only in the answers to the requests that create and rotate it." }),
     ),
@@ -78,6 +91,7 @@ export const TEST_EXAMPLE = {
   session_id: undefined,
   status: "pending",
   attempts: 0,
+  failed_attempts: 0,
   last_attempt_at: null,
   next_attempt_at: "2026-05-07T08:00:00.000Z",
   response_code: null,
@@ -87,6 +101,11 @@ export const TEST_EXAMPLE = {
 
 /** Nobody subscribes to the last one: it is what a test sends. */
 const DELIVERED_TYPES = [...EVENT_TYPES, TEST_EVENT] as const;
+
+const Withheld = Type.Boolean({
+  description: "Whether there was an answer that is not shown, because the receiver is on this machine or in a private network.",
+  examples: [false],
+});
 
 export const Delivery = Type.Object(
   {
@@ -98,6 +117,10 @@ export const Delivery = Type.Object(
     session_id: Type.Optional(RecordId("sess", "The session the event is about; left out for one without a session.")),
     status: OneOf(DELIVERY_STATUSES, { description: "`failed`: not tried again.", examples: ["delivered"] }),
     attempts: Type.Integer({ description: "Attempts made so far.", examples: [1] }),
+    failed_attempts: Type.Integer({
+      description: "Attempts that have failed since the last one that did not, or since it was retried by hand.",
+      examples: [0],
+    }),
     created_at: Timestamp("When the delivery was created."),
     last_attempt_at: OrNull(Timestamp("When the last attempt began.")),
     next_attempt_at: OrNull(
@@ -105,11 +128,9 @@ export const Delivery = Type.Object(
     ),
     response_code: OrNull(Type.Integer({ description: "Status of the last answer; null without one.", examples: [200] })),
     response_body: OrNull(
-      Type.String({
-        description: "The first 2 KiB of the last answer; null for a receiver on this machine or in a private network.",
-        examples: ["ok"],
-      }),
+      Type.String({ description: "The first 2 KiB of the last answer; null without one, and where it is withheld.", examples: ["ok"] }),
     ),
+    response_withheld: Withheld,
     duration_ms: OrNull(Type.Number({ description: "Milliseconds that the last attempt took.", examples: [41.7] })),
     error: OrNull(Type.String({ description: "Why the last attempt failed." })),
   },
@@ -134,7 +155,10 @@ export const DeliveryDetails = Type.Object(
         at: Timestamp("When the attempt began."),
         duration_ms: Type.Number({ description: "Milliseconds that it took.", examples: [41.7] }),
         response_code: OrNull(Type.Integer({ description: "Status of the answer; null without one.", examples: [200] })),
-        response_body: OrNull(Type.String({ description: "The first 2 KiB of the answer, from a public address.", examples: ["ok"] })),
+        response_body: OrNull(
+          Type.String({ description: "The first 2 KiB of the answer; null without one, and where it is withheld.", examples: ["ok"] }),
+        ),
+        response_withheld: Withheld,
         error: OrNull(Type.String({ description: "Why it failed." })),
       }),
       { description: `The latest attempts, at most ${LIMITS.deliveryAttemptsKept}, the last one first.` },
@@ -162,22 +186,23 @@ const count = (description: string, example: number) => Type.Integer({ descripti
 const COUNTS = {
   pending: count("Deliveries that are tried, or tried again.", 1),
   delivered: count("Deliveries that the receiver took.", 1_180),
-  failed: count("Deliveries that are not tried again.", 23),
+  failed: count("Attempts that failed in this time, the first ones of a delivery included.", 61),
+  exhausted: count("Deliveries that are not tried again: all their attempts have failed.", 7),
 };
 
 export const WebhookStats = Type.Object(
   {
     object: Type.Literal("webhook_stats"),
     webhook_id: RecordId("whk", "The webhook."),
-    since: Timestamp("Deliveries created since then are counted: a day ago, or later if there are `more`."),
+    since: Timestamp("Deliveries created since then are counted: the beginning of the hour a day ago, or later if there are `more`."),
     ...COUNTS,
     more: Type.Boolean({
       description: `Whether there were more than ${LIMITS.deliveriesCountedMax} of one status in the last day: the newest are counted, and of the others those since then.`,
       examples: [false],
     }),
     hours: Type.Array(Type.Object({ start: Timestamp("When the hour begins."), ...COUNTS }), {
-      description: "The hours since then, the oldest first.",
+      description: "The hours of the clock (UTC) since then, the oldest first.",
     }),
   },
-  { title: "WebhookStats", description: "What became of the deliveries of the last day." },
+  { title: "WebhookStats", description: "What became of the deliveries of the last day, and the attempts that failed." },
 );

@@ -1,26 +1,27 @@
 /**
- * What became of the deliveries of webhooks in the last day, hour by hour.
+ * What became of the deliveries of webhooks in the last day, and which attempts failed, hour by hour.
  *
+ * Failed attempts are counted when they are recorded (`outcome.ts`), from the first one of a delivery on.
  * Entries of the index of statuses are counted, the newest first: of each status `deliveriesCountedMax`, and without reading a row
  * unless its id is ahead of the clock. Where there are more, everything is counted from the time on from which all are known, so that
  * the statuses can be compared.
  *
  * @module
  */
-import { DAY_MS, HOUR_MS } from "../lib/duration.ts";
+import { HOUR_MS } from "../lib/duration.ts";
 import { bare, bareIdTime, BARE_ID_LENGTH, firstBareIdAt, withPrefix, type BareId } from "../lib/ids.ts";
 import { toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { toIso } from "../lib/time.ts";
 import { eachFetched, type Reader } from "../storage/access.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
-import { pageOfBatches, type Found, type Page } from "../storage/page.ts";
-import { deliveries, DELIVERY_STATUSES, deliveryCode, webhooks } from "../storage/tables.ts";
+import { pageOfBatches, rowsOf, type Found, type Page } from "../storage/page.ts";
+import { deliveries, DELIVERY_STATUSES, deliveryCode, webhookFailures, webhooks } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
 import type { Deps } from "../traces/record.ts";
+import { countedHours } from "./outcome.ts";
 import { findWebhook, type WebhookId } from "./webhooks.ts";
 
-const HOURS = DAY_MS / HOUR_MS;
 /** Entries that follow each other are read ten times as fast as those that are looked up. */
 const ENTRIES_PER_LOOK = 10;
 
@@ -55,12 +56,16 @@ export async function listWebhookStats({ store, listLooksMax }: Deps, { limit, s
   return pageOfBatches(found(), limit, listLooksMax);
 }
 
+/** What a delivery of each status is counted as: `failed` counts attempts. */
+const COUNTED_AS = { pending: "pending", delivered: "delivered", failed: "exhausted" } as const;
+
 /** @returns the answer, and how many entries were read for it */
 function countedDay(reader: Reader, webhook: BareId): { json: JsonText; entries: number } {
-  const dayAgo = reader.now - DAY_MS;
+  const starts = countedHours(reader.now);
+  const [begin = 0] = starts;
   const ofStatuses = eachFetched(DELIVERY_STATUSES, (status) => {
     const of = webhook + deliveryCode(status);
-    const span = { from: of + firstBareIdAt(dayAgo), to: of + AFTER_ALL, limit: LIMITS.deliveriesCountedMax + 1, descending: true };
+    const span = { from: of + firstBareIdAt(begin), to: of + AFTER_ALL, limit: LIMITS.deliveriesCountedMax + 1, descending: true };
     const ids = reader.keys(deliveries.index.byStatus, span).map((entry) => entry.slice(-BARE_ID_LENGTH));
     return { status, ids, last: ids.length > LIMITS.deliveriesCountedMax ? ids[LIMITS.deliveriesCountedMax - 1] : undefined };
   });
@@ -70,28 +75,42 @@ function countedDay(reader: Reader, webhook: BareId): { json: JsonText; entries:
     webhook,
     ofStatuses.values().flatMap(({ ids }) => ids),
   );
-  const since = first === "" ? dayAgo : Math.min(timeOf(first), reader.now);
-  const hourOf = (at: number) => Math.min(Math.floor((at - dayAgo) / HOUR_MS), HOURS - 1);
-  const hours = Array.from({ length: HOURS }, (_, hour) => ({ start: dayAgo + hour * HOUR_MS, pending: 0, delivered: 0, failed: 0 }));
-  const counts = { pending: 0, delivered: 0, failed: 0 };
+  const since = first === "" ? begin : Math.min(timeOf(first), reader.now);
+  const hourOf = (at: number) => Math.floor((at - begin) / HOUR_MS);
+  const failed = new Map(
+    unlessUnreadable(() => reader.get(webhookFailures, webhook))?.hours.map(({ start, attempts }) => [start, attempts]),
+  );
+  const hours = starts.map((start) => ({ start, pending: 0, delivered: 0, failed: failed.get(start) ?? 0, exhausted: 0 }));
   for (const { status, ids } of ofStatuses) {
     for (const id of ids) {
       if (id < first) break;
       const at = timeOf(id);
       if (at < since || at > reader.now) continue;
-      hours[hourOf(at)]![status]++;
-      counts[status]++;
+      hours[hourOf(at)]![COUNTED_AS[status]]++;
     }
   }
+  const shown = hours.slice(hourOf(since));
+  const total = (name: "pending" | "delivered" | "failed" | "exhausted") => shown.reduce((sum, hour) => sum + hour[name], 0);
   const json = toJson({
     object: "webhook_stats",
     webhook_id: withPrefix("whk", webhook),
     since: toIso(since),
-    ...counts,
+    pending: total("pending"),
+    delivered: total("delivered"),
+    failed: total("failed"),
+    exhausted: total("exhausted"),
     more: first !== "",
-    hours: hours.slice(hourOf(since)).map(({ start, ...counted }) => ({ start: toIso(start), ...counted })),
+    hours: shown.map(({ start, ...counted }) => ({ start: toIso(start), ...counted })),
   });
   return { json, entries: ofStatuses.reduce((sum, { ids }) => sum + ids.length, 0) };
+}
+
+/** Attempts of all webhooks that failed in the hours that are counted. Each webhook that ever failed has a row, a hundred at most. */
+export function failedAttempts(reader: Reader): number {
+  const [begin = 0] = countedHours(reader.now);
+  const rows = rowsOf(reader, webhookFailures, { from: "", to: AFTER_ALL }, LIMITS.webhooksMax);
+  const hours = rows.flatMap(({ row }) => row.hours).filter(({ start }) => start >= begin && start <= reader.now);
+  return hours.reduce((sum, { attempts }) => sum + attempts, 0);
 }
 
 /** When each of these deliveries was made. The ids of those made after the clock was set back are later, and only their rows say it. */

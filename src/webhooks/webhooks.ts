@@ -17,11 +17,13 @@ import { originOnly } from "../lib/urls.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import { pageOf, rowsOf, type Page } from "../storage/page.ts";
-import { webhooks, type WebhookRow } from "../storage/tables.ts";
+import { webhookFailures, webhooks, type WebhookRow } from "../storage/tables.ts";
+import { unlessUnreadable } from "../storage/unreadable.ts";
 import type { Activator } from "../tasks/task.ts";
 import type { EventType } from "../traces/events.ts";
 import { commitFor, commitSecret, recordAdmin, type Caller, type Deps } from "../traces/record.ts";
 import type { Outcomes } from "./outcome.ts";
+import { firstDueAt } from "./queue.ts";
 import { newSecret, secretProblem } from "./signature.ts";
 import { checkUrl, refusalOf } from "./target.ts";
 
@@ -91,7 +93,7 @@ export async function createWebhook(deps: WebhookDeps, caller: Caller, input: Ne
       failingSince: null,
     };
     tx.add(webhooks, key, row);
-    return webhookJson(key, row, secret);
+    return webhookJson(tx, key, row, secret);
   });
 }
 
@@ -101,7 +103,7 @@ export function listWebhooks({ store }: Deps, page: Page<WebhookId>): JsonText |
   return store.read((reader) => {
     const rows = rowsOf(reader, webhooks, { from: "", to, descending: true }, page.limit + 1);
     return pageOf(
-      rows.map(({ key, row }) => ({ id: withPrefix("whk", key), json: webhookJson(key, row) })),
+      rows.map(({ key, row }) => ({ id: withPrefix("whk", key), json: webhookJson(reader, key, row) })),
       page.limit,
     );
   });
@@ -110,7 +112,7 @@ export function listWebhooks({ store }: Deps, page: Page<WebhookId>): JsonText |
 export function getWebhook({ store }: Deps, id: string): JsonText | Promise<JsonText> {
   return store.read((reader) => {
     const { key, row } = findWebhook(reader, id);
-    return webhookJson(key, row);
+    return webhookJson(reader, key, row);
   });
 }
 
@@ -132,7 +134,7 @@ export async function updateWebhook(deps: WebhookDeps, caller: Caller, id: strin
       toJson(events) === toJson(before.events) &&
       description === before.description &&
       enabled === before.enabled;
-    if (isSame) return webhookJson(key, before);
+    if (isSame) return webhookJson(tx, key, before);
     const row: WebhookRow = {
       ...before,
       url: url ?? before.url,
@@ -146,7 +148,7 @@ export async function updateWebhook(deps: WebhookDeps, caller: Caller, id: strin
     };
     tx.put(webhooks, key, row);
     recordChanges(tx, caller, key, before, row);
-    return webhookJson(key, row);
+    return webhookJson(tx, key, row);
   });
   // Deliveries that were pending when it was disabled continue.
   deps.webhooks.deliveries.wake();
@@ -158,6 +160,7 @@ export function deleteWebhook(deps: WebhookDeps, caller: Caller, id: string, rea
   return commitFor(deps, caller, NO_HOME, (tx) => {
     const { key, row } = findWebhook(tx, id);
     tx.remove(webhooks, key);
+    tx.remove(webhookFailures, key);
     recordAdmin(tx, caller, "webhook.deleted", { webhook_id: id, url: originOnly(row.url), reason: reason ?? null });
     return toJson({ object: "webhook", id, deleted: true });
   });
@@ -183,7 +186,7 @@ export function rotateSecret(deps: WebhookDeps, caller: Caller, id: string, chos
       url: originOnly(row.url),
       previous_valid_until: toIso(now + OVERLAP_MS),
     });
-    return webhookJson(key, row, secret);
+    return webhookJson(tx, key, row, secret);
   });
 }
 
@@ -220,7 +223,8 @@ export function findWebhook(reader: Reader, id: string): { key: BareId; row: Web
   return { key, row };
 }
 
-export function webhookJson(key: BareId, row: WebhookRow, secret?: string): JsonText {
+export function webhookJson(reader: Reader, key: BareId, row: WebhookRow, secret?: string): JsonText {
+  const last = row.failingSince === null ? undefined : unlessUnreadable(() => reader.get(webhookFailures, key))?.last;
   return toJson({
     object: "webhook",
     id: withPrefix("whk", key),
@@ -230,10 +234,18 @@ export function webhookJson(key: BareId, row: WebhookRow, secret?: string): Json
     enabled: row.enabled,
     disabled_reason: row.disabledReason,
     failing_since: isoOrNull(row.failingSince),
+    last_failure: last === undefined ? null : { at: toIso(last.at), response_code: last.status, error: last.error },
+    next_attempt_at: row.enabled ? isoOrNull(nextAttemptAt(reader, key, row)) : null,
     secret,
     created_at: toIso(row.createdAt),
     updated_at: toIso(row.updatedAt),
   });
+}
+
+/** Not before the end of a pause that the receiver has asked for. */
+function nextAttemptAt(reader: Reader, webhook: BareId, { pausedUntil }: WebhookRow): number | null {
+  const dueAt = firstDueAt(reader, webhook);
+  return dueAt === undefined ? null : Math.max(dueAt, pausedUntil ?? 0);
 }
 
 function refuseBadSecret(secret: string | undefined): void {

@@ -17,14 +17,14 @@ import type { Chance } from "../lib/chance.ts";
 import { withPrefix, type BareId } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
 import type { Network } from "../lib/outbound.ts";
-import { BadRows } from "../storage/bad-rows.ts";
+import { BadRows, readable } from "../storage/bad-rows.ts";
 import { LeaseLost, leasedTask, type Leases } from "../storage/leases.ts";
-import { deliveries, webhooks, type DeliveryRow, type WebhookRow } from "../storage/tables.ts";
+import { deliveries, webhookFailures, webhooks, type DeliveryRow, type WebhookRow } from "../storage/tables.ts";
 import type { Activator, Task } from "../tasks/task.ts";
 import { enabledWebhooks, recordAdmin, type Caller, type Deps } from "../traces/record.ts";
 import { attemptDelivery } from "./attempt.ts";
 import { RETRY_AFTER_MS_MAX } from "./backoff.ts";
-import { afterAttempt, webhookAfterAttempt, type Attempt, type Outcomes } from "./outcome.ts";
+import { afterAttempt, failuresAfter, webhookAfterAttempt, type Attempt, type Outcomes } from "./outcome.ts";
 import { Places } from "./places.ts";
 import type { WebhookPolicy } from "./policy.ts";
 import { nextDue, putDelivery, type Next, type Queued } from "./queue.ts";
@@ -33,6 +33,8 @@ import { tracedDisabling } from "./webhooks.ts";
 const NAME = "webhook deliveries";
 /** When nothing is due; new deliveries wake the task. */
 const IDLE_MS = 60_000;
+/** What an attempt came to, by the status of its delivery after it. */
+const OUTCOMES = { delivered: "delivered", pending: "retry", failed: "exhausted" } as const;
 
 export interface WorkerDeps extends Deps {
   readonly log: Log;
@@ -47,7 +49,7 @@ export interface WorkerDeps extends Deps {
 }
 
 export class Worker {
-  readonly outcomes: Outcomes = { delivered: 0, retry: 0, failed: 0, disabled: 0 };
+  readonly outcomes: Outcomes = { delivered: 0, retry: 0, exhausted: 0, disabled: 0 };
   readonly task: Task;
   /** Attempts in flight, until their outcome is recorded or refused by the store. */
   readonly inFlight = new Set<Promise<void>>();
@@ -146,6 +148,10 @@ export class Worker {
         if (row === undefined || before === undefined) return;
         written.after = afterAttempt(row, attempt, tx.now, schedule, chance);
         putDelivery(tx, { webhook, delivery, row: written.after });
+        if (attempt.error !== null) {
+          const failures = readable(() => tx.get(webhookFailures, webhook));
+          tx.put(webhookFailures, webhook, failuresAfter(failures, attempt, attempt.error, tx.now));
+        }
         const changed = webhookAfterAttempt(before, attempt, tx.now);
         if (changed !== before) tx.put(webhooks, webhook, changed);
         if (!before.enabled || changed.enabled) return;
@@ -155,7 +161,7 @@ export class Worker {
       return written;
     });
     if (after === undefined) return;
-    this.outcomes[after.status === "pending" ? "retry" : after.status]++;
+    this.outcomes[OUTCOMES[after.status]]++;
     const id = withPrefix("dlv", delivery);
     log.debug("webhook attempt", { delivery: id, status: attempt.status, result: after.status, duration_ms: attempt.durationMs });
     if (disabled === undefined) return;

@@ -236,6 +236,28 @@ test("a webhook is created with its secret shown once, tested, switched off and 
   expect(tab.complaints).toEqual([]);
 });
 
+test("a receiver that fails is seen to fail from the first attempt on, and what it answered is withheld by name", async () => {
+  const { id } = await cairn.ok(cairn.post("/v1/webhooks", { url: "http://127.0.0.1:9/hook", events: ["memory.created"] }));
+  await using receiver = startReceiver(() => new Response("no", { status: 500 }));
+  await cairn.ok(cairn.request("PATCH", `/v1/webhooks/${id}`, { url: receiver.url }));
+  const session = await cairn.createSession();
+  await cairn.ok(cairn.post("/v1/memory", { session_id: session.id, content: "prefers tea", embed: false }));
+  await receiver.got(1);
+  await until("the outcome", async () => (await cairn.get(`/v1/webhooks/${id}`)).body.failing_since !== null);
+  using tab = await signedInTab(cairn, `/webhooks/${id}`);
+  await tab.seesFlat("memory.created ✗ failing 500");
+  await tab.holds(`/attempts? failed, 1 pending/.test(document.body.innerText)`);
+  await tab.holds(`/✗ failing for [0-9]+ [a-z]+: 500, next try/.test(document.body.innerText)`);
+  await tab.run(`(document.querySelector(".rows summary").click(), true)`);
+  await tab.sees("Answer withheld: private address.");
+  await tab.go(`${cairn.address}/dashboard/webhooks`);
+  await tab.holds(`/none delivered, [1-9] attempts? failed, 1 pending/.test(document.body.innerText)`);
+  await tab.go(`${cairn.address}/dashboard/webhooks?show=failed`);
+  await tab.sees("No delivery was given up.");
+  await cairn.ok(cairn.delete(`/v1/webhooks/${id}`));
+  expect(tab.complaints).toEqual([]);
+});
+
 test("a delivery that failed shows what was posted and what came back, and is made again", async () => {
   const { id } = await cairn.ok(cairn.post("/v1/webhooks", { url: "http://127.0.0.1:9/hook", events: ["turn.added"] }));
   await using receiver = startReceiver((_, count) => new Response("no", { status: count === 1 ? 410 : 200 }));
@@ -244,7 +266,7 @@ test("a delivery that failed shows what was posted and what came back, and is ma
   const text = (content: string) => ({ type: "text", content });
   await cairn.ok(cairn.post(`/v1/sessions/${session.id}/turns`, { input: text("Hello?"), output: text("Yes.") }));
   using tab = await signedInTab(cairn, `/webhooks/${id}`);
-  await tab.seesFlat("turn.added ✗ failed 410");
+  await tab.seesFlat("turn.added ✗ given up 410");
   await tab.sees("○ off");
   await tab.run(`(document.querySelector(".rows summary").click(), true)`);
   await tab.sees('"content": "Hello?"');
@@ -257,10 +279,10 @@ test("a delivery that failed shows what was posted and what came back, and is ma
   await tab.sees("No delivery matches.");
   expect(await tab.run<string>("location.search")).toMatch(/^\?event_type=turn.added&created_after=20\S+Z&created_before=20\S+Z$/);
   await tab.go(`${cairn.address}/dashboard/webhooks`);
-  await tab.seesFlat("Last 24 h: 0 % of 1 delivered, 1 failed");
-  expect(await tab.run<number>(`document.querySelectorAll(".day svg g").length`)).toBe(24);
+  await tab.seesFlat("Last 24 h: 0 % of 1 delivered, 1 attempt failed, 1 given up");
+  expect(await tab.run<number>(`document.querySelectorAll(".day svg g").length`)).toBe(25);
   await tab.go(`${cairn.address}/dashboard/webhooks?show=failed`);
-  await tab.sees("1 failed delivery, no more");
+  await tab.sees("1 delivery, no more");
   await tab.go(`${cairn.address}/dashboard/webhooks/${id}?status=failed`);
   await tab.click("More actions");
   await tab.click("Switch on");

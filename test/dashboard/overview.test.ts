@@ -42,7 +42,7 @@ test("it says how much there is and what needs somebody, and what happens appear
   await cairn.ok(cairn.post(`/v1/webhooks/${webhook.id}/test`, {}));
   await until("the delivery to fail", async () => (await cairn.get(`/v1/webhooks/${webhook.id}`)).body.failing_since !== null);
   using tab = await signedInTab(cairn);
-  await tab.seesFlat("1 delivery failed. See which http://127.0.0.1:9/hook ✗ failing for");
+  await tab.seesFlat("1 delivery given up. See which http://127.0.0.1:9/hook ✗ failing for");
   await tab.seesFlat("sessions 3 turns 5");
   await tab.seesFlat("memories 4");
   await tab.sees("live");

@@ -11,7 +11,8 @@
 import type { Clock } from "../../lib/clock.ts";
 import { StoreError } from "../store.ts";
 import { BEGIN, COMMIT, ROLLBACK, type Connection, type Database, type Statement } from "./database.ts";
-import { DECLARED_COLUMNS, definitions } from "./schema.ts";
+import { webhookFailures, type Table } from "../tables.ts";
+import { DECLARED_COLUMNS, definitionOf, definitions, relationOf, type Compression } from "./schema.ts";
 
 export interface SchemaMigration {
   /** One more than that of the migration before; the first is 1. */
@@ -29,15 +30,29 @@ export class NoStoreError extends StoreError {
 
 const HAS_LZ4 = plain("select 'lz4' = any(enumvals) as lz4 from pg_settings where name = 'default_toast_compression'");
 
+async function compressionOf(connection: Connection): Promise<Compression> {
+  const [rows] = await connection.send([HAS_LZ4]);
+  return rows?.[0]?.["lz4"] === true ? "lz4" : "pglz";
+}
+
+/** Makes a table that the first migration did not make when it ran: in a new database it has made all that are declared now. */
+async function makeMissing(connection: Connection, table: Table<unknown>): Promise<unknown> {
+  const [rows] = await connection.send([plain(`select to_regclass('${relationOf(table.name)}') is null as missing`)]);
+  if (rows?.[0]?.["missing"] !== true) return undefined;
+  return connection.send(definitionOf(table, await compressionOf(connection)).map(plain));
+}
+
 /** In order. While nothing is released the first makes what the tables declare now. */
 const MIGRATIONS: readonly SchemaMigration[] = [
   {
     number: 1,
     says: "the tables are made",
-    run: async (connection) => {
-      const [rows] = await connection.send([HAS_LZ4]);
-      return connection.send(definitions(rows?.[0]?.["lz4"] === true ? "lz4" : "pglz").map(plain));
-    },
+    run: async (connection) => connection.send(definitions(await compressionOf(connection)).map(plain)),
+  },
+  {
+    number: 2,
+    says: "failed attempts of webhooks are counted",
+    run: (connection) => makeMissing(connection, webhookFailures),
   },
 ];
 

@@ -105,7 +105,8 @@ const STORAGE: Readonly<Record<string, string>> = {
   [idempotency.name]: "autovacuum_vacuum_scale_factor = 0.02",
 };
 
-function definitionOf(table: Table<unknown>, compression: Compression): string[] {
+/** Statements that make a table with its indexes. */
+export function definitionOf(table: Table<unknown>, compression: Compression): string[] {
   const relation = relationOf(table.name);
   const columns = table.indexes.filter((index) => !index.hasMany).map(columnOf);
   const storage = STORAGE[table.name];

@@ -17,7 +17,7 @@ import { migrateSchema, type SchemaMigration } from "../../../src/storage/postgr
 import { PostgresStore } from "../../../src/storage/postgres/postgres-store.ts";
 import { definitions } from "../../../src/storage/postgres/schema.ts";
 import { StoreError } from "../../../src/storage/store.ts";
-import { deliveries, meta, sessions, turns } from "../../../src/storage/tables.ts";
+import { deliveries, meta, sessions, turns, webhookFailures } from "../../../src/storage/tables.ts";
 import type { Task } from "../../../src/tasks/task.ts";
 import { systemCaller } from "../../../src/traces/record.ts";
 import { addTurn } from "../../../src/turns/turns.ts";
@@ -639,13 +639,31 @@ if (isHere(POSTGRES, "what several servers on one database share")) {
     });
 
     test("a schema that a newer Cairn has made is refused by its number, and left as it is", async () => {
-      await migrated(first, making(2, "one"));
+      await migrated(first, making(2, "one"), making(3, "two"));
       const refused = await failureOf(PostgresStore.open(url, new FakeClock()));
       expect([refused instanceof StoreError, String(refused)]).toEqual([
         true,
-        "StoreError: A newer Cairn has brought the database to schema 2; this one reads it up to schema 1. Start the newer Cairn.",
+        "StoreError: A newer Cairn has brought the database to schema 3; this one reads it up to schema 2. Start the newer Cairn.",
       ]);
-      expect((await known()).length).toBe(2);
+      expect((await known()).length).toBe(3);
+    });
+
+    test("a database of before gets the table of failed attempts, and a new one has it from the beginning", async () => {
+      await migrated(first);
+      await query("drop table cairn.webhook_failures");
+      const store = await PostgresStore.open(url, new FakeClock());
+      const row = { hours: [], last: { at: 1, status: null, error: "No answer within the time limit." } };
+      await store.commit(NO_HOME, (tx) => tx.put(webhookFailures, "0VQk3aB4x1Zy", row));
+      expect(await store.read((reader) => reader.get(webhookFailures, "0VQk3aB4x1Zy"))).toEqual(row);
+      await store.close();
+      const both = [
+        { number: 1, says: "the tables are made" },
+        { number: 2, says: "failed attempts of webhooks are counted" },
+      ];
+      expect(await known()).toEqual(both);
+      await query("drop schema cairn cascade");
+      await (await PostgresStore.open(url, new FakeClock())).close();
+      expect(await known()).toEqual(both);
     });
 
     test("a schema of the same name that somebody else has made is refused, and an empty one is used", async () => {

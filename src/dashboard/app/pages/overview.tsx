@@ -19,7 +19,7 @@ import { duration } from "../parts/time.tsx";
 import { WebhookState } from "../parts/webhook-state.tsx";
 import { TraceItem } from "../parts/trace-item.tsx";
 import { useQuery } from "../query.ts";
-import { counted } from "../words.ts";
+import { counted, number } from "../words.ts";
 
 const SPANS = { "1h": "Last hour", "24h": "Last day" };
 const STATS_MS = 10_000;
@@ -95,7 +95,6 @@ function Deployment() {
   );
 }
 
-const number = (count: number) => count.toLocaleString("en");
 const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0)} MB`;
 
 function Counts({ stats }: { stats: Stats }) {
@@ -130,13 +129,16 @@ function Attention({ stats: { vectors, deliveries } }: { stats: Stats }) {
     queryFn: ({ signal }) => api.webhooks({}, signal),
   });
   const troubled = webhooks.data?.data.filter(({ failing_since, disabled_reason }) => (failing_since ?? disabled_reason) !== null) ?? [];
-  if (vectors.pending === 0 && deliveries.failed === 0 && troubled.length === 0) return null;
+  // Who may not see which webhook it is learns of it all the same.
+  const isFailing = !mayAdmin && deliveries.failed > 0;
+  if (vectors.pending === 0 && deliveries.exhausted === 0 && troubled.length === 0 && !isFailing) return null;
   return (
     <ul class="note attention">
       {vectors.pending > 0 && <li>{counted(vectors.pending, "memories")} without a vector yet: search does not find what has none.</li>}
-      {deliveries.failed > 0 && (
+      {isFailing && <li>{counted(deliveries.failed, "attempts")} to deliver to webhooks failed in the last day.</li>}
+      {deliveries.exhausted > 0 && (
         <li>
-          {counted(deliveries.failed, "deliveries")} failed. {mayAdmin && <a href="/dashboard/webhooks?show=failed">See which</a>}
+          {counted(deliveries.exhausted, "deliveries")} given up. {mayAdmin && <a href="/dashboard/webhooks?show=failed">See which</a>}
         </li>
       )}
       {troubled.map((webhook) => (

@@ -18,8 +18,8 @@ import { WebhookState } from "../parts/webhook-state.tsx";
 import { changed, usePages, useQuery } from "../query.ts";
 
 const FILTERS = ["status", "event_type", "created_after", "created_before"];
-const STATUSES = ["pending", "delivered", "failed"] satisfies Delivery["status"][];
-const TYPES = [...Object.keys(EVENTS), "webhook.test" satisfies Delivery["event_type"]];
+const STATUSES = { pending: "pending", delivered: "delivered", failed: "given up" } satisfies Record<Delivery["status"], string>;
+const TYPES = { ...EVENTS, "webhook.test": "webhook.test" } satisfies Partial<Record<Delivery["event_type"], string>>;
 const READ_AGAIN_MS = 5_000;
 
 type Opened = "test" | "edit" | "rotate" | "recover" | "delete" | null;

@@ -16,7 +16,7 @@ import { CreateWebhook } from "../parts/webhook-dialogs.tsx";
 import { WebhookState } from "../parts/webhook-state.tsx";
 import { usePages } from "../query.ts";
 
-const SHOWN = { "": "Webhooks", failed: "Failed deliveries" };
+const SHOWN = { "": "Webhooks", failed: "Given up" };
 
 export default function Webhooks() {
   const { query, route } = useLocation();
@@ -97,10 +97,14 @@ function WebhookItem({ webhook, stats }: { webhook: Webhook; stats: WebhookStats
   );
 }
 
+function NoneGivenUp() {
+  return <p>No delivery was given up. One that has failed and is tried again is listed with its webhook.</p>;
+}
+
 function FailedDeliveries() {
   const pages = usePages(["deliveries", "failed"], (after, signal) => api.failedDeliveries({ starting_after: after }, signal));
   return (
-    <Listed pages={pages} noun="failed deliveries" empty={<p>No delivery has failed.</p>} element="ul" class="rows">
+    <Listed pages={pages} noun="deliveries" empty={<NoneGivenUp />} element="ul" class="rows">
       {(deliveries) => deliveries.map((delivery) => <DeliveryItem key={delivery.id} delivery={delivery} namesWebhook />)}
     </Listed>
   );

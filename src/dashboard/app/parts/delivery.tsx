@@ -15,8 +15,17 @@ import { LongText } from "./long-text.tsx";
 import { Time } from "./time.tsx";
 import { toast } from "./toast.tsx";
 
-const SIGNS = { pending: "…", delivered: "✓", failed: "✗" } as const;
-const COLOURS = { pending: "quiet", delivered: "good", failed: "bad" } as const;
+/** A delivery is failing from its first failed attempt on, and given up once none follows. */
+const STATES = {
+  pending: { sign: "…", colour: "quiet", says: "pending" },
+  failing: { sign: "✗", colour: "bad", says: "failing" },
+  delivered: { sign: "✓", colour: "good", says: "delivered" },
+  failed: { sign: "✗", colour: "bad", says: "given up" },
+} as const;
+
+function stateOf({ status, failed_attempts }: Delivery) {
+  return STATES[status === "pending" && failed_attempts > 0 ? "failing" : status];
+}
 
 interface DeliveryItemProps {
   delivery: Delivery;
@@ -27,7 +36,8 @@ interface DeliveryItemProps {
 
 export function DeliveryItem({ delivery, details, namesWebhook = false }: DeliveryItemProps) {
   const isOpen = useSignal(details !== undefined);
-  const { id, webhook_id, event_type, status, attempts, created_at, next_attempt_at, response_code } = delivery;
+  const { id, webhook_id, event_type, attempts, created_at, next_attempt_at, response_code } = delivery;
+  const { sign, colour, says } = stateOf(delivery);
   const retry = () => {
     api.retryDelivery(webhook_id, id).then(
       () => changed(["deliveries"], ["delivery", id], ["webhook", webhook_id], ["stats"]),
@@ -40,14 +50,14 @@ export function DeliveryItem({ delivery, details, namesWebhook = false }: Delive
         <summary>
           <Time at={created_at} />
           <b>{event_type}</b>
-          <span class={COLOURS[status]}>
-            {SIGNS[status]} {status} {response_code ?? ""}
+          <span class={colour}>
+            {sign} {says} {response_code ?? ""}
           </span>
           <span class="quiet">
             {counted(attempts, "attempts")}
             {next_attempt_at !== null && (
               <>
-                , next <Time at={next_attempt_at} />
+                , {attempts === 0 ? "first" : "next"} <Time at={next_attempt_at} />
               </>
             )}
           </span>
@@ -103,7 +113,7 @@ export function Attempts({ attempts }: { attempts: DeliveryDetails["recent_attem
   if (attempts.length === 0) return <p class="quiet">No attempt yet.</p>;
   return (
     <ol class="attempts">
-      {attempts.map(({ at, duration_ms, response_code, response_body, error }) => (
+      {attempts.map(({ at, duration_ms, response_code, response_body, response_withheld, error }) => (
         <li key={at}>
           <p class="row">
             <Time at={at} />
@@ -113,6 +123,7 @@ export function Attempts({ attempts }: { attempts: DeliveryDetails["recent_attem
             <span class="quiet">{Math.round(duration_ms)} ms</span>
             {error !== null && <span>{error}</span>}
           </p>
+          {response_withheld && <p class="quiet">Answer withheld: private address.</p>}
           {response_body !== null && response_body !== "" && (
             <div class="mono">
               <LongText text={response_body} />

@@ -101,15 +101,21 @@ export function NameFilter({ kind, ...filter }: FilterProps & { kind: "users" | 
   return <TextFilter {...filter} suggestions={data?.data.map(({ id }) => id) ?? []} onFocus={() => (isUsed.value = true)} />;
 }
 
-export function ChoiceFilter({ label, name, filters, choices, any = "any" }: FilterProps & { choices: readonly string[]; any?: string }) {
+interface ChoiceFilterProps extends FilterProps {
+  /** What each says, by value. */
+  choices: Readonly<Record<string, string>>;
+  any?: string;
+}
+
+export function ChoiceFilter({ label, name, filters, choices, any = "any" }: ChoiceFilterProps) {
   return (
     <label>
       {label}
       <select name={name} value={filters.values[name] ?? ""} onChange={({ currentTarget }) => filters.set({ [name]: currentTarget.value })}>
         <option value="">{any}</option>
-        {choices.map((choice) => (
+        {Object.entries(choices).map(([choice, says]) => (
           <option key={choice} value={choice}>
-            {choice}
+            {says}
           </option>
         ))}
       </select>

@@ -1,10 +1,11 @@
 /**
- * How the last day of a webhook went: the share that was delivered, and bars of what was delivered and what has failed.
+ * How the last day of a webhook went: what was delivered, and which attempts failed.
  *
  * @module
  */
 import { api, type WebhookStats } from "../api.ts";
 import { useQuery } from "../query.ts";
+import { counted, number } from "../words.ts";
 import { Bars } from "./bars.tsx";
 import { Time } from "./time.tsx";
 
@@ -21,7 +22,7 @@ export function WebhookDay({ id }: { id: string }) {
       </h2>
       <div class="charts">
         <Bars title="Delivered an hour" times={times} values={hours.map(({ delivered }) => delivered)} />
-        <Bars title="Failed an hour" times={times} values={hours.map(({ failed }) => failed)} areFailures />
+        <Bars title="Failed attempts an hour" times={times} values={hours.map(({ failed }) => failed)} areFailures />
       </div>
     </>
   );
@@ -50,12 +51,17 @@ export function WebhookDayInLine({ stats }: { stats: WebhookStats }) {
     </span>
   );
 }
-const HOURS = 24;
+/** That of now and the 24 before it. */
+const HOURS = 25;
 
-function Share({ stats: { delivered, failed, pending, more, since } }: { stats: WebhookStats }) {
-  const ended = delivered + failed;
-  const waiting = pending === 0 ? "" : `, ${pending.toLocaleString("en")} pending`;
-  const share = Math.floor((100 * delivered) / ended);
+function Share({ stats: { delivered, failed, exhausted, pending, more, since } }: { stats: WebhookStats }) {
+  const ended = delivered + exhausted;
+  const parts = [
+    ended === 0 ? "none delivered" : `${Math.floor((100 * delivered) / ended)} % of ${number(ended)} delivered`,
+    failed > 0 && `${counted(failed, "attempts")} failed`,
+    pending > 0 && `${number(pending)} pending`,
+    exhausted > 0 && `${number(exhausted)} given up`,
+  ].filter((part) => part !== false);
   return (
     <>
       {more ? (
@@ -65,8 +71,7 @@ function Share({ stats: { delivered, failed, pending, more, since } }: { stats: 
       ) : (
         "Last 24 h"
       )}
-      : {ended === 0 ? "none delivered" : `${share} % of ${ended.toLocaleString("en")} delivered, ${failed.toLocaleString("en")} failed`}
-      {waiting}
+      : {parts.join(", ")}
     </>
   );
 }
