@@ -263,6 +263,36 @@ test("behind a proxy, what reached it over plain HTTP is sent to HTTPS, before i
   expect((await cairn.get("/health")).status).toBe(200);
 });
 
+test("it is sent to no name that the operator did not allow, though a client says that the proxy has it", async () => {
+  const names = [
+    "evil.example",
+    "cairn.example.com.evil.example",
+    "cairn.example.com",
+    "CAIRN.example.com:8443",
+    "127.0.0.1:8700",
+    "[::1]",
+  ];
+  const sentTo = async (options: Parameters<typeof startCairn>[0], host?: string) => {
+    await using cairn = await startCairn({ ...options, requireHttps: true });
+    const answers: unknown[] = [];
+    for (const name of names) {
+      const headers = { "X-Forwarded-Proto": "http", "X-Forwarded-Host": name, ...(host === undefined ? {} : { host }) };
+      const { status, headers: answered, text } = await cairn.plain("GET", "/health", { key: null, headers });
+      const { error } = status === 308 ? {} : JSON.parse(text);
+      answers.push(status === 308 ? answered.get("location") : [status, error.code, error.param]);
+    }
+    return answers;
+  };
+  const refused = [403, "permission_denied", "X-Forwarded-Host"];
+  const own = ["https://127.0.0.1:8700/health", "https://[::1]/health"];
+  const allowed = ["https://cairn.example.com/health", "https://CAIRN.example.com:8443/health"];
+  expect(await sentTo({ allowedHosts: ["cairn.example.com"] })).toEqual([refused, refused, ...allowed, ...own]);
+  expect(await sentTo({})).toEqual([refused, refused, refused, refused, ...own]);
+  // It answers to any name then, but what a proxy was asked for is believed only where it passes on the Host as well.
+  const beyond = await sentTo({ host: "0.0.0.0" }, "cairn.example.com");
+  expect(beyond).toEqual([refused, refused, allowed[0], refused, ...own]);
+});
+
 test("without that setting the header of a proxy changes nothing", async () => {
   await using cairn = await startCairn();
   expect((await cairn.get("/v1/sessions", { headers: { "X-Forwarded-Proto": "http" } })).status).toBe(200);

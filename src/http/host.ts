@@ -16,15 +16,20 @@ export const LOOPBACK_NAMES = new Set(["localhost", "127.0.0.1", "[::1]"]);
 /** @returns a test of the Host header; null is what HTTP/1.0 sends */
 export function hostCheck(listening: string, configured: readonly string[]): (host: string | null) => boolean {
   if (!isLoopback(listening) && configured.length === 0) return () => true;
-  const names = new Set([...LOOPBACK_NAMES, ...[listening, `[${listening}]`, ...configured].map((name) => name.toLowerCase())]);
-  const isName = (host: string) => names.has(host.toLowerCase().replace(/:\d+$/, "")) || names.has(host.toLowerCase());
+  const isName = nameCheck(listening, configured);
   return (host) => host === null || isName(host);
 }
 
-export function foreignHost(): ApiError {
+/** @returns a test of a host, with a port or without: whether it is a name that the server is known to have */
+export function nameCheck(listening: string, configured: readonly string[]): (host: string) => boolean {
+  const names = new Set([...LOOPBACK_NAMES, ...[listening, `[${listening}]`, ...configured].map((name) => name.toLowerCase())]);
+  return (host) => names.has(host.toLowerCase().replace(/:\d+$/, "")) || names.has(host.toLowerCase());
+}
+
+export function foreignHost(header = "Host"): ApiError {
   return new ApiError(
     "permission_denied",
-    "This server does not answer to the name in the Host header; its operator can allow it (CAIRN_ALLOWED_HOSTS).",
-    { param: "Host" },
+    `This server does not answer to the name in the ${header} header; its operator can allow it (CAIRN_ALLOWED_HOSTS).`,
+    { param: header },
   );
 }

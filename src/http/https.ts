@@ -4,17 +4,21 @@
  * @module
  */
 import { ApiError } from "../lib/errors.ts";
+import { foreignHost } from "./host.ts";
 
 /**
  * Returns where to redirect a request that reached a proxy over plain HTTP; undefined for one over HTTPS, or through no proxy.
  *
- * @throws {ApiError} `invalid_request` when its Host is no host to redirect to
+ * @param isOwnName - whether the server is configured to have a name: the client may have written X-Forwarded-Host itself
+ * @throws {ApiError} `invalid_request` when its Host is no host to redirect to, `permission_denied` when X-Forwarded-Host is another server
  */
-export function httpsLocation(headers: Headers, path: string): string | undefined {
+export function httpsLocation(headers: Headers, path: string, isOwnName: (host: string) => boolean): string | undefined {
   const [protocol] = (headers.get("x-forwarded-proto") ?? "").split(",");
   if (protocol?.trim().toLowerCase() !== "http") return undefined;
-  const host = headers.get("x-forwarded-host") ?? headers.get("host");
+  const [own, forwarded] = [headers.get("host"), headers.get("x-forwarded-host")];
+  const host = forwarded ?? own;
   if (host === null || !HOST.test(host)) throw notOverHttps();
+  if (forwarded !== null && forwarded !== own && !isOwnName(forwarded)) throw foreignHost("X-Forwarded-Host");
   return `https://${host}${path}`;
 }
 

@@ -23,7 +23,7 @@ import { corsHeaders } from "./cors.ts";
 import { EarlyTokens, type EarlyToken } from "./early-tokens.ts";
 import type { ApiCaller, Endpoint, Sent } from "./endpoint.ts";
 import { apiErrorOf, errorJson, statusOf, type FailingStore } from "./errors.ts";
-import { foreignHost, hostCheck } from "./host.ts";
+import { foreignHost, hostCheck, nameCheck } from "./host.ts";
 import { httpsLocation } from "./https.ts";
 import { checkIdempotencyKey, readKept } from "./idempotency.ts";
 import type { Metrics } from "./metrics.ts";
@@ -129,6 +129,7 @@ export class Pipeline {
   readonly #deps: PipelineDeps;
   readonly #corsOrigins: readonly string[];
   readonly #isOwnHost: (host: string | null) => boolean;
+  readonly #isOwnName: (host: string) => boolean;
   readonly #limiter: RateLimiter;
   /** Set where several servers share the buckets of keys. */
   readonly #earlyTokens: EarlyTokens | undefined;
@@ -142,6 +143,7 @@ export class Pipeline {
     this.#deps = deps;
     this.#corsOrigins = deps.corsOrigins ?? [];
     this.#isOwnHost = hostCheck(deps.host, deps.allowedHosts);
+    this.#isOwnName = nameCheck(deps.host, deps.allowedHosts);
     this.#limiter = new RateLimiter(deps.clock);
     this.#earlyTokens = deps.buckets && new EarlyTokens(deps.buckets);
     this.#requestIds = new IdSource(deps.clock);
@@ -182,7 +184,7 @@ export class Pipeline {
       exchange.startedAt = clock.elapsed();
       exchange.requestId = requestIdOf(request.headers, this.#requestIds);
       if (!this.#isOwnHost(request.headers.get("host"))) throw foreignHost();
-      const location = requireHttps === true ? httpsLocation(request.headers, pathOf(request.url)) : undefined;
+      const location = requireHttps === true ? httpsLocation(request.headers, pathOf(request.url), this.#isOwnName) : undefined;
       if (location !== undefined) return this.#respond(exchange, { status: 308, body: "", headers: { Location: location } });
       const answer = work(exchange);
       return answer instanceof Promise ? this.#respondLater(exchange, answer) : this.#respond(exchange, answer);

@@ -101,7 +101,12 @@ export const START_SETTINGS = {
   tlsCertificate: atStart("--tls-cert FILE", text, undefined, "Certificate (PEM); with `--tls-key` the server speaks HTTPS."),
   tlsKey: atStart("--tls-key FILE", text, undefined, "The certificate's private key (PEM)."),
   httpRedirectPort: atStart("--http-redirect-port N", port, undefined, "With TLS: redirects plain HTTP on this port to HTTPS."),
-  requireHttps: atStart("CAIRN_REQUIRE_HTTPS", yesOrNo, false, "`1` behind a proxy: redirects `X-Forwarded-Proto: http` to HTTPS."),
+  requireHttps: atStart(
+    "CAIRN_REQUIRE_HTTPS",
+    yesOrNo,
+    false,
+    "`1` behind a proxy: redirects `X-Forwarded-Proto: http` to HTTPS, at the server's own name or one of `CAIRN_ALLOWED_HOSTS`.",
+  ),
   corsOrigins: atStart(
     "CAIRN_CORS_ORIGINS",
     list,
