@@ -62,7 +62,7 @@ async function mend({ dataDirectory, database }: StorePlace): Promise<boolean> {
   progress.clear();
   await printFindings(found);
   if (left.length > 0) await print("\nStill wrong, because the records do not say what would be right:");
-  else await print(found.length === 0 ? "Nothing was wrong." : "All of it is mended.");
+  else await print(found.length === 0 ? "Nothing was wrong." : "All problems fixed.");
   await printFindings(left);
   return left.length === 0;
 }

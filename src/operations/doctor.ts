@@ -6,11 +6,14 @@
  *
  * @module
  */
+import { join } from "node:path";
 import { NO_HOME } from "../lib/ids.ts";
 import { eachFetched } from "../storage/access.ts";
+import { DATA_FILE } from "../storage/data-file.ts";
 import type { ChangedStore, RecordStore } from "../storage/record-store.ts";
 import { Store } from "../storage/store.ts";
 import { TABLES, VECTOR_TABLES } from "../storage/tables.ts";
+import { checkFile } from "./damage.ts";
 import { examineGraph, removeGraph } from "./graph.ts";
 import { CHECKS, type Problem } from "./checks.ts";
 import { RECORDS } from "./records.ts";
@@ -33,7 +36,11 @@ export async function examineAll(store: RecordStore, onProgress?: OnProgress): P
   return { findings: [...findings, ...(graph?.findings ?? [])], rows, points: graph?.points };
 }
 
-/** Mends what can be mended. Removes a wrong vector index, which the next start builds again. */
+/**
+ * Mends what can be mended. Removes a wrong vector index, which the next start builds again.
+ *
+ * @returns what was wrong, and what is so still: all is looked at again, of the embedded store also as a backup does it
+ */
 export async function mendAll(store: ChangedStore, onProgress?: OnProgress): Promise<{ found: Finding[]; left: Finding[] }> {
   const found = await mend(store, onProgress);
   if (isEmbedded(store)) {
@@ -41,7 +48,11 @@ export async function mendAll(store: ChangedStore, onProgress?: OnProgress): Pro
     if (graph.findings.length > 0) removeGraph(store.directory);
     found.push(...graph.findings);
   }
-  return { found, left: (await examine(store, onProgress)).findings };
+  const { findings: left } = await examine(store, onProgress);
+  if (!isEmbedded(store)) return { found, left };
+  const seen = new Set(left.map(({ what }) => what));
+  const others = [...(await examineGraph(store)).findings, ...checkFile(join(store.directory, DATA_FILE), { decode: true }).findings];
+  return { found, left: [...left, ...others.filter(({ what }) => !seen.has(what))] };
 }
 
 function isEmbedded(store: ChangedStore): store is Store {

@@ -31,6 +31,7 @@ export const COSINE_UNIT = UNIT * SCALE_UNIT;
 /** With less a sum of products could exceed 2^31. */
 const SCALE_MIN = SCALE_UNIT / 2 ** 15;
 const NUMBER_MAX = 127;
+const PAIR_NUMBER_MAX = 32_767;
 /** Half of the least that can be told from zero. */
 const ZERO_TO = SCALE_MIN / SCALE_UNIT / 2;
 /** Numbers are stored and compared eight at a time. */
@@ -45,8 +46,13 @@ const GENERATION_BYTES = 4;
 const SHAPE_BYTES = 2;
 const SCALE_BYTES = 2;
 const TRAILER_BYTES = GENERATION_BYTES + BARE_ID_LENGTH + SCALE_BYTES + SHAPE_BYTES;
-/** The squared length of a vector, by which no sum of products of two of them exceeds 2^31. */
-const SQUARE_MAX = 1.01;
+/**
+ * The squared length that a stored vector may have: no sum of products of two of them exceeds 2^31. It is more than `encodeVector` leaves.
+ * Before that looked at it, the numbers that were raised to 1 could make a vector of 1536 numbers up to (1 + sqrt(1536) / 127)^2 long.
+ */
+const SQUARE_MAX = 1.75;
+/** `encodeVector` brings what is longer to unit length; what rounding alone makes of a vector of unit length is not. */
+const WRITTEN_SQUARE_MAX = 1.005;
 const ID = /^[0-9A-Za-z]{12}$/;
 
 /** The memory a vector is of, and the provider that made it. */
@@ -101,7 +107,9 @@ export function comparedNumbers(query: EmbeddedQuery): Int16Array {
   return compared;
 }
 
-export function encodeVector({ vector, terms }: Embedding, { memory, generation }: VectorOwner): Uint8Array {
+/** What this returns is always an embedding to `isEmbedding`, whatever numbers a provider gives. */
+export function encodeVector({ vector: given, terms }: Embedding, { memory, generation }: VectorOwner): Uint8Array {
+  const vector = ofUnitLength(given);
   let pairs = isZero(vector[LENGTH_PLACE]!) ? 0 : 1;
   for (let i = 0; i < HEAD; i++) if (!isZero(vector[i]!)) pairs++;
   const length = STEP * Math.ceil((vector.findLastIndex((number) => !isZero(number)) + 1) / STEP) || STEP;
@@ -123,9 +131,32 @@ export function encodeVector({ vector, terms }: Embedding, { memory, generation 
   const trailer = new DataView(bytes.buffer, bytes.byteLength - TRAILER_BYTES);
   trailer.setUint32(0, generation, true);
   for (let i = 0; i < BARE_ID_LENGTH; i++) trailer.setUint8(GENERATION_BYTES + i, memory.charCodeAt(i));
-  trailer.setUint16(TRAILER_BYTES - SHAPE_BYTES - SCALE_BYTES, scale, true);
   trailer.setUint16(TRAILER_BYTES - SHAPE_BYTES, isWhole ? WHOLE + length : pairs, true);
+  trailer.setUint16(TRAILER_BYTES - SHAPE_BYTES - SCALE_BYTES, shortened(scale, squareOf(storedNumbers(bytes))), true);
   return bytes;
+}
+
+/** A vector that is longer, or has numbers that are none, becomes one of unit length. */
+function ofUnitLength(vector: Float32Array): Float32Array {
+  if (squareLength(vector) <= WRITTEN_SQUARE_MAX) return vector;
+  const finite = vector.map((number) => (Number.isFinite(number) ? number : 0));
+  const length = Math.sqrt(squareLength(finite));
+  return length > 1 ? finite.map((number) => number / length) : finite;
+}
+
+/**
+ * The scale by which a vector is no longer than it may be. Small numbers are raised to 1, and a long text of rare words has hundreds of
+ * them. By a smaller scale all numbers stay what they are, and the vector has the same direction.
+ */
+function shortened(scale: number, square: number): number {
+  return square * (scale / SCALE_UNIT) ** 2 <= WRITTEN_SQUARE_MAX ? scale : Math.floor(SCALE_UNIT / Math.sqrt(square));
+}
+
+function squareOf({ numbers, pairs }: StoredNumbers): number {
+  let square = 0;
+  for (const number of numbers) square += number * number;
+  for (const pair of pairs) square += (pair >> 16) * (pair >> 16);
+  return square;
 }
 
 /** Whether a number is stored as zero, or is none. Any other stays one, so that what comes of it is stored alike. */
@@ -142,7 +173,7 @@ function scaleOf(vector: Float32Array, from: number, to: number): number {
 
 function scaled(number: number, scale: number): number {
   if (isZero(number)) return 0;
-  const size = Math.max(1, Math.round((Math.abs(number) * SCALE_UNIT) / scale));
+  const size = Math.min(PAIR_NUMBER_MAX, Math.max(1, Math.round((Math.abs(number) * SCALE_UNIT) / scale)));
   return number < 0 ? -size : size;
 }
 
@@ -225,13 +256,11 @@ export function isEmbedding(bytes: Uint8Array): boolean {
   if (shape >= WHOLE && ((shape - WHOLE) % STEP !== 0 || shape === WHOLE || shape - WHOLE > DIMENSION_MAX)) return false;
   const termBytes = bytes.byteLength - TRAILER_BYTES - termsAt(bytes);
   if (termBytes < 0 || termBytes % TERM_BYTES !== 0) return false;
-  const { numbers, pairs, scale } = storedNumbers(bytes);
+  const stored = storedNumbers(bytes);
+  const { pairs, scale } = stored;
   if (scale < SCALE_MIN) return false;
   const isAscending = pairs.every((pair, i) => isPairPlace(pair & 0xffff) && (i === 0 || (pair & 0xffff) > (pairs[i - 1]! & 0xffff)));
-  let square = 0;
-  for (const number of numbers) square += number * number;
-  for (const pair of pairs) square += (pair >> 16) * (pair >> 16);
-  return isAscending && square * (scale / SCALE_UNIT) ** 2 <= SQUARE_MAX && ID.test(storedMemory(bytes));
+  return isAscending && squareOf(stored) * (scale / SCALE_UNIT) ** 2 <= SQUARE_MAX && ID.test(storedMemory(bytes));
 }
 
 function isPairPlace(place: number): boolean {
@@ -240,7 +269,13 @@ function isPairPlace(place: number): boolean {
 
 /** Whether a vector can be compared with others: it is of unit length, or shorter. */
 export function isComparable(vector: Float32Array): boolean {
-  return vector.length <= DIMENSION_MAX && vector.reduce((square, value) => square + value * value, 0) <= SQUARE_MAX;
+  return vector.length <= DIMENSION_MAX && squareLength(vector) <= SQUARE_MAX;
+}
+
+function squareLength(vector: Float32Array): number {
+  let square = 0;
+  for (const number of vector) square += number * number;
+  return square;
 }
 
 function termsAt(bytes: Uint8Array): number {

@@ -160,7 +160,17 @@ export const VECTOR_LOST: Damage[] = [
     "vectors: missing or damaged",
     "vectors: of no record",
   ],
-  ["a vector that is too long", (tx) => putAgain(tx, { vector: new Float32Array(1536).fill(1) }), "vectors: missing or damaged"],
+  [
+    "a vector that is too long",
+    (tx) => {
+      const { vector } = embedded(tx);
+      const bytes = tx.vectorBytes(vectors, vector)!.slice();
+      // The high byte of what 1 is in its numbers.
+      bytes[bytes.length - 3] = 0xff;
+      tx.putVector(vectors, vector, bytes);
+    },
+    "vectors: missing or damaged",
+  ],
   ["a vector of another generation than its memory says", (tx) => putAgain(tx, { generation: 7 }), OF_ANOTHER],
   [
     "a vector of a generation that there was not yet",

@@ -142,7 +142,7 @@ if (isHere(POSTGRES, "cairn serve on a database")) {
       });
       expect(await command(target, ["doctor", "--fix"])).toMatchObject({
         code: 0,
-        stdout: expect.stringContaining("All of it is mended."),
+        stdout: expect.stringContaining("All problems fixed."),
       });
       expect(await node.all("/v1/sessions?user_id=ada")).toMatchObject([{ id: session.id }]);
       // A key of the dashboard is made in the database, and shown to the server.
