@@ -206,6 +206,22 @@ export class Postgres {
     this.#free.push(url);
   }
 
+  /** All of a database as SQL that fills an empty one, of this version of PostgreSQL or a later one. */
+  dump(url: string): string {
+    const options = ["--no-owner", "--no-privileges", "--inserts", "--rows-per-insert=100"];
+    const text = run([join(this.#bin, "pg_dump"), ...options, url], this.#directory);
+    // What is said of a session's own settings, and to psql, is of that version alone.
+    return text.replaceAll(/^(SET|\\|--).*\n/gm, "");
+  }
+
+  /** The URL of a new database with what was dumped of another one. */
+  async filled(dump: string): Promise<string> {
+    const url = await this.database();
+    await using sql = new SQL(url, { max: 1 });
+    await sql.unsafe(dump).simple();
+    return url;
+  }
+
   /** Ends every connection to a database, whatever is under way on it. */
   async disconnect(url: string): Promise<void> {
     await this.#do("select pg_terminate_backend(pid) from pg_stat_activity where datname = $1", new URL(url).pathname.slice(1));
@@ -307,9 +323,10 @@ function copyForItsUser(from: string, to: string): void {
   own(to);
 }
 
-function run(command: readonly string[], directory: string): void {
+function run(command: readonly string[], directory: string): string {
   const ended = Bun.spawnSync([...asItsUser(), ...command], { cwd: directory, stderr: "pipe" });
   if (ended.exitCode !== 0) throw new Error(`${command[0]}: ${ended.stderr.toString()}`);
+  return ended.stdout.toString();
 }
 
 /** @returns once its log says that it is ready, or what it said when it ended. What it says later is read too: a full pipe would hold it up. */

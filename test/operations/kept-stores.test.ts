@@ -1,0 +1,140 @@
+/**
+ * A start on each store that an earlier executable has made (`stores/keep.ts`): what that answered is answered still, and everything works.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { writeBackup } from "../../src/operations/backup.ts";
+import { mendAll } from "../../src/operations/doctor.ts";
+import { RECORD_TABLES, SCHEMA_VERSION, VECTOR_TABLES } from "../../src/storage/tables.ts";
+import { databaseDump, KEPT_STORES, unpackEmbedded, type Kept } from "../stores/kept.ts";
+import { type Cairn, startCairn } from "../support/cairn.ts";
+import { FakeClock } from "../support/clock.ts";
+import { isHere } from "../support/platform.ts";
+import { Postgres, POSTGRES } from "../support/postgres.ts";
+
+interface Opened {
+  cairn: Cairn;
+  kept: Kept;
+}
+
+let scratch: string;
+let postgres: Postgres | undefined;
+
+beforeAll(async () => {
+  scratch = mkdtempSync(join(tmpdir(), "cairn-kept-"));
+  if (isHere(POSTGRES, "stores in databases that earlier executables have made")) postgres = await Postgres.start();
+});
+afterAll(() => {
+  postgres?.stop();
+  rmSync(scratch, { recursive: true, force: true });
+});
+
+async function openEmbedded(name: string): Promise<Opened> {
+  const directory = mkdtempSync(join(scratch, "embedded-"));
+  const kept = await unpackEmbedded(name, directory);
+  return opened(kept, { directory });
+}
+
+async function openDatabase(name: string): Promise<Opened> {
+  const kept = await databaseDump(name);
+  return opened(kept, { database: await postgres?.filled(kept.dump), servers: 1 });
+}
+
+async function opened(kept: Kept, where: { directory?: string; database?: string | undefined; servers?: number }): Promise<Opened> {
+  const clock = new FakeClock();
+  clock.set(kept.now);
+  const cairn = await startCairn({ ...where, clock });
+  // It has keys already.
+  expect(cairn.key).toBe("");
+  cairn.key = kept.keys["admin"] ?? "";
+  return { cairn, kept };
+}
+
+/** Does what was left to do, but for deliveries: whoever listens where the receiver was is another one. */
+async function runTasks({ cairn }: Opened): Promise<void> {
+  for (const name of ["embeddings", "user erasure", "session removal", "document removal", "webhook outbox"]) await cairn.runTask(name);
+}
+
+/** The members that were answered then are answered now, beside any that came later. */
+async function expectSameAnswers({ cairn, kept: { keys, reads, settings } }: Opened): Promise<void> {
+  for (const { method, path, body, key, status, answer } of reads) {
+    const now = await cairn.request(method, path, { body, key: keys[key] ?? "" });
+    expect({ method, path, key, status: now.status, answer: now.body }).toMatchObject({ method, path, key, status, answer });
+  }
+  expect(await cairn.settings()).toMatchObject(settings);
+}
+
+for (const name of KEPT_STORES) {
+  for (const [kind, open] of [
+    ["embedded store", openEmbedded],
+    ["database", openDatabase],
+  ] as const) {
+    if (kind === "database" && !isHere(POSTGRES, "stores in databases that earlier executables have made")) continue;
+    describe(`the ${kind} that ${name} has made`, () => {
+      test("has rows in every table that there was", async () => {
+        const { cairn, kept } = await open(name);
+        await using _ = cairn;
+        const counts = await cairn.countsByName([...RECORD_TABLES, ...VECTOR_TABLES]);
+        expect(kept.tables.filter((table) => (counts[table] ?? 0) === 0)).toEqual([]);
+      });
+
+      test("answers what was answered then, before and after its tasks have run", async () => {
+        const store = await open(name);
+        await using _ = store.cairn;
+        await expectSameAnswers(store);
+        await runTasks(store);
+        await expectSameAnswers(store);
+      });
+
+      test("repeats the answers that were kept for an Idempotency-Key", async () => {
+        const { cairn, kept } = await open(name);
+        await using _ = cairn;
+        for (const { method, path, body, headers, text } of kept.repeated)
+          expect((await cairn.plain(method, path, { body, headers })).text).toBe(text);
+      });
+
+      test("finds its memories and documents by meaning", async () => {
+        const store = await open(name);
+        await using _ = store.cairn;
+        await runTasks(store);
+        const { cairn, kept } = store;
+        for (const { query, finds } of kept.searches)
+          expect({ query, id: (await cairn.search(query)).data[0]?.id }).toEqual({ query, id: finds });
+        const { query, namespace, finds } = kept.documentSearch;
+        const operations = [{ op: "search", namespace, query }];
+        const { data } = await cairn.ok(cairn.post("/v1/documents/query", { operations }));
+        expect(data[0].data[0]).toMatchObject({ key: finds });
+      });
+
+      test("takes changes, and tells its webhooks of them", async () => {
+        const store = await open(name);
+        await using _ = store.cairn;
+        await runTasks(store);
+        const { cairn, kept } = store;
+        const { state_version } = await cairn.session(kept.session);
+        expect(await cairn.setState(kept.session, { goes: "on" })).toMatchObject({ state_version: state_version + 1 });
+        const memory = await cairn.addMemory(kept.session, "Ada has sold her bicycle to a neighbour.");
+        expect((await cairn.search("Whom did Ada sell the bicycle?")).data[0]).toMatchObject({ id: memory.id });
+        const turn = await cairn.addTurn(kept.session, "goes", "on");
+        await cairn.runTask("webhook outbox");
+        const [newest] = await cairn.deliveries(kept.webhook);
+        expect(newest).toMatchObject({ event_type: "turn.added", status: "pending", session_id: kept.session });
+        expect(turn).toMatchObject({ turn_number: 4 });
+      });
+
+      test("is whole: doctor finds nothing, before and after its tasks have run", async () => {
+        const store = await open(name);
+        await using _ = store.cairn;
+        expect(await store.cairn.findings()).toEqual([]);
+        await runTasks(store);
+        expect(await store.cairn.findings()).toEqual([]);
+        expect(await mendAll(store.cairn.service.store)).toEqual({ found: [], left: [] });
+        if (kind === "database") return;
+        const path = join(scratch, `${name}.backup`);
+        expect(await writeBackup(store.cairn.embedded, store.cairn.clock, path, { force: true })).toMatchObject({ schema: SCHEMA_VERSION });
+      });
+    });
+  }
+}
