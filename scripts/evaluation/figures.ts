@@ -4,56 +4,92 @@
  * @module
  */
 
-/** What a search gave, best first. */
+/** What a search returned, best first. */
 export type Ranked = readonly { readonly index: number; readonly score: number }[];
 
-export interface Found {
+/** A question with what a search returned for it and, where it is compared, what BM25 returned. */
+export interface Asked {
+  readonly category: string;
+  readonly language: string;
+  /** Indexes of the right texts; empty for a question that nothing stored answers. */
   readonly relevant: ReadonlySet<number>;
   readonly ranked: Ranked;
+  readonly byWords: Ranked;
 }
 
-/** What a client sees who changes no default. */
-const THRESHOLD = 0.7;
+/** A client's view without changing a default. */
+export const THRESHOLD = 0.7;
 const LIMIT = 10;
 
-export function found(relevant: readonly number[], ranked: Ranked): Found {
-  return { relevant: new Set(relevant), ranked };
+/** Figures over some questions that something stored answers; shares are 0 to 1. */
+export interface Summary {
+  readonly questions: number;
+  /** Questions whose first result is right. */
+  readonly first: number;
+  readonly recallAt5: number;
+  readonly recallAt10: number;
+  readonly meanReciprocalRank: number;
+  /** Share with a right result among the first ten at the default threshold. */
+  readonly right: number;
+  /** Results at the default threshold, on average. */
+  readonly results: number;
+  readonly byWords: { readonly first: number; readonly recallAt5: number };
 }
 
-/** Share of what is relevant that is among the first `count`. */
-function recall(asked: readonly Found[], count: number): number {
-  return mean(
-    asked.map(({ relevant, ranked }) => ranked.slice(0, count).filter(({ index }) => relevant.has(index)).length / relevant.size),
-  );
-}
-
-/** Mean of 1 / the place of the first that is relevant. */
-function meanReciprocalRank(asked: readonly Found[]): number {
-  return mean(
-    asked.map(({ relevant, ranked }) => {
-      const place = ranked.findIndex(({ index }) => relevant.has(index));
-      return place === -1 ? 0 : 1 / (place + 1);
-    }),
-  );
-}
-
-export function retrievalFigures(all: readonly Found[]): string {
-  const asked = all.filter(({ relevant }) => relevant.size > 0);
-  const aboutNothing = all.filter(({ relevant }) => relevant.size === 0);
+export function summarize(asked: readonly Asked[]): Summary {
   const shown = asked.map(({ relevant, ranked }) => ({
     relevant,
     ranked: ranked.slice(0, LIMIT).filter(({ score }) => score >= THRESHOLD),
   }));
-  const right = mean(shown.map(({ relevant, ranked }) => (ranked.some(({ index }) => relevant.has(index)) ? 1 : 0)));
-  const firstRight = mean(asked.map(({ relevant, ranked }) => (ranked[0] !== undefined && relevant.has(ranked[0].index) ? 1 : 0)));
-  const alarms = mean(aboutNothing.map(({ ranked }) => ((ranked[0]?.score ?? 0) >= THRESHOLD ? 1 : 0)));
-  return [
-    `recall@5/10/20 ${[5, 10, 20].map((count) => percent(recall(asked, count))).join(" / ")}`,
-    `MRR ${percent(meanReciprocalRank(asked))}`,
-    `first right ${percent(firstRight)}`,
-    `at ${THRESHOLD}: ${percent(right)} % get a right one among ${mean(shown.map(({ ranked }) => ranked.length)).toFixed(1)}`,
-    ...(aboutNothing.length === 0 ? [] : [`${percent(alarms)} % of ${aboutNothing.length} questions about nothing stored get one`]),
-  ].join("   ");
+  const byWords = asked.map(({ relevant, byWords: ranked }) => ({ relevant, ranked }));
+  return {
+    questions: asked.length,
+    first: firstRight(asked),
+    recallAt5: recall(asked, 5),
+    recallAt10: recall(asked, 10),
+    meanReciprocalRank: meanReciprocalRank(asked),
+    right: mean(shown.map((one) => (hasRight(one) ? 1 : 0))),
+    results: mean(shown.map(({ ranked }) => ranked.length)),
+    byWords: { first: firstRight(byWords), recallAt5: recall(byWords, 5) },
+  };
+}
+
+/** Share of questions that get at least one result at the default threshold. */
+export function answeredShare(ranked: readonly Ranked[]): number {
+  return mean(ranked.map((results) => ((results[0]?.score ?? 0) >= THRESHOLD ? 1 : 0)));
+}
+
+/** All questions, then those of each category, then those of each language where there are several. */
+export function groupsOf(asked: readonly Asked[]): Map<string, readonly Asked[]> {
+  const byCategory = Map.groupBy(asked, ({ category }) => category);
+  const byLanguage = Map.groupBy(asked, ({ language }) => `language ${language}`);
+  return new Map<string, readonly Asked[]>([["all", asked], ...byCategory, ...(byLanguage.size > 1 ? byLanguage : [])]);
+}
+
+const COLUMNS = ["", "n", "hit@1", "r@5", "r@10", "MRR", `right at ${THRESHOLD}`, "results", "BM25 hit@1", "BM25 r@5"];
+
+/** A table with a row for each group, as text. */
+export function tableOf(groups: ReadonlyMap<string, readonly Asked[]>): string {
+  const rows = Array.from(groups, ([name, asked]) => {
+    const figures = summarize(asked);
+    const share = (count: number) => percent(count / figures.questions);
+    return [
+      name,
+      `${figures.questions}`,
+      share(figures.first),
+      percent(figures.recallAt5),
+      percent(figures.recallAt10),
+      percent(figures.meanReciprocalRank),
+      percent(figures.right),
+      figures.results.toFixed(1),
+      share(figures.byWords.first),
+      percent(figures.byWords.recallAt5),
+    ];
+  });
+  const widths = COLUMNS.map((column, i) => Math.max(column.length, ...rows.map((row) => row[i]?.length ?? 0)));
+  const line = (cells: readonly string[]) =>
+    cells.map((cell, i) => (i === 0 ? cell.padEnd(widths[i] ?? 0) : cell.padStart(widths[i] ?? 0))).join("  ");
+  return [COLUMNS, ...rows].map(line).join("\n");
 }
 
 export function sentencePairFigures(human: readonly number[], scores: readonly number[]): string {
@@ -62,6 +98,33 @@ export function sentencePairFigures(human: readonly number[], scores: readonly n
     return percent(mean(band.map((score) => (score >= THRESHOLD ? 1 : 0))));
   });
   return `Spearman ${percent(correlation(ranks(scores), ranks(human)))}   at ${THRESHOLD} or more, by human score 0-1/1-2/2-3/3-4/4-5: ${shares.join(" / ")}`;
+}
+
+type Result = Pick<Asked, "relevant" | "ranked">;
+
+function hasRight({ relevant, ranked }: Result): boolean {
+  return ranked.some(({ index }) => relevant.has(index));
+}
+
+function firstRight(asked: readonly Result[]): number {
+  return asked.filter(({ relevant, ranked }) => ranked[0] !== undefined && relevant.has(ranked[0].index)).length;
+}
+
+/** Share of the right texts that are among the first `count` results. */
+function recall(asked: readonly Result[], count: number): number {
+  return mean(
+    asked.map(({ relevant, ranked }) => ranked.slice(0, count).filter(({ index }) => relevant.has(index)).length / relevant.size),
+  );
+}
+
+/** Mean of 1 / the rank of the first right result. */
+function meanReciprocalRank(asked: readonly Result[]): number {
+  return mean(
+    asked.map(({ relevant, ranked }) => {
+      const place = ranked.findIndex(({ index }) => relevant.has(index));
+      return place === -1 ? 0 : 1 / (place + 1);
+    }),
+  );
 }
 
 /** The place of each value in order; equal ones share the mean of their places. */
@@ -95,6 +158,6 @@ function mean(values: readonly number[]): number {
   return values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
-function percent(share: number): string {
+export function percent(share: number): string {
   return (100 * share).toFixed(1);
 }

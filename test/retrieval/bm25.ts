@@ -24,7 +24,15 @@ function stems(text: string): string[] {
       .replace(/\p{M}/gu, "")
       .toLowerCase()
       .match(/[\p{L}\p{N}]+/gu) ?? [];
-  return words.filter((word) => !STOP_WORDS.has(word)).map((word) => stemmer(word));
+  return words.filter((word) => !STOP_WORDS.has(word)).flatMap((word) => (UNSPACED.test(word) ? pairs(word) : stemmer(word)));
+}
+
+/** Scripts without spaces between words, of which pairs of characters are compared. */
+const UNSPACED = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}]/u;
+
+function pairs(word: string): string[] {
+  const characters = Array.from(word);
+  return characters.length < 2 ? characters : characters.slice(1).map((second, i) => `${characters[i]}${second}`);
 }
 
 /** Scores every text for a query, in the texts' order. */

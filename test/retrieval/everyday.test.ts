@@ -1,0 +1,55 @@
+/**
+ * How well everyday questions find the right memory, in English and 16 other languages, through the API with default settings.
+ *
+ * The data are the project's own. Where a change is meant to move the figures, `scripts/evaluate --record` writes the new ones.
+ *
+ * @module
+ */
+import { expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { type Api, type Corpus, evaluateCorpora } from "../../scripts/evaluation/corpus.ts";
+import { declines, EVERYDAY, EXPECTED, type Expectation, expectationOf } from "../../scripts/evaluation/expectation.ts";
+import { startCairn } from "../support/cairn.ts";
+
+const expected = JSON.parse(readFileSync(EXPECTED, "utf8")) as Record<string, Expectation>;
+const corporaOf = (name: string) => (JSON.parse(readFileSync(join(EVERYDAY, `${name}.json`), "utf8")) as { corpora: Corpus[] }).corpora;
+
+for (const name of ["english", "languages"]) {
+  test(`no figure of the everyday data in ${name} has fallen`, async () => {
+    await using cairn = await startCairn();
+    const post = async (path: string, body: unknown) => (await cairn.post(path, body)).body;
+    const api: Api = {
+      createSession: async () => (await post("/v1/sessions", { agent_id: "evaluation" })).id,
+      addMemory: async (session, content) => (await post("/v1/memory", { session_id: session, content })).id,
+      search: async (session, query) => (await post("/v1/memory/search", { query, session_id: session, limit: 20, threshold: 0 })).data,
+    };
+    expect(declines(expected[name]!, expectationOf(await evaluateCorpora(api, corporaOf(name))))).toEqual([]);
+  });
+}
+
+test("a decline of a total, a category or a language is named, and one within the margins is not", () => {
+  const before: Expectation = {
+    totals: { first: 70, recallAt5: 88, meanReciprocalRank: 79, right: 76 },
+    unrelatedAnswered: 20,
+    first: { paraphrase: 130, "language de": 20 },
+  };
+  const within = {
+    ...before,
+    totals: { ...before.totals, first: 69.5 },
+    unrelatedAnswered: 20.5,
+    first: { paraphrase: 128, "language de": 18 },
+  };
+  expect(declines(before, within)).toEqual([]);
+  const worse = {
+    ...before,
+    totals: { ...before.totals, right: 75.4 },
+    unrelatedAnswered: 20.6,
+    first: { paraphrase: 127, "language de": 20 },
+  };
+  expect(declines(before, worse)).toEqual([
+    "right fell from 76 to 75.4 %",
+    "paraphrase: the first result is right for 127 questions instead of 130",
+    "20.6 % instead of 20 % of questions about something else get an answer",
+  ]);
+});
