@@ -57,6 +57,7 @@ test("the timeline has turns, versions with what changed, memories and forks, ne
   expect(entries[4]).toEqual(entry("fork", fork.id, { session_id: fork.id, version: 1, created_at: fork.created_at }));
   expect(entries[6].version).toMatchObject({
     source: "rollback",
+    restored_from_version: 0,
     reasoning: "a slip",
     state_diff: { added: { seen: [] }, modified: { step: { from: 1, to: 0 } } },
   });

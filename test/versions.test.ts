@@ -110,7 +110,15 @@ test("the versions of a session are listed newest first, with who made each and 
   expect(listed.body).toEqual({
     object: "list",
     data: [
-      { object: "version", version: 3, created_at: "2026-05-07T08:00:03.000Z", reasoning: "Counted twice.", actor, source: "rollback" },
+      {
+        object: "version",
+        version: 3,
+        created_at: "2026-05-07T08:00:03.000Z",
+        reasoning: "Counted twice.",
+        actor,
+        source: "rollback",
+        restored_from_version: 1,
+      },
       { object: "version", version: 2, created_at: "2026-05-07T08:00:02.000Z", actor, source: "update" },
       {
         object: "version",
@@ -139,7 +147,7 @@ test("a version is read with its state, which no later change touches", async ()
   expect([await read(0), await read(1), await read(2)]).toEqual([
     { object: "version", version: 0, created_at, actor, source: "initial", state: { cart: { tea: 1 } } },
     { object: "version", version: 1, created_at, reasoning: "One more.", actor, source: "update", state: { cart: { tea: 2 } } },
-    { object: "version", version: 2, created_at, actor, source: "rollback", state: { cart: { tea: 1 } } },
+    { object: "version", version: 2, created_at, actor, source: "rollback", restored_from_version: 0, state: { cart: { tea: 1 } } },
   ]);
 });
 

@@ -158,6 +158,8 @@ export interface ChangedVersion {
   actor: string;
   /** What made it. */
   source: "initial" | "update" | "rollback";
+  /** The version whose state a rollback restored; left out where there was no rollback, and for one of an earlier Cairn. */
+  restored_from_version?: number;
   /** What changed from the version before, from `{}` for version 0; null when that version is not kept any more. */
   state_diff: {
     /** Keys that the version before did not have, with their values. */
@@ -1506,6 +1508,8 @@ export interface StateVersion {
   actor: string;
   /** What made it. */
   source: "initial" | "update" | "rollback";
+  /** The version whose state a rollback restored; left out where there was no rollback, and for one of an earlier Cairn. */
+  restored_from_version?: number;
   /** The state; left out in lists. */
   state?: JsonObject;
 }

@@ -53,6 +53,12 @@ export const StateVersion = Type.Object(
       examples: ["crn_9fK2"],
     }),
     source: OneOf(["initial", "update", "rollback"], { description: "What made it.", examples: ["update"] }),
+    restored_from_version: Type.Optional(
+      Type.Integer({
+        description: "The version whose state a rollback restored; left out where there was no rollback, and for one of an earlier Cairn.",
+        examples: [3],
+      }),
+    ),
     state: Type.Optional(State("The state; left out in lists.", 1)),
   },
   { title: "StateVersion", description: "A version of a session's state." },

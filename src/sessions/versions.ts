@@ -180,6 +180,7 @@ function rollBack(
     const json = changeState(tx, deps, caller, session, {
       body: readState(tx, session.key, version),
       source: "rollback",
+      restoredFrom: version,
       reasoning: rollback.reason,
       trace: () => ({
         action: "state.rolled_back",
@@ -193,6 +194,7 @@ function rollBack(
 interface NewVersion {
   body: JsonText;
   source: "update" | "rollback";
+  restoredFrom?: number;
   reasoning: string | undefined;
   trace(version: number): Pick<TraceEntry, "action" | "details">;
 }
@@ -205,6 +207,7 @@ function changeState(tx: Tx, { quotas }: Deps, caller: Caller, { id, key, row: b
     createdAt: tx.now,
     actor: caller.actor,
     source: added.source,
+    ...(added.restoredFrom === undefined ? {} : { restoredFrom: added.restoredFrom }),
     ...(added.reasoning === undefined ? {} : { reasoning: added.reasoning }),
     body: added.body,
   });
@@ -253,9 +256,10 @@ export function getVersion({ store, quotas }: Deps, owner: Owner, id: string, ve
 }
 
 function versionJson(version: number, row: Omit<VersionRow, "body">, state?: JsonText, changes?: Diff | null): JsonText {
-  const { createdAt, reasoning, actor, source } = row;
+  const { createdAt, reasoning, actor, source, restoredFrom: restored_from_version } = row;
   const diff = changes === undefined ? {} : { state_diff: changes };
-  return jsonWith({ object: "version", version, created_at: toIso(createdAt), reasoning, actor, source, ...diff }, { state });
+  const head = { object: "version", version, created_at: toIso(createdAt), reasoning, actor, source, restored_from_version };
+  return jsonWith({ ...head, ...diff }, { state });
 }
 
 /** A version with what changed in it, and the characters that were read for that. That before may be gone, or unreadable. */

@@ -319,6 +319,8 @@ const VersionRow = Type.Object({
   reasoning: Type.Optional(Text),
   actor: Text,
   source: OneOf(["initial", "update", "rollback"]),
+  /** The version whose state a rollback has restored; rows of before are without it. */
+  restoredFrom: Type.Optional(Whole),
   /** The state, as it goes over the wire. */
   body: ObjectText,
 });

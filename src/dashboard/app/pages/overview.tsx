@@ -17,13 +17,15 @@ import { LiveSign } from "../parts/live-sign.tsx";
 import { Page } from "../parts/page.tsx";
 import { duration } from "../parts/time.tsx";
 import { WebhookState } from "../parts/webhook-state.tsx";
-import { TraceItem } from "../parts/trace-item.tsx";
+import { isSignIn, TraceItem } from "../parts/trace-item.tsx";
 import { useQuery } from "../query.ts";
 import { counted, number } from "../words.ts";
 
 const SPANS = { "1h": "Last hour", "24h": "Last day" };
 const STATS_MS = 10_000;
 const LATEST = 20;
+/** More are read than shown: some are left out. */
+const LATEST_READ = 50;
 
 export function Overview() {
   const me = useMe();
@@ -164,15 +166,15 @@ function Activity({ stats: { history } }: { stats: Stats }) {
   );
 }
 
-/** @param onTraces - called when something happens */
+/** Changes of records and settings; sign-ins are listed with the traces. @param onTraces - called when something happens */
 function Latest({ onTraces }: { onTraces?: () => void }) {
   const traces = useSignal<readonly Trace[]>([]);
-  const first = useQuery({ queryKey: ["traces", "latest"], queryFn: ({ signal }) => api.traces({}, signal, LATEST) });
+  const first = useQuery({ queryKey: ["traces", "latest"], queryFn: ({ signal }) => api.traces({}, signal, LATEST_READ) });
   const isOpen = useLive(
     {},
     {
       traces: (found) => {
-        traces.value = [...found.toReversed(), ...traces.value].slice(0, LATEST);
+        traces.value = [...found.toReversed().filter((trace) => !isSignIn(trace)), ...traces.value].slice(0, LATEST);
         onTraces?.();
       },
       start: () => void first.refetch(),
@@ -187,7 +189,7 @@ function Latest({ onTraces }: { onTraces?: () => void }) {
       <Loaded result={first}>
         {({ data }) => {
           const known = new Set(traces.value.map(({ id }) => id));
-          const shown = [...traces.value, ...data.filter(({ id }) => !known.has(id))]
+          const shown = [...traces.value, ...data.filter((trace) => !known.has(trace.id) && !isSignIn(trace))]
             .toSorted((a, b) => (a.id < b.id ? 1 : -1))
             .slice(0, LATEST);
           if (shown.length === 0) return <div class="empty">Every change appears here as it happens.</div>;

@@ -5,17 +5,20 @@
  */
 import { useSignal } from "@preact/signals";
 import { useLocation } from "preact-iso";
-import { api, type Trace } from "../api.ts";
+import { api, type List, type Trace } from "../api.ts";
+import { useCan } from "../access.ts";
 import { csvOf } from "../csv.ts";
+import { Actor } from "../parts/actor.tsx";
+import { Choices } from "../parts/choices.tsx";
 import { Id } from "../parts/copy.tsx";
 import { Facts } from "../parts/facts.tsx";
-import { ChoiceFilter, Filters, NameFilter, TextFilter, TimeFilter, useFilters, type FiltersInUrl } from "../parts/filters.tsx";
+import { ChoiceFilter, Filters, NameFilter, TextFilter, TimeFilter, useFilters } from "../parts/filters.tsx";
 import { Json } from "../parts/json.tsx";
 import { Listed, Loaded } from "../parts/list.tsx";
 import { Page } from "../parts/page.tsx";
 import { exactTime } from "../parts/time.tsx";
 import { toast } from "../parts/toast.tsx";
-import { TraceItem } from "../parts/trace-item.tsx";
+import { isSignIn, TraceItem } from "../parts/trace-item.tsx";
 import { usePages, useQuery } from "../query.ts";
 import { counted } from "../words.ts";
 
@@ -68,7 +71,7 @@ function OneTrace({ id }: { id: string }) {
             <Facts
               facts={{
                 Action: action,
-                Actor: <code>{actor}</code>,
+                Actor: <Actor prefix={actor} />,
                 When: exactTime(timestamp),
                 Session: session && (
                   <a href={`/dashboard/sessions/${session}`}>
@@ -86,22 +89,44 @@ function OneTrace({ id }: { id: string }) {
   );
 }
 
+/** Sign-ins are apart: each is the creation of a key, and there are more of them than of any other change by hand. */
+const SHOWN = { changes: "Changes", "sign-ins": "Sign-ins" };
+
+/** A page of the traces that are wanted. */
+type ReadTraces = (after: string | null, signal?: AbortSignal, limit?: number) => Promise<List<Trace>>;
+
 function AllTraces() {
+  const { query } = useLocation();
+  const mayAdmin = useCan("admin");
   const filters = useFilters("traces", FILTERS);
-  const pages = usePages(["traces", filters.values], (after, signal) => api.traces({ ...filters.values, starting_after: after }, signal));
+  const shown = query["show"] === "sign-ins" ? "sign-ins" : "changes";
+  const isOfSignIns = shown === "sign-ins";
+  const { values } = filters;
+  // An action that was asked for is shown whatever it is of.
+  const isWanted = (trace: Trace) => (isOfSignIns ? isSignIn(trace) : values["action"] !== undefined || !isSignIn(trace));
+  const read: ReadTraces = async (after, signal, limit) => {
+    const found = await api.traces({ ...values, ...(isOfSignIns && { action: "api_key.created" }), starting_after: after }, signal, limit);
+    return { ...found, data: found.data.filter(isWanted) };
+  };
+  const pages = usePages(["traces", values, shown], read);
   return (
-    <Page title="Traces" actions={<CsvButton filters={filters} />}>
+    <Page title="Traces" actions={<CsvButton read={read} />}>
+      {mayAdmin && (
+        <div class="bar">
+          <Choices label="Show" value={shown} choices={SHOWN} onChoice={(show) => filters.set({ show: show === "changes" ? "" : show })} />
+        </div>
+      )}
       <Filters filters={filters}>
         <TextFilter label="Session" name="session_id" filters={filters} />
         <NameFilter label="User" name="user_id" kind="users" filters={filters} />
-        <ChoiceFilter label="Action" name="action" filters={filters} choices={ACTIONS} />
+        {!isOfSignIns && <ChoiceFilter label="Action" name="action" filters={filters} choices={ACTIONS} />}
         <TimeFilter label="After" name="created_after" filters={filters} />
         <TimeFilter label="Before" name="created_before" filters={filters} />
       </Filters>
       <Listed
         pages={pages}
         noun="traces"
-        empty={<p>{filters.isSet ? "No trace matches." : "No changes yet: every change leaves a trace here."}</p>}
+        empty={<p>{filters.isSet || isOfSignIns ? "No trace matches." : "No changes yet: every change leaves a trace here."}</p>}
         element="ul"
         class="rows"
       >
@@ -115,12 +140,12 @@ const CSV_PAGE = 100;
 /** More is for `cairn export`. */
 const CSV_ROWS_MAX = 5_000;
 
-function CsvButton({ filters }: { filters: FiltersInUrl }) {
+function CsvButton({ read }: { read: ReadTraces }) {
   const busy = useSignal(false);
   const save = async () => {
     busy.value = true;
     try {
-      const traces = await allTraces(filters.values);
+      const traces = await allTraces(read);
       const rows = traces.map(({ id, timestamp, action, actor, session_id, user_id, details }) => ({
         id,
         timestamp,
@@ -145,10 +170,10 @@ function CsvButton({ filters }: { filters: FiltersInUrl }) {
   );
 }
 
-async function allTraces(filter: FiltersInUrl["values"]): Promise<Trace[]> {
+async function allTraces(read: ReadTraces): Promise<Trace[]> {
   const traces: Trace[] = [];
   for (let after: string | null = null; traces.length < CSV_ROWS_MAX;) {
-    const page = await api.traces({ ...filter, starting_after: after }, undefined, CSV_PAGE);
+    const page = await read(after, undefined, CSV_PAGE);
     traces.push(...page.data);
     if (!page.has_more) break;
     after = page.last_id;

@@ -4,6 +4,8 @@
  * @module
  */
 import type { Retrieval } from "../api.ts";
+import { Actor } from "./actor.tsx";
+import { number } from "../words.ts";
 import { LongText } from "./long-text.tsx";
 import { Time } from "./time.tsx";
 
@@ -22,7 +24,7 @@ export function RetrievalEntry({ retrieval }: { retrieval: Retrieval }) {
         <span class="quiet">
           <span class="kind">{operation}</span> {memories.length} of at most {limit}
           {threshold > 0 && `, from ${threshold.toFixed(2)} on`}
-          {filtered && ", of some types or tags"} · {actor} · <Time at={created_at} />
+          {filtered && ", of some types or tags"} · <Actor prefix={actor} /> · <Time at={created_at} />
         </span>
       </div>
       <blockquote>
@@ -31,7 +33,7 @@ export function RetrievalEntry({ retrieval }: { retrieval: Retrieval }) {
       <Memories memories={memories.slice(0, SHOWN)} />
       {rest.length > 0 && (
         <details>
-          <summary>{rest.length} more</summary>
+          <summary>{number(rest.length)} more</summary>
           <Memories memories={rest} />
         </details>
       )}

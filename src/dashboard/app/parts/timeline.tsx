@@ -15,7 +15,8 @@ import { useCan, useMe } from "../access.ts";
 import { changesOf } from "../changes.ts";
 import { bare, idAt, neighbourOf } from "../ids.ts";
 import { client, usePages, useQuery } from "../query.ts";
-import { SOURCES } from "../words.ts";
+import { sourceOf } from "../words.ts";
+import { Actor } from "./actor.tsx";
 import { Changes } from "./changes.tsx";
 import { useDraft } from "./draft.ts";
 import { Json } from "./json.tsx";
@@ -337,13 +338,14 @@ function ForkSign() {
 }
 
 function VersionEntry({
-  version: { version, source, actor, created_at, reasoning, state_diff },
+  version: made,
   sessionId,
   current,
   mayWrite,
   route,
   onRollBack,
 }: EntryProps & { version: NonNullable<TimelineEntry["version"]> }) {
+  const { version, actor, created_at, reasoning, state_diff } = made;
   const isCurrent = version === current.value;
   const compare = `/dashboard/compare?${new URLSearchParams({ a: `${sessionId}:${version}`, b: `${sessionId}:${current.value}` })}`;
   return (
@@ -356,7 +358,7 @@ function VersionEntry({
           <a href={`#version-${version}`}>State {version}</a>
         </h2>
         <span class="quiet">
-          {SOURCES[source]} · {actor} · <Time at={created_at} />
+          {sourceOf(made)} · <Actor prefix={actor} /> · <Time at={created_at} />
         </span>
         <div class="row actions">
           {mayWrite && !isCurrent && (
