@@ -1,5 +1,5 @@
 /**
- * Compiles the two native add-ons, and nothing else: no node-gyp, no Python, no headers from the network.
+ * Compiles the native add-ons, and nothing else: no node-gyp, no Python, no headers from the network.
  *
  *     bun scripts/build-native.ts               every build of them for this machine, with the system's compiler
  *     bun scripts/build-native.ts --host-only   only what running from source needs
@@ -7,11 +7,12 @@
  * hnswlib-node comes as source only and leaves the distance functions to the compiler's flags, so there is one build per
  * level of the instruction set, of a copy that takes less time and memory (`hnswlib/*.patch`). lmdb comes with a binary, but the
  * LMDB in it ends the process where a write could fail (`lmdb/*.patch`); ours is the same source with those places mended, in
- * one compilation unit, which halves the time. Both carry their own C++ library, so that they need none but the system's libc.
+ * one compilation unit, which halves the time. The encoder of the built-in embedding is ours (`src/native/`); it has the code for every
+ * level in one file. All carry their own C++ library, so that they need none but the system's libc.
  *
  * A build is kept under `native/<target>/<toolchain>/` next to a key made from its sources, its flags and the compiler, and
- * done again only when the key differs. The ones for this machine are also put where `import "lmdb"` and
- * `import "hnswlib-node"` look first, so that running from source needs no preload.
+ * done again only when the key differs. The ones for this machine are also put where `import "lmdb"`,
+ * `import "hnswlib-node"` and `src/embeddings/builtin/native.ts` look first, so that running from source needs no preload.
  *
  * @module
  */
@@ -84,7 +85,7 @@ const LMDB_PATCHES = [
 
 /** Paths of the add-ons for a target, by name, whether they are built yet or not. */
 export function addonPaths(target: TargetName, toolchain: Toolchain): Record<string, string> {
-  const names = ["lmdb", ...Object.keys(hnswBuilds(target))];
+  const names = ["lmdb", "encoder", ...Object.keys(hnswBuilds(target))];
   return Object.fromEntries(names.map((name) => [name, addonPath(target, toolchain, name)]));
 }
 
@@ -95,7 +96,7 @@ function addonPath(target: TargetName, toolchain: Toolchain, name: string): stri
 /** Builds what is missing or out of date, and says so on standard error. */
 export async function buildNative(target: TargetName, toolchain: Toolchain, { hostOnly = false } = {}): Promise<void> {
   const compiler = await compilerFor(target, toolchain);
-  const wanted = recipes(compiler).filter((recipe) => !hostOnly || ["lmdb", hostHnsw()].includes(recipe.name));
+  const wanted = recipes(compiler).filter((recipe) => !hostOnly || ["lmdb", "encoder", hostHnsw()].includes(recipe.name));
   const outdated = wanted.filter((recipe) => !isCurrent(recipe, compiler));
   if (outdated.length > 0) {
     assertThere(compiler);
@@ -107,7 +108,8 @@ export async function buildNative(target: TargetName, toolchain: Toolchain, { ho
 }
 
 function recipes(compiler: Compiler): Recipe[] {
-  return [lmdbRecipe(compiler), ...Object.entries(hnswBuilds(compiler.target)).map(([name, level]) => hnswRecipe(compiler, name, level))];
+  const hnsw = Object.entries(hnswBuilds(compiler.target)).map(([name, level]) => hnswRecipe(compiler, name, level));
+  return [lmdbRecipe(compiler), encoderRecipe(compiler), ...hnsw];
 }
 
 /** Changes to hnswlib's source, as those to lmdb's. */
@@ -147,6 +149,39 @@ function hnswRecipe(compiler: Compiler, name: string, level: Level | undefined):
             environment: compiler.environment,
           },
         );
+      }),
+  };
+}
+
+const ENCODER_SOURCES = join(root, "src/native");
+const ENCODER_UNITS = ["addon", "encoder", "kernels", "tokenizer", "weights"].map((name) => join(ENCODER_SOURCES, `${name}.cc`));
+
+/**
+ * What decides the bits of a vector: products and sums are rounded each by itself, on every processor. The others let loops become vector
+ * instructions, and change no result.
+ */
+export const ENCODER_ARITHMETIC = ["-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"];
+
+function encoderRecipe(compiler: Compiler): Recipe {
+  const flags = [
+    "-std=c++17",
+    ...COMMON_FLAGS,
+    "-DNODE_ADDON_API_CPP_EXCEPTIONS_ALL",
+    ...compiler.flags,
+    ...compiler.levelFlags(undefined),
+    ...ENCODER_ARITHMETIC,
+    "-fvisibility=hidden",
+    "-w",
+    ...compiler.linkFlags("encoder"),
+  ];
+  const includes = ["node-addon-api", "node-api-headers/include"].map((directory) => `-I${join(modules, directory)}`);
+  return {
+    name: "encoder",
+    sources: ["node-addon-api", "node-api-headers/include"],
+    flags: [...flags, ...filesBelow(ENCODER_SOURCES).map((path) => readFileSync(path, "utf8"))],
+    compile: (output) =>
+      run([...compiler.cpp, ...flags, ...includes, hidingPath(ENCODER_SOURCES), hidingPath(modules), ...ENCODER_UNITS, "-o", output], {
+        environment: compiler.environment,
       }),
   };
 }
@@ -285,10 +320,14 @@ function artifactPath(recipe: Recipe, { target, toolchain }: Compiler): string {
   return addonPath(target, toolchain, recipe.name);
 }
 
+/** Where `src/embeddings/builtin/native.ts` looks. */
+const ENCODER_INSTALLED = join(root, "native/encoder.node");
+
 /** Both packages look into their own `build/Release` before anywhere else. */
 function installForSourceMode(): void {
   const built = (name: string) => addonPath(hostTarget(), "system", name);
   installFile(built("lmdb"), join(modules, "lmdb/build/Release/lmdb.node"));
+  installFile(built("encoder"), ENCODER_INSTALLED);
   installFile(built(hostHnsw()), join(modules, "hnswlib-node/build/Release/addon.node"));
 }
 
