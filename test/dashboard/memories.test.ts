@@ -116,3 +116,19 @@ test("what the server refuses stands at the field", async () => {
   await tab.click("Add");
   await tab.has("[name=type][aria-invalid=true]");
 });
+
+test("a text of a language that is written from the right begins at the right, next to others that do not", async () => {
+  await using own = await startProcess();
+  const { id } = await own.createSession();
+  await own.addMemory(id, "آنا لديها حساسية من الفول السوداني");
+  await own.addMemory(id, "Anna is allergic to peanuts");
+  using tab = await signedInTab(own, "/memories");
+  await tab.sees("Anna is allergic to peanuts");
+  const sides = await tab.run<string[]>(`[...document.querySelectorAll(".text")].map((text) => {
+    const line = document.createRange();
+    line.selectNodeContents(text);
+    const [words, box] = [line.getBoundingClientRect(), text.getBoundingClientRect()];
+    return words.left - box.left > box.right - words.right ? "right" : "left";
+  })`);
+  expect(sides).toEqual(["left", "right"]);
+});
