@@ -1,18 +1,21 @@
 /**
  * The npm package `cairn-client`: the client in src/client and the adapters in src/adapters as JavaScript with types.
  *
- *     scripts/package-client          writes it to dist/cairn-client, for `npm publish` or `npm install DIRECTORY`
+ *     scripts/package-client          writes it to dist/cairn-client-VERSION.tgz, for `npm publish FILE` or `npm install FILE`
+ *
+ * It is a file, because npm makes a link to a directory that it installs: the adapters would import the frameworks of this checkout.
  *
  * Each adapter is an entry of its own, `cairn-client/langgraph`, and its framework a peer dependency that may be missing. The package
  * has no dependency and no script that runs when it is installed.
  *
  * @module
  */
-import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join, relative } from "node:path";
+import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { join, relative } from "node:path";
 import manifest from "../../package.json";
 import { Failure, runScript } from "../failure.ts";
-import type { ArchivedFile } from "./archive.ts";
+import { tarGz, type ArchivedFile } from "./archive.ts";
 import type { NpmPackage } from "./npm.ts";
 
 const root = join(import.meta.dir, "../..");
@@ -87,13 +90,9 @@ function withJsExtensions(text: string): string {
 
 if (import.meta.main) {
   await runScript(async () => {
-    const directory = join(root, "dist", NAME);
-    rmSync(directory, { recursive: true, force: true });
-    for (const { name, bytes } of clientPackage(manifest.version).files) {
-      const path = join(directory, relative("package", name));
-      mkdirSync(dirname(path), { recursive: true });
-      writeFileSync(path, bytes);
-    }
-    console.log(relative(process.cwd(), directory));
+    const { file, files } = clientPackage(manifest.version);
+    const path = join(root, "dist", file);
+    await writeFile(path, tarGz(files));
+    console.log(relative(process.cwd(), path));
   });
 }

@@ -495,8 +495,8 @@ export interface EmbeddingTry {
      */
     dimensions?: number | null;
     /**
-     * The cosine that is shown as a score of 0.7; null while it is not known, and for the built-in provider. One that is set takes the
-     * place of what the probes measure.
+     * From which cosine similarity to the query a memory counts as relevant, with a score of 0.7; null while it is not known, and for the
+     * built-in provider. One that is set takes the place of what the probes measure.
      */
     relevant_cosine?: number | null;
   };
@@ -1262,8 +1262,8 @@ export interface Settings {
   /** How events are delivered, from the next attempt on. */
   webhooks: {
     /**
-     * Whether webhooks may lead into private networks, and to this machine wherever the server listens. Then every holder of an admin key
-     * can have the server call what only it can reach. Addresses of cloud metadata services stay refused.
+     * Whether webhooks may lead into private networks, and to this machine wherever the server listens. Everybody with an admin key can
+     * then make the server call addresses that only it can reach. Addresses of cloud metadata services stay refused.
      */
     allow_private: {
       value: boolean;
@@ -1348,8 +1348,8 @@ export interface Settings {
       source: "default" | "environment" | "setting" | "probes" | "built-in";
     };
     /**
-     * The cosine that is shown as a score of 0.7; null while it is not known, and for the built-in provider. One that is set takes the
-     * place of what the probes measure.
+     * From which cosine similarity to the query a memory counts as relevant, with a score of 0.7; null while it is not known, and for the
+     * built-in provider. One that is set takes the place of what the probes measure.
      */
     relevant_cosine: {
       value: number | null;
@@ -1410,8 +1410,8 @@ export interface SettingsChanges {
   /** How events are delivered, from the next attempt on. */
   webhooks?: {
     /**
-     * Whether webhooks may lead into private networks, and to this machine wherever the server listens. Then every holder of an admin key
-     * can have the server call what only it can reach. Addresses of cloud metadata services stay refused.
+     * Whether webhooks may lead into private networks, and to this machine wherever the server listens. Everybody with an admin key can
+     * then make the server call addresses that only it can reach. Addresses of cloud metadata services stay refused.
      */
     allow_private?: boolean | null;
     /** How long a receiver has to answer an attempt: a time such as 15s or 500ms, of at most 1h. */
@@ -1447,8 +1447,8 @@ export interface SettingsChanges {
      */
     dimensions?: number | null;
     /**
-     * The cosine that is shown as a score of 0.7; null while it is not known, and for the built-in provider. One that is set takes the
-     * place of what the probes measure.
+     * From which cosine similarity to the query a memory counts as relevant, with a score of 0.7; null while it is not known, and for the
+     * built-in provider. One that is set takes the place of what the probes measure.
      */
     relevant_cosine?: number | null;
   };

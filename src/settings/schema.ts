@@ -170,7 +170,7 @@ export const SETTINGS = {
   "webhooks.allow_private": atRunTime(
     yesOrNo,
     false,
-    "Whether webhooks may lead into private networks, and to this machine wherever the server listens. Then every holder of an admin key can have the server call what only it can reach. Addresses of cloud metadata services stay refused.",
+    "Whether webhooks may lead into private networks, and to this machine wherever the server listens. Everybody with an admin key can then make the server call addresses that only it can reach. Addresses of cloud metadata services stay refused.",
     { variable: "CAIRN_WEBHOOK_ALLOW_PRIVATE" },
   ),
   "webhooks.timeout": atRunTime(
@@ -216,7 +216,7 @@ export const SETTINGS = {
   "embedding.relevant_cosine": atRunTime(
     Type.Number({ minimum: -1, maximum: 1 }),
     null,
-    "The cosine that is shown as a score of 0.7; null while it is not known, and for the built-in provider. One that is set takes the place of what the probes measure.",
+    "From which cosine similarity to the query a memory counts as relevant, with a score of 0.7; null while it is not known, and for the built-in provider. One that is set takes the place of what the probes measure.",
   ),
 } as const;
 

@@ -9,6 +9,7 @@ import { connect, createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { buildBinary } from "../support/binary.ts";
 import { GENERATIONS } from "../support/mcp.ts";
+import { IPV6, needs, ROOT } from "../support/platform.ts";
 import { failed, runCairn, scratchDirectory, startProcess, succeeded, type CairnProcess } from "../support/process.ts";
 
 const READY = { code: 0, stdout: "ready\n", stderr: "" };
@@ -59,25 +60,28 @@ const hosts = [
 ].flatMap(({ host, answers }) => answers.map((answer) => ({ host, answer })));
 
 for (const { host, answer } of hosts) {
-  test(`who has taken the port of a killed server on ${host} and answers ${answer} gets nonces, and no key and no content`, async () => {
-    await using server = await startProcess({ flags: ["--host", host] });
-    const { address, dataDirectory } = server;
-    // One that has asked before keeps its connection, and asks again.
-    await using mcp = await startMcp(dataDirectory);
-    await mcp.use("update_state", { changes: { step: 1 } });
-    await server.kill();
-    await using other = await stranger(host, Number(new URL(address).port), FORGED[answer]!);
+  (host === "::1" ? needs(IPV6) : test)(
+    `who has taken the port of a killed server on ${host} and answers ${answer} gets nonces, and no key and no content`,
+    async () => {
+      await using server = await startProcess({ flags: ["--host", host] });
+      const { address, dataDirectory } = server;
+      // One that has asked before keeps its connection, and asks again.
+      await using mcp = await startMcp(dataDirectory);
+      await mcp.use("update_state", { changes: { step: 1 } });
+      await server.kill();
+      await using other = await stranger(host, Number(new URL(address).port), FORGED[answer]!);
 
-    expect(await server.command("dashboard")).toEqual(
-      failed(
-        `cairn: No server answers at ${address}: ${UNPROVEN}${dataDirectory}. Start it with cairn serve, or say where it is with --url.\n`,
-      ),
-    );
-    expect(await server.command("health")).toEqual(failed(`cairn: ${address} is not ready: ${UNPROVEN}${dataDirectory}\n`));
-    expect(other.heard()).toMatch(NONCES);
-    expect(await mcp.use("update_state", { changes: { secret: "Ada's PIN" } })).toMatchObject({ version: 2 });
-    expect(other.heard()).toMatch(NONCES);
-  });
+      expect(await server.command("dashboard")).toEqual(
+        failed(
+          `cairn: No server answers at ${address}: ${UNPROVEN}${dataDirectory}. Start it with cairn serve, or say where it is with --url.\n`,
+        ),
+      );
+      expect(await server.command("health")).toEqual(failed(`cairn: ${address} is not ready: ${UNPROVEN}${dataDirectory}\n`));
+      expect(other.heard()).toMatch(NONCES);
+      expect(await mcp.use("update_state", { changes: { secret: "Ada's PIN" } })).toMatchObject({ version: 2 });
+      expect(other.heard()).toMatch(NONCES);
+    },
+  );
 }
 
 /** Announces a server as if it listened elsewhere, and not on the socket. */
@@ -119,24 +123,27 @@ test("a nonce that is none is refused, and the proof of one is another for each 
 });
 
 for (const host of ["127.0.0.1", "0.0.0.0", "::1", "::", "localhost"]) {
-  test(`a server on ${host} is found by its data directory, by its socket and without one, with TLS and without`, async () => {
-    using scratch = scratchDirectory();
-    mkdirSync(join(scratch.at("without"), "local.sock"), { recursive: true });
-    writeFileSync(scratch.at("without/serve.lock"), "");
-    for (const directory of ["with", "without"]) {
-      for (const more of [[], ["--tls-cert", tls("certificate.pem"), "--tls-key", tls("key.pem")]]) {
-        await using server = await startProcess({ dataDirectory: scratch.at(directory), flags: ["--host", host, ...more] });
-        const isSocket = lstatSync(join(server.dataDirectory, "local.sock")).isSocket();
-        const { url, socket } = JSON.parse(readFileSync(join(server.dataDirectory, "local.json"), "utf8"));
-        expect({ directory, isSocket, socket }).toEqual({ directory, isSocket: directory === "with", socket: directory === "with" });
-        expect(await server.command("health")).toEqual(READY);
-        const link = new RegExp(`^${url.replaceAll(/[[\]]/g, "\\$&")}/dashboard/#key=crn_[0-9A-Za-z]{24}\\n$`);
-        expect(await server.command("dashboard")).toEqual(succeeded(link));
-        expect(await server.stop()).toBe(0);
-        expect(existsSync(join(server.dataDirectory, "local.json"))).toBe(false);
+  (host.includes("::") ? needs(IPV6) : test)(
+    `a server on ${host} is found by its data directory, by its socket and without one, with TLS and without`,
+    async () => {
+      using scratch = scratchDirectory();
+      mkdirSync(join(scratch.at("without"), "local.sock"), { recursive: true });
+      writeFileSync(scratch.at("without/serve.lock"), "");
+      for (const directory of ["with", "without"]) {
+        for (const more of [[], ["--tls-cert", tls("certificate.pem"), "--tls-key", tls("key.pem")]]) {
+          await using server = await startProcess({ dataDirectory: scratch.at(directory), flags: ["--host", host, ...more] });
+          const isSocket = lstatSync(join(server.dataDirectory, "local.sock")).isSocket();
+          const { url, socket } = JSON.parse(readFileSync(join(server.dataDirectory, "local.json"), "utf8"));
+          expect({ directory, isSocket, socket }).toEqual({ directory, isSocket: directory === "with", socket: directory === "with" });
+          expect(await server.command("health")).toEqual(READY);
+          const link = new RegExp(`^${url.replaceAll(/[[\]]/g, "\\$&")}/dashboard/#key=crn_[0-9A-Za-z]{24}\\n$`);
+          expect(await server.command("dashboard")).toEqual(succeeded(link));
+          expect(await server.stop()).toBe(0);
+          expect(existsSync(join(server.dataDirectory, "local.json"))).toBe(false);
+        }
       }
-    }
-  });
+    },
+  );
 }
 
 test("a server whose directory has a longer path than a socket may have is found by it, also by cairn mcp", async () => {
@@ -149,10 +156,8 @@ test("a server whose directory has a longer path than a socket may have is found
   expect((await server.get(`/v1/memory/${id}`)).status).toBe(200);
 });
 
-/** Whose files are trusted is tested in `unit/cli/announcement.test.ts` too, for those who cannot give files away. */
-const asRoot = process.geteuid?.() === 0 ? test : test.skip;
-
-asRoot("as root, a socket and an announcement of another user are refused", async () => {
+// Whose files are trusted is tested in `unit/cli/announcement.test.ts` too.
+needs(ROOT)("as root, a socket and an announcement of another user are refused", async () => {
   await using server = await startProcess();
   const { dataDirectory } = server;
   const ownedByAnother = (name: string) =>

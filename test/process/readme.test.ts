@@ -1,42 +1,146 @@
 import { expect, test } from "bun:test";
-import { readFileSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { join } from "node:path";
+import manifest from "../../package.json";
 import { RATE_LIMITS, TRACE_RETENTION_DAYS } from "../../src/keys/tiers.ts";
 import { LIMITS } from "../../src/lib/limits.ts";
-import { CURL, needs, PYTHON } from "../support/platform.ts";
+import { CURL, GIT, needs, PYTHON } from "../support/platform.ts";
 import { startReceiver } from "../support/receiver.ts";
-import { KEY, scratchDirectory, startProcess } from "../support/process.ts";
+import { KEY, scratchDirectory, startProcess, until } from "../support/process.ts";
 
 const README = readFileSync(join(import.meta.dir, "../../README.md"), "utf8");
 
 /** The one block of a language that holds a text, as it is printed. */
-function block(language: "sh" | "js" | "ts" | "python", part: string): string {
-  const blocks = Array.from(README.matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, "g")), (match) => match[1] as string);
+function block(language: "sh" | "js" | "ts" | "python", part: string, page = README): string {
+  const blocks = Array.from(page.matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, "g")), (match) => match[1] as string);
   const [found, ...more] = blocks.filter((text) => text.includes(part));
-  if (found === undefined || more.length > 0) throw new Error(`the README has not one block of ${language} with ${part}`);
+  if (found === undefined || more.length > 0) throw new Error(`the page has not one block of ${language} with ${part}`);
   return found;
 }
 
-needs(CURL)("the first conversation of the README works as it is printed", async () => {
-  await using cairn = await startProcess();
-  const commands = block("sh", "KEY=crn_").replace("KEY=crn_…", `KEY=${KEY}`).replaceAll("http://127.0.0.1:8700", cairn.address);
-  expect(commands).toContain(KEY);
-  expect(commands).toContain(cairn.address);
-  const shell = Bun.spawn(["bash", "-eu", "-c", commands], { stdin: "ignore", stdout: "pipe", stderr: "pipe" });
-  const [stdout, stderr, code] = await Promise.all([new Response(shell.stdout).text(), new Response(shell.stderr).text(), shell.exited]);
-  expect({ stderr, code }).toEqual({ stderr: "", code: 0 });
+const ROOT = join(import.meta.dir, "../..");
 
-  const answers = stdout
-    .trim()
-    .split("\n")
-    .map((line) => JSON.parse(line));
-  expect(answers.map(({ object, error }) => object ?? error ?? "context")).toEqual(["memory", "turn", "session", "context"]);
-  expect(answers.at(-1)).toMatchObject({
-    state: { order: "A-17", step: 1 },
-    memories: [{ content: "The customer prefers e-mail to phone calls." }],
-    recent_turns: [{ input: { content: "Where is my order?" } }],
+async function run(command: readonly string[], options: { cwd?: string; env?: Record<string, string> } = {}) {
+  const child = Bun.spawn([...command], { stdin: "ignore", stdout: "pipe", stderr: "pipe", ...options });
+  const [stdout, stderr, code] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text(), child.exited]);
+  return { stdout, stderr, code };
+}
+
+/** The commands of the first conversation. */
+function conversation(address: string, key: string): string {
+  const commands = block("sh", "KEY=crn_").replace("KEY=crn_…", `KEY=${key}`).replaceAll("http://127.0.0.1:8700", address);
+  expect(commands).toContain(key);
+  expect(commands).toContain(address);
+  return commands;
+}
+
+/** The shells that people have: Debian's `sh` is dash. */
+for (const shell of ["bash", "sh"]) {
+  needs(CURL)(`the first conversation of the README works as it is printed, in ${shell}`, async () => {
+    await using cairn = await startProcess();
+    const { stdout, stderr, code } = await run([shell, "-eu", "-c", conversation(cairn.address, KEY)]);
+    expect({ stderr, code }).toEqual({ stderr: "", code: 0 });
+
+    const [id, ...lines] = stdout.trim().split("\n");
+    const answers = lines.map((line) => JSON.parse(line));
+    expect(answers.map(({ object, error }) => object ?? error ?? "context")).toEqual(["memory", "turn", "session", "context"]);
+    expect(answers[2].id).toBe(id);
+    expect(answers.at(-1)).toMatchObject({
+      state: { order: "A-17", step: 1 },
+      memories: [{ content: "The customer prefers e-mail to phone calls." }],
+      recent_turns: [{ input: { content: "Where is my order?" } }],
+    });
+    expect(answers.at(-1).memories[0].score).toBeGreaterThanOrEqual(0.7);
   });
-  expect(answers.at(-1).memories[0].score).toBeGreaterThanOrEqual(0.7);
+}
+
+needs(CURL)("a wrong key in the first conversation of the README is said to be wrong", async () => {
+  await using cairn = await startProcess();
+  const { stdout } = await run(["sh", "-c", conversation(cairn.address, "crn_000000000000000000000000")]);
+  const { body } = await cairn.request("GET", "/v1/sessions", undefined, { "X-API-Key": "crn_000000000000000000000000" });
+  expect(body.error.code).toBe("authentication_failed");
+  expect(stdout.split("\n")[0]).toStartWith(`"message":"${body.error.message}"`);
+});
+
+/** A clone of what is here, with what the first `scripts/start` makes, so that it need not make it again. */
+async function cleanClone(path: string): Promise<void> {
+  const listed = await run(["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"], { cwd: ROOT });
+  for (const name of listed.stdout.split("\0").filter((name) => name !== "" && existsSync(join(ROOT, name))))
+    cpSync(join(ROOT, name), join(path, name), { verbatimSymlinks: true });
+  for (const name of ["node_modules", ".tools", "native"]) {
+    // Hard links take a second or two. Where there can be none, and on macOS, it is a copy.
+    const linked = await run(["cp", "-al", join(ROOT, name), join(path, name)]);
+    if (linked.code !== 0) cpSync(join(ROOT, name), join(path, name), { recursive: true, verbatimSymlinks: true });
+  }
+  const commit = ["-c", "user.name=test", "-c", "user.email=test@example.com", "commit", "--quiet", "--message", "clone"];
+  for (const command of [["init", "--quiet"], ["add", "--all"], commit])
+    expect(await run(["git", ...command], { cwd: path })).toMatchObject({ code: 0 });
+}
+
+/** Starts Cairn as the README says, on any port, and stops it when the work is done. */
+async function withStarted(clone: string, work: (address: string, printed: string) => Promise<void>): Promise<void> {
+  const child = Bun.spawn(["sh", "-c", `exec ${block("sh", "scripts/start        #")}`], {
+    cwd: clone,
+    env: { PATH: process.env["PATH"] ?? "", CAIRN_PORT: "0" },
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  let printed = "";
+  const stdout = (async () => {
+    for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) printed += text;
+  })();
+  const stderr = new Response(child.stderr).text();
+  try {
+    const [, address = ""] = await until("scripts/start to serve", async () => {
+      if (child.exitCode !== null) throw new Error(`scripts/start ended with code ${child.exitCode}: ${await stderr}`);
+      return /is serving on (\S+)\n/.exec(printed);
+    });
+    await work(address, printed);
+  } finally {
+    child.kill("SIGTERM");
+    await Promise.all([child.exited, stdout, stderr]);
+  }
+}
+
+needs(GIT)("who does all that the README says in a clean clone can start Cairn again, and has changed nothing in the clone", async () => {
+  using scratch = scratchDirectory();
+  const [clone, app] = [scratch.at("cairn"), scratch.at("your-app")];
+  await cleanClone(clone);
+  const assertUnchanged = async () =>
+    expect(await run(["git", "status", "--porcelain"], { cwd: clone })).toMatchObject({ stdout: "", code: 0 });
+  mkdirSync(app);
+  await withStarted(clone, async (address, printed) => {
+    const [, key = ""] = /^Admin key, shown only this once: (\S+)$/m.exec(printed) ?? [];
+    expect(await run(["sh", "-eu", "-c", conversation(address, key)], { cwd: clone })).toMatchObject({ code: 0 });
+
+    const printedInstall = block("sh", "scripts/package-client");
+    expect(printedInstall).toContain(`cairn-client-${manifest.version}.tgz`);
+    // Without npm, Bun does what the README has npm do.
+    const install = Bun.which("npm") === null ? printedInstall.replace("npm install", `${process.execPath} add`) : printedInstall;
+    const env = { PATH: process.env["PATH"] ?? "", HOME: scratch.path, npm_config_offline: "true", npm_config_update_notifier: "false" };
+    const { code, stdout, stderr } = await run(["sh", "-eu", "-c", install], { cwd: clone, env });
+    expect({ code, output: code === 0 ? "" : stdout + stderr }).toEqual({ code: 0, output: "" });
+    await assertUnchanged();
+
+    // It is a copy and no link: adapters import the framework of the project, not one of the clone.
+    const framework = join(app, "node_modules/@langchain/core/package.json");
+    mkdirSync(join(framework, ".."), { recursive: true });
+    writeFileSync(framework, '{ "name": "@langchain/core", "version": "9.9.9" }');
+    const adapter = realpathSync(join(app, "node_modules/cairn-client/adapters/langchain.js"));
+    expect(createRequire(adapter).resolve("@langchain/core/package.json")).toBe(realpathSync(framework));
+    writeFileSync(
+      join(app, "main.mjs"),
+      'import { Cairn } from "cairn-client";\nconst [apiKey, baseUrl] = process.argv.slice(2);\n' +
+        'console.log((await new Cairn({ apiKey, baseUrl }).sessions.list({ user_id: "user-42" })).data.length);\n',
+    );
+    expect(await run([process.execPath, join(app, "main.mjs"), key, address])).toEqual({ stdout: "1\n", stderr: "", code: 0 });
+  });
+  await withStarted(clone, async (address) => {
+    expect((await fetch(`${address}/health`)).status).toBe(200);
+  });
+  await assertUnchanged();
 });
 
 test("the client of the README works as it is printed", async () => {
@@ -67,6 +171,56 @@ needs(PYTHON)("the Python client of the README works as it is printed", async ()
   const [stdout, stderr, code] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text(), child.exited]);
   expect({ stderr, code }).toEqual({ stderr: "", code: 0 });
   expect(JSON.parse(stdout)).toMatchObject({ memories: [{ content: "The customer prefers e-mail to phone calls." }] });
+});
+
+test("the agent loop of the documentation asks a model with the context, runs its tools and logs the turn", async () => {
+  using directory = scratchDirectory();
+  const asked: { messages: { role: string; content: string }[]; tools: unknown[] }[] = [];
+  const calls = [
+    { id: "1", type: "function", function: { name: "remember", arguments: '{"content": "The customer prefers e-mail to phone calls."}' } },
+    { id: "2", type: "function", function: { name: "update_state", arguments: '{"changes": {"order": "A-17"}}' } },
+    { id: "3", type: "function", function: { name: "unknown", arguments: "{}" } },
+  ];
+  const replies = [{ content: null, tool_calls: calls }, { content: "It arrives tomorrow." }, { content: "By e-mail." }];
+  await using model = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    async fetch(request) {
+      asked.push((await request.json()) as (typeof asked)[number]);
+      return Response.json({ choices: [{ message: { role: "assistant", ...replies[asked.length - 1] } }] });
+    },
+  });
+  await using cairn = await startProcess({ dataDirectory: directory.at("data") });
+  const page = readFileSync(join(ROOT, "src/docs/agent-loop.md"), "utf8");
+  const program = directory.at("loop.ts");
+  const text = block("js", "callModel", page)
+    .replace('"crn_…"', JSON.stringify(KEY))
+    .replace("http://127.0.0.1:8700", cairn.address)
+    .replace("http://127.0.0.1:11434/", model.url.href)
+    .replace('"cairn-client"', JSON.stringify(join(ROOT, "src/client/index.ts")));
+  writeFileSync(program, text);
+  const child = Bun.spawn([process.execPath, program], {
+    stdin: new TextEncoder().encode("Where is my order?\nHow do you contact me?\n"),
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const [stdout, stderr, code] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text(), child.exited]);
+  expect({ stdout, stderr, code }).toEqual({ stdout: "It arrives tomorrow.\nBy e-mail.\n", stderr: "", code: 0 });
+
+  expect(asked.map(({ messages, tools }) => [messages.map(({ role }) => role).join(" "), tools.length])).toEqual([
+    ["system user", 2],
+    ["system user assistant tool tool tool", 2],
+    ["system user assistant user", 2],
+  ]);
+  expect(JSON.parse(asked[1]!.messages.at(-1)!.content)).toEqual({ error: expect.any(String) });
+  const [system] = asked[2]!.messages;
+  expect(system!.content).toContain('State: {"order":"A-17"}');
+  expect(system!.content).toContain("- The customer prefers e-mail to phone calls.");
+  const [session] = await cairn.all("/v1/sessions?external_id=chat-1");
+  expect(await cairn.all(`/v1/sessions/${session.id}/turns`)).toMatchObject([
+    { output: { content: "By e-mail." } },
+    { input: { content: "Where is my order?" }, output: { content: "It arrives tomorrow." } },
+  ]);
 });
 
 test("the check of webhooks in the README takes what Cairn sends and nothing else", async () => {

@@ -6,7 +6,7 @@
  */
 import { test } from "bun:test";
 import { appendFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { networkInterfaces, tmpdir } from "node:os";
 
 /** What a machine may lack. */
 export interface Part {
@@ -71,10 +71,25 @@ function program(part: string, command: string, ...args: readonly string[]): Par
 }
 
 export const CURL = program("curl", "curl", "--version");
+export const GIT = program("git", "git", "--version");
 export const NODE = program("Node.js", "node", "--version");
 export const NPM = program("npm", "npx", "--version");
 export const DENO = program("Deno", "deno", "--version");
 export const PYTHON = program("Python", "python3", "-c", "");
+
+export const ROOT: Part = {
+  name: "root",
+  problem: once(() => (process.geteuid?.() === 0 ? undefined : "only root gives files to other users")),
+};
+
+/** What `localhost` on IPv6 needs. */
+export const IPV6: Part = {
+  name: "IPv6",
+  problem: once(() => {
+    const isHere = Object.values(networkInterfaces()).some((addresses) => addresses?.some(({ address }) => address === "::1"));
+    return isHere ? undefined : "the loopback interface has no ::1";
+  }),
+};
 
 export const MOUNTS: Part = {
   name: "mounts",
