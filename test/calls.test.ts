@@ -8,6 +8,7 @@ import { endpointsOf } from "../src/app.ts";
 import type { ApiCaller } from "../src/http/endpoint.ts";
 import { errorJson, statusOf } from "../src/http/errors.ts";
 import { operationsOf, type Arguments, type Operation } from "../src/http/operation.ts";
+import { encodedPart } from "../src/http/path.ts";
 import { ApiError } from "../src/lib/errors.ts";
 import type { KeyId } from "../src/lib/ids.ts";
 import { nested } from "./support/answers.ts";
@@ -110,9 +111,7 @@ for (const [name, [call, given]] of Object.entries(SAME)) {
   test(`a call is answered as its request is: ${name}`, async () => {
     const { path = {}, query = {}, body } = given() as Record<"path" | "query", Record<string, unknown> | undefined> & { body?: unknown };
     const { endpoint } = operation(call);
-    const target = endpoint.path.replaceAll(/\{(\w+)\}/g, (_, parameter: string) =>
-      encodeURIComponent(String(path[parameter]).toWellFormed()),
-    );
+    const target = endpoint.path.replaceAll(/\{(\w+)\}/g, (_, parameter: string) => encodedPart(String(path[parameter])));
     const search = new URLSearchParams(query as Record<string, string>);
     const headers = { "X-Request-Id": caller.requestId };
     const sent = await cairn.request(endpoint.method, `${target}?${search.toString()}`, { body, headers });

@@ -427,10 +427,10 @@ test("a signal ends a call with its own reason: before it begins, while it waits
 });
 
 test("an id that would be another path, a missing key and an address without a scheme are refused before anything is sent", async () => {
-  const { cairn, requests } = answered([json({})]);
+  const { cairn, requests } = answered([json({}), json({})]);
   for (const id of ["", ".", "..", undefined as never, null as never]) expect(() => cairn.users.erase(id)).toThrow(TypeError);
-  await cairn.users.get("a/b?c#d %");
-  expect(requests.map(({ url }) => new URL(url).pathname)).toEqual(["/v1/users/a%2Fb%3Fc%23d%20%25"]);
+  for (const id of ["a/b?c#d %", "😀\udc00"]) await cairn.users.get(id);
+  expect(requests.map(({ url }) => new URL(url).pathname)).toEqual(["/v1/users/a%2Fb%3Fc%23d%20%25", "/v1/users/%F0%9F%98%80%ED%b0%80"]);
   for (const apiKey of ["", "crn_…", "crn_1\nHost: elsewhere", undefined as never])
     expect(() => new Cairn({ apiKey })).toThrow("apiKey must be an API key of Cairn, crn_ and letters and digits.");
   expect(() => new Cairn({ apiKey: "crn_1", baseUrl: "localhost:8700" })).toThrow("baseUrl must be an address such as");

@@ -56,6 +56,26 @@ test("a binding is shown with the key, kept when it is rolled, and refused toget
   }
 });
 
+test("a null where a key is to be bound makes no key that is bound to nothing", async () => {
+  await using cairn = await startCairn();
+  const messages = {
+    user_id: "user_id must not be null: leave it out for a key to the records of all users.",
+    agent_id: "agent_id must not be null: leave it out for a key to the records of all agents.",
+  };
+  const before = await cairn.list("/v1/api_keys");
+  for (const [param, message] of Object.entries(messages)) {
+    for (const more of [{}, { user_id: "ada", agent_id: "planner" }])
+      expect(errorOf(await cairn.post("/v1/api_keys", { ...more, [param]: null }))).toEqual({
+        status: 400,
+        code: "invalid_request",
+        message,
+        param,
+      });
+  }
+  expect(await cairn.list("/v1/api_keys")).toEqual(before);
+  expect((await cairn.post("/v1/api_keys", { name: null, rate_limit: null, expires_at: null })).status).toBe(201);
+});
+
 /** A record of each kind, with texts that are found in no other, and what they are called. */
 async function oneOfEachOfAda(cairn: Cairn): Promise<{ ids: Ids; names: Record<string, string> }> {
   const names = {

@@ -10,6 +10,9 @@ import { AFTER_ALL } from "../src/storage/keys.ts";
 import { erasures, idempotency, memories, RECORD_TABLES, retrievals } from "../src/storage/tables.ts";
 import { refusal } from "./support/answers.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
+import { REQUESTS } from "./support/requests.ts";
+import { startServer } from "./support/server.ts";
+import { encodedPart } from "../src/http/path.ts";
 import { onEmbedded } from "./support/stores.ts";
 import { startReceiver } from "./support/receiver.ts";
 
@@ -328,20 +331,75 @@ test("a user of whom there are documents alone is erased too, and what is put la
 });
 
 for (const user_id of [".", ".."]) {
-  test(`no record is made for a user that a path cannot name: ${user_id}`, async () => {
+  test(`no record is made for a user that a path cannot name: ${JSON.stringify(user_id)}`, async () => {
     await using cairn = await startCairn();
-    const operations = [{ op: "put", namespace: ["notes"], key: "k", value: {} }];
-    for (const [path, body] of [
-      ["/v1/sessions", { agent_id: "bot", user_id }],
-      ["/v1/api_keys", { user_id }],
-      ["/v1/documents/batch", { user_id, operations }],
-    ] as const)
-      expect(refusal(await cairn.post(path, body))).toEqual({ status: 400, code: "invalid_request", param: "user_id" });
-    const { id } = await cairn.createSession({ user_id: `${user_id}.x` });
-    expect(await cairn.ok(cairn.delete(user(`${user_id}.x`)))).toMatchObject({ sessions: 1 });
-    expect((await cairn.get(`/v1/sessions/${id}`)).status).toBe(404);
+    const making = REQUESTS.filter(({ scope, fields = {} }) => scope !== "read" && "user_id" in fields);
+    expect(making.map(({ method, template }) => `${method} ${template}`)).toEqual(
+      expect.arrayContaining(["POST /v1/sessions", "POST /v1/api_keys", "POST /v1/documents/batch", "POST /v1/memories"]),
+    );
+    for (const { method, template, path, body } of making) {
+      const { session_id: _, ...own } = body({}) ?? {};
+      const refused = refusal(await cairn.request(method, path({}), { body: { ...own, user_id } }));
+      expect({ template, ...refused }).toEqual({ template, status: 400, code: "invalid_request", param: "user_id" });
+    }
+    expect(await cairn.list("/v1/users")).toEqual([]);
   });
 }
+
+/** Texts that a URL, a proxy or a router could take for something else. */
+const ODD_USERS = [
+  "...",
+  "..x",
+  "%2e",
+  "%2E%2e",
+  "a/b",
+  "/",
+  "../x",
+  "a\\b",
+  "?",
+  "#",
+  "%",
+  "%zz",
+  "\0",
+  "\t",
+  "\n",
+  " ",
+  ". ",
+  "..\t",
+  "*",
+  ":x",
+];
+const ODD_TEXTS = [
+  "+",
+  "&",
+  "\ud800",
+  "ada\udc00 \ud83d😀",
+  "\ufffd",
+  "\ufeff",
+  "\u200b",
+  "．",
+  "e\u0301",
+  "😀".repeat(256),
+  "erasure",
+  "__proto__",
+];
+
+test("a user of any other name is read and erased by a path, over a socket too", async () => {
+  await using server = await startServer();
+  const { cairn, port } = server;
+  const ask = async (method: string, path: string) => {
+    const answer = await fetch(`http://127.0.0.1:${port}${path}`, { method, headers: { "X-API-Key": cairn.key } });
+    return [answer.status, await answer.json()] as const;
+  };
+  for (const name of [...ODD_USERS, ...ODD_TEXTS]) {
+    await cairn.createSession({ user_id: name });
+    const at = `/v1/users/${encodedPart(name)}`;
+    expect(await ask("GET", at)).toMatchObject([200, { id: name, sessions: 1 }]);
+    expect(await ask("DELETE", at)).toMatchObject([200, { user_id: name, sessions: 1 }]);
+    expect(await ask("GET", `${at}/erasure`)).toMatchObject([200, { user_id: name, status: "done" }]);
+  }
+  expect(await cairn.list("/v1/sessions")).toEqual([]);
+});
 
 test("nobody is erased who is not there, and whoever was has nothing to erase again", async () => {
   await using cairn = await startCairn();

@@ -59,7 +59,14 @@ export function path(parts: TemplateStringsArray, ...ids: readonly (string | num
     const text = String(id);
     if (id === undefined || id === null || text === "" || text === "." || text === "..")
       throw new TypeError(`An id in ${parts.join("…")} must be a text other than "", "." and ".."; got ${JSON.stringify(id)}.`);
-    return encodeURIComponent(text);
+    return Array.from(text, escapedPoint).join("");
   });
   return String.raw({ raw: parts }, ...escaped);
+}
+
+/** Half of a surrogate pair as generalized UTF-8 has it: UTF-8 has none, and a user's id can. */
+function escapedPoint(point: string): string {
+  const half = point.charCodeAt(0);
+  if (!/\p{Surrogate}/u.test(point)) return encodeURIComponent(point);
+  return `%ED%${(0x80 | ((half >> 6) & 0x3f)).toString(16)}%${(0x80 | (half & 0x3f)).toString(16)}`;
 }

@@ -943,11 +943,11 @@ export interface NewApiKey {
   /** Decides rate limit and trace retention; default `enterprise`. */
   tier?: "free" | "pro" | "enterprise";
   /**
-   * Binds the key to this user: it sees and changes nothing but the records of this user's sessions. Not with the scope `admin`. Not `.` or
-   * `..`, which a path cannot name.
+   * Binds the key to this user: it sees and changes nothing but the records of this user's sessions. Not with the scope `admin`. Leave it
+   * out for all users: null is refused. Not `.` or `..`, which a path cannot name.
    */
   user_id?: string;
-  /** Binds the key to this agent in the same way; with both, to this agent for this user. */
+  /** Binds the key to this agent in the same way; with both, to this agent for this user. Null is refused. */
   agent_id?: string;
   rate_limit?: RateLimit;
   /** When it stops working; default never. */

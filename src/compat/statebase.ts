@@ -6,7 +6,7 @@
  */
 import { Type } from "@sinclair/typebox";
 import { endpointGroup, type ApiCaller, type Endpoint } from "../http/endpoint.ts";
-import { Cursor, exampleOf, ListOf } from "../http/types.ts";
+import { Cursor, exampleOf, ListOf, UserId } from "../http/types.ts";
 import type { Fields } from "../http/validate.ts";
 import { statusAndJson } from "../lib/answer.ts";
 import { DAY_MS } from "../lib/duration.ts";
@@ -55,7 +55,7 @@ const NewStateBaseMemory = Type.Object(
   {
     ...newMemory,
     session_id: Type.Optional({ ...session_id, description: "The session it belongs to; without one it is kept for all sessions." }),
-    user_id: Type.Optional({ ...MEMORY_FILTER.user_id, description: "Whose memory it is; with `session_id` the user of that session." }),
+    user_id: Type.Optional(UserId({ description: "Whose memory it is; with `session_id` the user of that session." })),
   },
   { title: "NewStateBaseMemory", description: "A memory to add." },
 );

@@ -28,7 +28,7 @@ const DESCRIPTION = `${SUMMARY}
   scopes: \`read\`, \`write\` and \`admin\`, which implies the others.
 - **Bodies** are JSON objects with \`Content-Type: application/json\`, of at most ${LIMITS.bodyBytesMax / 1024 / 1024} MiB unless
   the setting \`max_body_bytes\` says otherwise. Types are strict. Unknown fields are ignored, except that unknown settings are refused. A null for an
-  optional field is the same as leaving it out. Nothing in a body nests deeper than ${LIMITS.jsonDepthMax} levels. A whole number that a double
+  optional field is the same as leaving it out, except where a key would be bound to it. Nothing in a body nests deeper than ${LIMITS.jsonDepthMax} levels. A whole number that a double
   does not hold exactly (from 2^53 on) is refused with its path, such as \`state.order.id\`: send it as a string. Lengths of strings are
   counted in code points. A body must arrive within ${LIMITS.bodySecondsMax} s, or at ${LIMITS.bodyBytesPerSecondMin / 1024} KiB a second if that takes longer. While bodies that are arriving
   take ${LIMITS.arrivingBytesMax / 1024 / 1024} MiB in all, or half of that for one key, others are answered 503 with \`Retry-After\`.

@@ -15,6 +15,7 @@ import { bodyOf, type Body } from "./body.ts";
 import { isIdempotent, operationId, type ApiCaller, type Call, type Endpoint } from "./endpoint.ts";
 import { apiErrorOf, type FailingStore } from "./errors.ts";
 import { checkIdempotencyKey, type Idempotency } from "./idempotency.ts";
+import { encodedPart } from "./path.ts";
 import { pathParameters, pathSchema } from "./path-parameters.ts";
 import { listParametersOf, refuseForeignFilter } from "./query.ts";
 import type { SealingKeys } from "./seal.ts";
@@ -109,7 +110,7 @@ export class Operation {
   async call(caller: ApiCaller, { path = {}, query = {}, body }: Arguments, retry?: SealingKeys): Promise<OperationAnswer> {
     try {
       this.authorize(caller.scopes);
-      const params = Object.fromEntries(Object.entries(path).map(([name, value]) => [name, String(value).toWellFormed()]));
+      const params = Object.fromEntries(Object.entries(path).map(([name, value]) => [name, String(value)]));
       const call = this.check(caller, params, query, Object.keys(query));
       if (!this.takesBody) return await this.run(call);
       const once = this.isIdempotent ? retry : undefined;
@@ -122,7 +123,7 @@ export class Operation {
   }
 
   #pathWith(params: Record<string, string>): string {
-    return this.endpoint.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? ""));
+    return this.endpoint.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodedPart(params[name] ?? ""));
   }
 
   /** @throws {ApiError} `permission_denied` without the scope that the operation needs */

@@ -16,6 +16,37 @@ export function pathWithoutQuery(url: string): string {
   return path;
 }
 
+/**
+ * A part of a path as a text, or undefined for one that is none. UTF-8 has no half of a surrogate pair, with which JSON can write a name:
+ * these are read as generalized UTF-8 has them, so that nobody's name is out of reach.
+ */
+export function decodedPart(part: string): string | undefined {
+  const halvesApart = part.split(/(%ED%[AB][\dA-F]%[89AB][\dA-F])/i);
+  try {
+    return halvesApart.map((text, i) => (i % 2 === 0 ? decodeURIComponent(text) : halfOf(text))).join("");
+  } catch {
+    return undefined;
+  }
+}
+
+/** The half of a surrogate pair that `%ED%A0%80` stands for. */
+function halfOf(escaped: string): string {
+  const [, second = 0, third = 0] = escaped
+    .slice(1)
+    .split("%")
+    .map((byte) => Number.parseInt(byte, 16));
+  return String.fromCharCode(0xd000 | ((second & 0x3f) << 6) | (third & 0x3f));
+}
+
+/** The part of a path for a text. Of a text by code points, halves of pairs are alone. */
+export function encodedPart(text: string): string {
+  return Array.from(text, (point) => (point.isWellFormed() ? encodeURIComponent(point) : escapedHalf(point.charCodeAt(0)))).join("");
+}
+
+function escapedHalf(half: number): string {
+  return `%ED%${(0x80 | ((half >> 6) & 0x3f)).toString(16)}%${(0x80 | (half & 0x3f)).toString(16)}`;
+}
+
 /** Elysia assumes that scheme and host have at least this many characters (seen with Elysia 1.4). */
 const PATH_FROM = 11;
 

@@ -28,7 +28,7 @@ import { httpsLocation } from "./https.ts";
 import { checkIdempotencyKey, readKept } from "./idempotency.ts";
 import type { Metrics } from "./metrics.ts";
 import type { BodySettings, CheckedCall, Operation } from "./operation.ts";
-import { originalRequest, pathOf, pathWithoutQuery } from "./path.ts";
+import { decodedPart, originalRequest, pathOf, pathWithoutQuery } from "./path.ts";
 import { parametersOf, readQuery } from "./query.ts";
 import { RateLimiter, rateLimitHeaders } from "./rate-limit.ts";
 import { requestIdOf } from "./request-id.ts";
@@ -213,6 +213,7 @@ export class Pipeline {
     this.#sending.refuseWithoutRoom(limitsIdOf(key));
     refuseDeclaredBody(headers, this.#deps.settings.values.max_body_bytes);
     const caller = this.#callerOf(exchange, key);
+    for (const name of Object.keys(params)) params[name] ??= partOf(pathWithoutQuery(url), operation.endpoint.path, name);
     const sent = operation.takesQuery ? parametersOf(url) : undefined;
     const call = operation.check(caller, params, sent && readQuery(sent, operation.endpoint.query), sent?.keys());
     exchange.latencyHeader = operation.endpoint.latencyHeader;
@@ -467,6 +468,11 @@ function readsOf({ endpoint, isIdempotent }: Operation, { request: { headers } }
   const reads = readsAhead(params["session_id"], endpoint.ahead, LIMITS.contextTurnsDefault);
   const [presented, idempotencyKey] = isIdempotent ? [presentedKey(headers), headers.get("idempotency-key")] : [null, null];
   return presented === null || idempotencyKey === null ? reads : [...reads, readKept(presented, idempotencyKey)];
+}
+
+/** The text of a parameter that Elysia could not decode; null for one that is none. */
+function partOf(path: string, template: string, name: string): string | null {
+  return decodedPart(path.split("/")[template.split("/").indexOf(`{${name}}`)] ?? "") ?? null;
 }
 
 /** A session key shares the limits of the key it came from: signing in again gives nobody more. */

@@ -33,6 +33,7 @@ const PROBLEM_OF = Symbol("what is wrong with a text");
 
 export const PARSE = Symbol("parse");
 export const EXPECTED = Symbol("expected");
+export const NOT_NULL = Symbol("what to do instead of sending null");
 
 /** A text that operations get in another form. */
 export interface ParsedSchema extends TSchema {
@@ -153,6 +154,15 @@ export function Metadata(description: string): TUnsafe<JsonObject> {
 /** A value, or a null that means something other than leaving it out. */
 export function OrNull<Inner extends TSchema>(inner: Inner): TUnsafe<Static<Inner> | null> {
   return Type.Unsafe<Static<Inner> | null>({ ...inner, [Kind]: OR_NULL_KIND, [INNER]: inner, nullable: true });
+}
+
+/**
+ * An optional field that a null does not leave out: the caller may have meant a value.
+ *
+ * @param instead - what to do instead, for the error
+ */
+export function NeverNull<Inner extends TSchema>(inner: Inner, instead: string): TOptional<Inner> {
+  return { ...Type.Optional<TSchema>(inner), [NOT_NULL]: instead } as unknown as TOptional<Inner>;
 }
 
 /** One of a few texts. */

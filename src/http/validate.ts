@@ -2,8 +2,8 @@
  * Checks input against its schema, and reads from it the fields that an operation gets. An error names the first field that is
  * wrong, what was expected and what came.
  *
- * A null for an optional field counts as left out. Unknown fields are ignored unless the schema refuses them. Types are strict:
- * `"5"` is no integer.
+ * A null for an optional field counts as left out, unless the schema says otherwise. Unknown fields are ignored unless the schema refuses
+ * them. Types are strict: `"5"` is no integer.
  *
  * @module
  */
@@ -13,7 +13,7 @@ import { ApiError } from "../lib/errors.ts";
 import { toJson } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { camelCase, codePointLength, firstCodePoints, type CamelCase } from "../lib/text.ts";
-import { EXPECTED, OBJECT_KIND, ONE_OF, PARSE, textProblem, type ParsedSchema } from "./types.ts";
+import { EXPECTED, NOT_NULL, OBJECT_KIND, ONE_OF, PARSE, textProblem, type ParsedSchema } from "./types.ts";
 
 export type Validate = (input: Record<string, unknown>) => Record<string, unknown>;
 
@@ -76,7 +76,7 @@ interface Property {
 function propertiesOf(schema: TObject): Property[] {
   return Object.entries(schema.properties).map(([name, property]) => ({
     name,
-    mayBeLeftOut: OptionalKind in property && property["nullable"] !== true,
+    mayBeLeftOut: OptionalKind in property && property["nullable"] !== true && !(NOT_NULL in property),
     inner: innerOf(property[Kind] === "Array" ? (property["items"] as TSchema) : property),
   }));
 }
@@ -117,6 +117,8 @@ function explain(check: TypeCheck<TObject>, input: unknown): ApiError {
     return new ApiError("invalid_request", `${unknown} is not a field here; there are ${known}.`, { param: unknown });
   }
   const subject = param === "" ? "The body" : param;
+  if (error.value === null && NOT_NULL in error.schema)
+    return new ApiError("invalid_request", `${subject} must not be null: ${String(error.schema[NOT_NULL])}`, { param });
   const problem = textProblem(error.schema, error.value) ?? `must be ${expected(error.schema)}; got ${got(error.value, error.schema)}.`;
   return new ApiError("invalid_request", `${subject} ${problem}`, { param });
 }

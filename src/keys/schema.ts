@@ -4,7 +4,7 @@
  * @module
  */
 import { Type, type Static } from "@sinclair/typebox";
-import { Default, Instant, OneOf, OrNull, Reason, RecordId, Text, Timestamp, UserId } from "../http/types.ts";
+import { Default, Instant, NeverNull, OneOf, OrNull, Reason, RecordId, Text, Timestamp, UserId } from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { SCOPES } from "../lib/scopes.ts";
 import { KEY_KINDS } from "../storage/tables.ts";
@@ -105,16 +105,18 @@ export const NewKey = Type.Object(
       OneOf(TIERS, { description: "Decides rate limit and trace retention; default `enterprise`.", examples: ["pro"] }),
       DEFAULT_TIER,
     ),
-    user_id: Type.Optional(
+    user_id: NeverNull(
       UserId({
         description:
-          "Binds the key to this user: it sees and changes nothing but the records of this user's sessions. Not with the scope `admin`.",
+          "Binds the key to this user: it sees and changes nothing but the records of this user's sessions. Not with the scope `admin`. Leave it out for all users: null is refused.",
       }),
+      "leave it out for a key to the records of all users.",
     ),
-    agent_id: Type.Optional(
+    agent_id: NeverNull(
       Text(1, LIMITS.agentIdLengthMax, {
-        description: "Binds the key to this agent in the same way; with both, to this agent for this user.",
+        description: "Binds the key to this agent in the same way; with both, to this agent for this user. Null is refused.",
       }),
+      "leave it out for a key to the records of all agents.",
     ),
     rate_limit: Type.Optional(RateLimit),
     expires_at: Type.Optional(Instant("When it stops working; default never.", { example: EXPIRY_EXAMPLE })),

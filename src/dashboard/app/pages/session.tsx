@@ -127,7 +127,9 @@ function SessionFacts({ session }: { session: SessionRecord }) {
   const user = session.user_id ?? "";
   // A key that is bound to one does not see the screens of all users.
   const ofUser =
-    me !== undefined && boundTo(me) === null ? `users/${encodeURIComponent(user)}` : `sessions?${new URLSearchParams({ user_id: user })}`;
+    me !== undefined && boundTo(me) === null
+      ? `users/${encodeURIComponent(user.toWellFormed())}`
+      : `sessions?${new URLSearchParams({ user_id: user })}`;
   return (
     <Facts
       facts={{

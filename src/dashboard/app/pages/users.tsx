@@ -47,7 +47,9 @@ export default function Users() {
 
 function Row({ one: { object, id, last_session_at } }: { one: Named }) {
   const href =
-    object === "user" ? `/dashboard/users/${encodeURIComponent(id)}` : `/dashboard/sessions?${new URLSearchParams({ agent_id: id })}`;
+    object === "user"
+      ? `/dashboard/users/${encodeURIComponent(id.toWellFormed())}`
+      : `/dashboard/sessions?${new URLSearchParams({ agent_id: id })}`;
   return (
     <li data-row tabIndex={-1}>
       <a class="strong" href={href}>
