@@ -28,6 +28,7 @@ import { signAdHoc } from "./macho.ts";
 import { builtAddons, nativePlugin } from "./native-plugin.ts";
 import { assertNoticeNames } from "./notice.ts";
 import { runtimeFor } from "./runtime.ts";
+import { placeWeights, weightsPlugin } from "./weights.ts";
 import { asTarget, hostTarget, TARGET_NAMES, targetOf, type TargetName } from "./targets.ts";
 
 const root = dirname(import.meta.dir);
@@ -48,6 +49,7 @@ const SOURCES = [
   "scripts/notice.ts",
   "scripts/runtime.ts",
   "scripts/targets.ts",
+  "scripts/weights.ts",
   "NOTICE",
   "package.json",
   "bun.lock",
@@ -101,8 +103,10 @@ async function compile(build: Build, runtime: string): Promise<void> {
   try {
     writeFileSync(ownRuntime, withAllocatorDefaults(readFileSync(runtime)), { mode: 0o755 });
     await bundle(build, ownRuntime, made);
+    const executable = readFileSync(made);
+    placeWeights(executable);
     // Bun leaves darwin-x64 with a signature that does not fit, and macOS ends such a process.
-    if (targetOf(build.target).platform === "darwin") writeFileSync(made, signAdHoc(readFileSync(made), "cairn"));
+    writeFileSync(made, targetOf(build.target).platform === "darwin" ? signAdHoc(executable, "cairn") : executable);
     renameSync(made, build.outfile);
   } finally {
     rmSync(scratch, { recursive: true, force: true });
@@ -131,7 +135,7 @@ async function bundle({ target, toolchain, releases }: Build, runtime: string, o
     bytecode: true,
     metafile: true,
     define: Object.fromEntries(Object.entries(constants).map(([name, value]) => [name, JSON.stringify(value)])),
-    plugins: [nativePlugin(addons), dashboard.plugin],
+    plugins: [nativePlugin(addons), weightsPlugin, dashboard.plugin],
     // All configuration comes from flags and the environment: files that happen to lie in the working directory are not read.
     compile: {
       target: targetOf(target).compile,

@@ -1,8 +1,7 @@
 /**
  * Puts the native add-ons into the executable.
  *
- * lmdb and hnswlib-node look for their add-on on disk, next to their own files, which are not there any more once the
- * code is bundled. This plugin replaces those look-ups: the add-ons become files inside the executable, and
+ * lmdb, hnswlib-node and the encoder's module look for their add-on on disk, where it is not any more once the code is bundled. This plugin replaces those look-ups: the add-ons become files inside the executable, and
  * `src/lib/native.ts` unpacks, checks and loads them.
  *
  * Bun would also embed a plain `require("…/x.node")`, but it unpacks to a name in the temporary directory anyone can
@@ -54,7 +53,8 @@ export function nativePlugin(addons: readonly Addon[]): BunPlugin {
         contents: named(addons, path.slice(0, -".node".length)).bytes,
       }));
       build.onResolve({ filter: /^node-gyp-build-optional-packages$/ }, () => ({ path: "lmdb", namespace: "native" }));
-      build.onLoad({ filter: /.*/, namespace: "native" }, () => ({ loader: "js", contents: lmdbLoader(addons) }));
+      build.onResolve({ filter: /^cairn-native:encoder$/ }, () => ({ path: "encoder", namespace: "native" }));
+      build.onLoad({ filter: /.*/, namespace: "native" }, ({ path }) => ({ loader: "js", contents: addonLoader(addons, path) }));
       build.onLoad({ filter: /hnswlib-node[\\/]lib[\\/]index\.js$/ }, () => ({ loader: "js", contents: hnswLoader(addons) }));
       build.onLoad({ filter: /lmdb[\\/]write\.js$/ }, ({ path }) => ({ loader: "js", contents: mendedWriter(readFileSync(path, "utf8")) }));
       // Only a faster way to read msgpack strings, and Cairn stores JSON; msgpackr does without it when there is none.
@@ -64,12 +64,15 @@ export function nativePlugin(addons: readonly Addon[]): BunPlugin {
   };
 }
 
-/** Stands for node-gyp-build-optional-packages: a function from a package's directory to its add-on. */
-function lmdbLoader(addons: readonly Addon[]): string {
+/**
+ * A function that returns an add-on: for lmdb it stands for node-gyp-build-optional-packages, which would be called with the directory of
+ * the package; for the encoder it is what `weights.ts` puts its loading through.
+ */
+function addonLoader(addons: readonly Addon[], name: string): string {
   return `
     import { loadNative } from "${LOADER}";
-    ${addonImports([named(addons, "lmdb")])}
-    export default () => loadNative(addons["lmdb"]);`;
+    ${addonImports([named(addons, name)])}
+    export default () => loadNative(addons["${name}"]);`;
 }
 
 /**

@@ -12,6 +12,7 @@ import { addonPaths, lmdbAssembly } from "../build-native.ts";
 import { Failure } from "../failure.ts";
 import { readMachO, signatureProblems } from "../macho.ts";
 import { TARGET_NAMES, targetOf, type Target, type TargetName } from "../targets.ts";
+import { weightsProblems } from "../weights.ts";
 import { archiveName } from "./release.ts";
 import { smokeTest } from "./smoke.ts";
 import * as systems from "./systems.ts";
@@ -99,6 +100,9 @@ async function inspect(report: Report, name: TargetName, executable: string): Pr
     assertNone(Object.entries(addons).flatMap(([addon, path]) => (bytes.includes(readFileSync(path)) ? [] : [`not ${addon}`])));
     return Object.keys(addons).join(", ");
   });
+  await report.check(`${name}: holds the weights of the built-in embedding, where it can map them`, () =>
+    assertNone(weightsProblems(readFileSync(executable))),
+  );
   if (target.platform === "darwin") return inspectMachO(report, name, target, executable, addons);
   await report.check(`${name}: needs no newer glibc than ${GLIBC}, and the C library alone`, async () => {
     const files = [executable, ...Object.values(addons)];

@@ -118,7 +118,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   "version [--native] [--check]": {
     says: "print the version, what it was built for, and its commit",
     flags: {
-      "--native": "load the native add-ons; ends with 1 if they do not load",
+      "--native": "try the native add-ons; ends with 1 if they do not work",
       "--check": "ask whether there is a newer version, and say how to get it",
       "--url URL": "address of the releases (that of this one)",
     },

@@ -1,5 +1,5 @@
 /**
- * `cairn version`: which Cairn this is; with `--native` whether its native add-ons load here, with `--check` whether there is a
+ * `cairn version`: which Cairn this is; with `--native` whether its native add-ons work here, with `--check` whether there is a
  * newer one.
  *
  * Plain `version` loads nothing native and writes nothing, so it also works where the server does not: an installer asks with
@@ -31,7 +31,7 @@ export async function printVersion(args: readonly string[]): Promise<number> {
   return 0;
 }
 
-/** Loads both add-ons as a server would, but unpacks them into the data directory only when nothing else will do. */
+/** Loads the add-ons as a server would, but unpacks them into the data directory only when nothing else will do. */
 async function loadAddons(flags: Readonly<Record<string, string | undefined>>): Promise<void> {
   const { nativeDirectory, dataDirectory, simd } = configOf(flags);
   const temporary = mkdtempSync(join(tmpdir(), "cairn-native-"));
@@ -42,6 +42,8 @@ async function loadAddons(flags: Readonly<Record<string, string | undefined>>): 
     const { loadHnswlib } = await import("../vectors/hnsw-index.ts");
     loadHnswlib();
     await print(process.arch === "x64" ? `hnswlib: loads (${chosenSimdLevel()})` : "hnswlib: loads");
+    const { checkEncoder } = await import("../embeddings/builtin/self-check.ts");
+    await print(`encoder: computes what it should (${checkEncoder().join(", ")})`);
   } finally {
     rmSync(temporary, { recursive: true, force: true });
   }
