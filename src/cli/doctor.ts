@@ -45,11 +45,16 @@ async function examine(place: StorePlace): Promise<boolean> {
   const { findings, rows, points } = await withAnyStore(place, systemClock, (store) => examineAll(store, progress.show));
   progress.clear();
   await printFindings(findings);
-  const onDisk = points === undefined ? "" : `, ${points} vectors in the index on disk`;
-  if (findings.length === 0) await print(`Nothing is wrong: ${rows} rows${onDisk}.`);
+  if (findings.length === 0) await print(`Nothing is wrong: ${rows} rows${indexOf(points)}.`);
   else if (findings.some(({ canBeMended }) => canBeMended))
     await print(`${place.database === undefined ? "Stop the server and run" : "Run"} cairn doctor --fix to mend what can be mended.`);
   return findings.length === 0;
+}
+
+/** Says how large the vector index is; nothing of a database, where there is none on disk. */
+function indexOf(points: number | undefined): string {
+  if (points === undefined) return "";
+  return points > 0 ? `, ${points} vectors in the index on disk` : "; no vector index on disk, which a server builds once it needs one";
 }
 
 /** @returns whether nothing is wrong any more */

@@ -10,7 +10,7 @@ interface Command {
   says: string;
   /** Its own flags. */
   flags?: Readonly<Record<string, string>>;
-  /** The flags of every command that matter to it; unless given, where the store is. */
+  /** The flags of cairn serve that matter to it; unless given, where the store is. */
   settings?: readonly Setting[];
   example: string;
 }
@@ -42,7 +42,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     example: "cairn mcp --user ada --agent my-agent",
   },
   "keys create [flags]": {
-    says: "make an API key and print it",
+    says: "make an API key and print it, once",
     flags: {
       "--name TEXT": "what it is for",
       "--scopes LIST": "read, write, admin, separated by commas (read,write)",
@@ -54,8 +54,9 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     },
     example: "cairn keys create --name agent --expires 90d --rate-limit 600/1200",
   },
-  "keys list": {
+  "keys list [--json]": {
     says: "list the API keys; a running server saves their last use once a minute",
+    flags: { "--json": "as an array of JSON, with the members that the API shows" },
     example: "cairn keys list --data-dir /var/lib/cairn",
   },
   "keys roll ID [--overlap 24h]": {
@@ -158,7 +159,7 @@ function help(): string {
     "",
     "cairn COMMAND --help describes one command.",
     "",
-    "Flags of every command, each with its environment variable:",
+    "Flags of cairn serve, each with its environment variable. Other commands take them too, and use what matters to them, such as --data-dir:",
     ...WITH_FLAG.map((setting) => `${`  ${setting.flag}`.padEnd(26)}${setting.variable?.padEnd(25)} ${sayOf(setting)}`),
     "",
     "Environment variables without a flag:",

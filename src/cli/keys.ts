@@ -1,7 +1,7 @@
 /**
  * `cairn keys`: makes, lists, rolls and revokes API keys in a store, also while servers are running.
  *
- * Of a new key, standard output gets the key alone, for scripts.
+ * Of a new key, standard output gets the key alone, for scripts; what there is to say of it goes to standard error.
  *
  * @module
  */
@@ -36,23 +36,47 @@ export async function keys([name = "", ...args]: readonly string[]): Promise<num
 }
 
 async function list(args: readonly string[]): Promise<void> {
-  const config = storeConfigOf(parseFlags(args).flags);
+  const { flags, has } = parseFlags(args, { switches: ["json"] });
+  const config = storeConfigOf(flags);
   assertPlace(config);
   using _ = prepareOnce(config);
   const { withAnyStore } = await import("../operations/with-store.ts");
-  await withAnyStore(config, systemClock, async (store) => {
-    for await (const key of allKeys(store)) await print(lineOf(key));
-  });
+  const found = await withAnyStore(config, systemClock, (store) => Array.fromAsync(allKeys(store)));
+  if (has("json")) await print(`[${found.map((key) => JSON.stringify(key)).join(",\n ")}]`);
+  else if (found.length > 0) await print(tableOf([Object.keys(COLUMNS), ...found.map(rowOf)]));
 }
 
-/** Columns are two spaces apart; the name is last because it can be any text. */
-function lineOf(key: ApiKey): string {
-  const used = key.last_used_at === null ? "never used" : `used ${key.last_used_at}`;
-  const ends = key.expires_at === null ? "no end" : `ends ${key.expires_at}`;
-  const rate = `${key.rate_limit.per_minute}/${key.rate_limit.burst} a minute`;
-  const bound = (["user", "agent"] as const).flatMap((of) => (key[`${of}_id`] === null ? [] : [`${of} ${escaped(key[`${of}_id`] ?? "")}`]));
-  const says = [key.id, key.kind, `${key.prefix}…`, key.scopes.join(","), ...bound, key.tier, rate, key.created_at, used, ends];
-  return [...says, escaped(key.name ?? "")].join("  ").trimEnd();
+/** What `keys list` shows of a key. The name is last because it can be any text. */
+const COLUMNS: Readonly<Record<string, (key: ApiKey) => string>> = {
+  ID: ({ id }) => id,
+  KIND: ({ kind }) => kind,
+  KEY: ({ prefix }) => `${prefix}…`,
+  SCOPES: ({ scopes }) => scopes.join(","),
+  USER: ({ user_id: user }) => escaped(user ?? "any"),
+  AGENT: ({ agent_id: agent }) => escaped(agent ?? "any"),
+  TIER: ({ tier }) => tier,
+  "A MINUTE/BURST": ({ rate_limit: { per_minute: rate, burst } }) => `${rate}/${burst}`,
+  CREATED: ({ created_at: at }) => at,
+  "LAST USED": ({ last_used_at: at }) => at ?? "never",
+  ENDS: ({ expires_at: at }) => at ?? "never",
+  NAME: ({ name }) => escaped(name ?? ""),
+};
+
+function rowOf(key: ApiKey): string[] {
+  return Object.values(COLUMNS).map((show) => show(key));
+}
+
+/** Columns are two spaces apart. */
+function tableOf(rows: readonly (readonly string[])[]): string {
+  const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? [];
+  return rows
+    .map((row) =>
+      row
+        .map((text, column) => text.padEnd(widths[column] ?? 0))
+        .join("  ")
+        .trimEnd(),
+    )
+    .join("\n");
 }
 
 function idFirst(action: string, [id, ...flags]: readonly string[]): [id: string, ...flags: string[]] {
@@ -75,7 +99,11 @@ function create(args: readonly string[]): Promise<void> {
   const config = storeConfigOf(flags);
   // A first key may come before the first start; in a wrong place it is a key to nothing.
   const sayNew = () => console.error(`There was no store in ${shownPlace(config)}: a new one is made.`);
-  const work: Work = async (records) => printKey(JSON.parse(await createKey(records, records.operator, input)) as ApiKey);
+  const work: Work = async (records) => {
+    const key = JSON.parse(await createKey(records, records.operator, input)) as ApiKey;
+    await printKey(key);
+    console.error(`${key.id} has the scopes ${key.scopes.join(" and ")}. ${SHOWN_ONCE}`);
+  };
   return withRecords(config, work, sayNew);
 }
 
@@ -87,7 +115,7 @@ function roll(args: readonly string[]): Promise<void> {
     const answer = JSON.parse(await rollKey(records, records.operator, id, { overlapMs })) as ApiKey;
     await printKey(answer);
     const { expires_at: end } = JSON.parse(await getKey(records, id)) as ApiKey;
-    console.error(`${answer.id} replaces ${id}, which ends ${end}`);
+    console.error(`${answer.id} replaces ${id}, which ends ${end}. ${SHOWN_ONCE}`);
   });
 }
 
@@ -102,6 +130,8 @@ function revoke(args: readonly string[]): Promise<void> {
     await print(`Revoked ${id}`);
   });
 }
+
+const SHOWN_ONCE = "The key is shown only this once.";
 
 async function printKey({ id, key = "" }: ApiKey): Promise<void> {
   try {

@@ -75,10 +75,10 @@ const VERSION_LINE = /^cairn \d+\.\d+\.\d+ (linux|darwin)-(x64|arm64)(-musl)?( \
 
 /** What a command prints that ends with code 0, by its arguments. */
 const PRINTED: Record<string, RegExp> = {
-  "--help": /^cairn \d+\.\d+\.\d+: .*\n[^]*cairn serve[^]*--data-dir DIR +CAIRN_DATA_DIR/,
+  "--help": /^cairn \d+\.\d+\.\d+: .*\n[^]*cairn serve[^]*\nFlags of cairn serve, .*\n[^]*--data-dir DIR +CAIRN_DATA_DIR/,
   "srve --help": /^cairn \d+\.\d+\.\d+: .*\n[^]*cairn serve/,
   "keys create --help":
-    /^cairn keys create \[flags\]\n {2}make an API key and print it\n\nFlags:\n {2}--name TEXT [^]*--expires TIME [^]*\n\nExample: cairn keys create .*\n\n$/,
+    /^cairn keys create \[flags\]\n {2}make an API key and print it, once\n\nFlags:\n {2}--name TEXT [^]*--expires TIME [^]*\n\nExample: cairn keys create .*\n\n$/,
   "help restore": /^cairn restore FILE \[--force\]\n[^]*\nExample: cairn restore .*\n\n$/,
   "keys -h": /^cairn keys create[^]*\ncairn keys list[^]*\ncairn keys roll ID[^]*\ncairn keys revoke ID/,
   version: VERSION_LINE,
@@ -187,19 +187,35 @@ test("a key made beside a running server works at once, is listed without its se
   const keys = (...args: string[]) => server.command("keys", ...args);
 
   const made = await keys("create", "--name", "helper", "--scopes", "read", "--tier", "pro");
-  expect(made).toEqual(succeeded(/^crn_[0-9A-Za-z]{24}\n$/));
+  expect(made).toEqual({
+    code: 0,
+    stdout: expect.stringMatching(/^crn_[0-9A-Za-z]{24}\n$/),
+    stderr: expect.stringMatching(/^key_\w{12} has the scopes read\. The key is shown only this once\.\n$/),
+  });
   server.key = made.stdout.trim();
   const { status, headers } = await server.get("/v1/sessions");
   expect({ status, limit: headers.get("x-ratelimit-limit") }).toEqual({ status: 200, limit: "1000" });
   expect((await server.post("/v1/sessions", { agent_id: "agent" })).body.error.code).toBe("permission_denied");
 
   const listed = await keys("list");
-  const [line = ""] = listed.stdout.split("\n");
-  const [id = "", ...rest] = line.split("  ");
+  const [head = "", ...lines] = listed.stdout.trimEnd().split("\n");
+  const columns = ["ID", "KIND", "KEY", "SCOPES", "USER", "AGENT", "TIER", "A MINUTE/BURST", "CREATED", "LAST USED", "ENDS", "NAME"];
+  expect(head.split(/ {2,}/)).toEqual(columns);
   const time = expect.stringMatching(/^\d{4}-.*Z$/);
-  expect(rest).toEqual(["key", `${server.key.slice(0, 8)}…`, "read", "pro", "1000/2000 a minute", time, "never used", "no end", "helper"]);
+  const [id = "", anyId] = [made.stderr.split(" ")[0], expect.stringMatching(/^key_\w{12}$/)];
+  const shown = (key: string) => `${key.slice(0, 8)}…`;
+  expect(lines.map((line) => line.split(/ {2,}/))).toEqual([
+    [id, "key", shown(server.key), "read", "any", "any", "pro", "1000/2000", time, "never", "never", "helper"],
+    [anyId, "key", shown(KEY), "admin", "any", "any", "enterprise", "60000/120000", time, "never", "never", "from the environment"],
+  ]);
+  // Each column begins where its head does.
+  for (const name of columns) expect(lines.map((line) => line[head.indexOf(name) - 1] ?? " ")).toEqual([" ", " "]);
   expect(listed.stdout).not.toContain(server.key);
-  expect(listed.stdout).toContain(`${KEY.slice(0, 8)}…  admin  enterprise`);
+  server.key = KEY;
+  // A running server saves uses once a minute.
+  const unused = (await server.all("/v1/api_keys")).map((key) => ({ ...key, last_used_at: null }));
+  expect(JSON.parse((await keys("list", "--json")).stdout)).toEqual(unused);
+  server.key = made.stdout.trim();
 
   expect(await keys("revoke", id)).toEqual(succeeded(`Revoked ${id}\n`));
   expect((await server.get("/v1/sessions")).status).toBe(401);
@@ -224,7 +240,7 @@ test("a key made with an end and limits of its own has them, is listed with them
   const { status, headers } = await server.get("/v1/sessions");
   expect([status, headers.get("x-ratelimit-limit")]).toEqual([200, "600"]);
   const listed = (await keys("list")).stdout.split("\n").find((line) => line.endsWith("limited"));
-  const [, ends = ""] = /  600\/1200 a minute  .*  ends (\S+)  limited$/.exec(listed ?? "") ?? [];
+  const [, ends = ""] = /  ada +bot +enterprise +600\/1200 .* (\S+)  limited$/.exec(listed ?? "") ?? [];
   expect(Math.abs(Date.parse(ends) - Date.now() - 90 * 86_400_000)).toBeLessThan(3_600_000);
 
   server.key = (await keys("create", "--expires", "300ms")).stdout.trim();
@@ -238,10 +254,10 @@ test("the name of a key forges no line of the list and reaches no terminal as a 
   expect(await keys("create", "--name", name)).toEqual({
     code: 0,
     stdout: expect.stringMatching(/^crn_\w{24}\n$/),
-    stderr: `There was no store in ${directory.path}: a new one is made.\n`,
+    stderr: expect.stringMatching(/^There was no store in .*: a new one is made\.\nkey_\w{12} has the scopes read and write\. .*\n$/),
   });
   const { stdout } = await keys("list");
-  expect(stdout.split("\n")).toHaveLength(2);
+  expect(stdout.split("\n")).toHaveLength(3);
   expect(stdout).toEndWith("  helper\\u000a\\u001b[2Kkey_000000000000  \\u202eadmin\\u0085 👩‍💻 Zoë\n");
 });
 
@@ -252,8 +268,8 @@ test("a key rolled beside a running server is printed alone, and the old one wor
     listed
       .split("\n")
       .find((line) => line.startsWith(id))
-      ?.split("  ")
-      .slice(7);
+      ?.split(/ {2,}/)
+      .slice(9);
   const statusWith = async (key: string) => {
     server.key = key;
     return (await server.get("/v1/sessions")).status;
@@ -263,7 +279,9 @@ test("a key rolled beside a running server is printed alone, and the old one wor
   expect(first).toEqual({
     code: 0,
     stdout: expect.stringMatching(/^crn_[0-9A-Za-z]{24}\n$/),
-    stderr: expect.stringMatching(new RegExp(`^key_\\w{12} replaces ${old.id}, which ends \\d{4}-.*Z\n$`)),
+    stderr: expect.stringMatching(
+      new RegExp(`^key_\\w{12} replaces ${old.id}, which ends \\d{4}-.*Z\\. The key is shown only this once\\.\n$`),
+    ),
   });
   const [successor = ""] = first.stderr.split(" ");
   const newer = first.stdout.trim();
@@ -275,12 +293,11 @@ test("a key rolled beside a running server is printed alone, and the old one wor
   expect(await keys("roll", successor)).toMatchObject({ code: 1, stderr: `cairn: API key ${successor} has ended. Make a new one.\n` });
 
   expect(await server.stop()).toBe(0);
-  const used = expect.stringMatching(/^used \d{4}-.*Z$/);
-  const ends = expect.stringMatching(/^ends \d{4}-.*Z$/);
+  const time = expect.stringMatching(/^\d{4}-.*Z$/);
   const listed = (await keys("list")).stdout;
   expect([old.id, successor].map((id) => columnsOf(listed, id))).toEqual([
-    [used, ends, "agent"],
-    [used, ends, "agent"],
+    [time, time, "agent"],
+    [time, time, "agent"],
   ]);
 });
 
@@ -306,7 +323,7 @@ it("an answer that cannot be written ends every command with code 1 and the reas
   using directory = scratchDirectory();
   const data = ["--data-dir", directory.at("data")];
   const { stdout: key } = await runCairn(["keys", "create", ...data]);
-  const [id = ""] = (await runCairn(["keys", "list", ...data])).stdout.split("  ");
+  const [{ id }] = JSON.parse((await runCairn(["keys", "list", "--json", ...data])).stdout);
   await runCairn(["backup", directory.at("backup"), ...data]);
   await runCairn(["export", directory.at("export"), ...data]);
   expect(key).toStartWith("crn_");

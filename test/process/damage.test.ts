@@ -381,7 +381,7 @@ test("a command that needs a row that cannot be read says so, and that doctor sa
   using directory = scratchDirectory();
   cpSync(whole, directory.path, { recursive: true });
   const keys = (...args: string[]) => runCairn(["keys", ...args, "--data-dir", directory.path]);
-  const id = (await keys("list")).stdout.split(" ")[0]!;
+  const [{ id }] = JSON.parse((await keys("list", "--json")).stdout);
   const { page } = rowOf(directory.path, "api_keys");
   change(join(directory.path, DATA_FILE), (bytes) => {
     bytes[bytes.indexOf('"scopes"', page * PAGE_BYTES)] = 0;

@@ -56,7 +56,7 @@ for (const { name, hasLock } of [
     expect(await run("doctor")).toMatchObject(succeeded(/^Nothing is wrong: /));
     expect(await run("export")).toMatchObject({ code: 0, stdout: expect.stringContaining(sessionId.slice("sess_".length)) as string });
     expect(await run("export", "--salvage")).toMatchObject({ code: 0, stderr: "Nothing is left out.\n" });
-    expect(await run("keys", "list")).toMatchObject(succeeded(/^key_/));
+    expect(await run("keys", "list")).toMatchObject(succeeded(/^ID .*\nkey_/));
     expect(await run("backup", backup)).toMatchObject({ code: 0, stderr: "" });
     const writing = [["serve", "--port", "0"], ["keys", "create"], ["doctor", "--fix"], ["rebuild-index"], ["restore", backup, "--force"]];
     for (const args of writing) {
