@@ -382,6 +382,7 @@ test("/docs is a page that loads its own files and nothing from elsewhere", asyn
       type: "text/css; charset=utf-8",
       kept: "public, max-age=31536000, immutable",
     },
+    { file: "/docs/icon-1.0.0.svg", status: 200, type: "image/svg+xml", kept: "public, max-age=31536000, immutable" },
     {
       file: "/docs/swagger-ui-bundle-1.0.0.js",
       status: 200,
@@ -389,7 +390,8 @@ test("/docs is a page that loads its own files and nothing from elsewhere", asyn
       kept: "public, max-age=31536000, immutable",
     },
   ]);
-  const [style, script] = await Promise.all(files.map(({ response }) => response.text()));
+  const [style, icon, script] = await Promise.all(files.map(({ response }) => response.text()));
+  expect(icon).toStartWith("<svg");
   expect(style).toContain(".swagger-ui");
   expect(style).not.toMatch(/@import|url\(["']?(https?:)?\/\//);
   expect(script).toContain("SwaggerUIBundle");

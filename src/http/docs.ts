@@ -8,6 +8,7 @@
  * @module
  */
 import bundlePath from "swagger-ui-dist/swagger-ui-bundle.js" with { type: "file" };
+import iconPath from "../dashboard/app/icon.svg" with { type: "file" };
 import stylePath from "swagger-ui-dist/swagger-ui.css" with { type: "file" };
 import { version as uiVersion } from "swagger-ui-dist/package.json";
 import { toJson, type JsonText } from "../lib/json.ts";
@@ -26,6 +27,7 @@ const DOCUMENT = "/openapi.json";
 /** The version in the name lets browsers cache them for ever. */
 const SCRIPT = `/docs/swagger-ui-bundle-${uiVersion}.js`;
 const STYLE = `/docs/swagger-ui-${uiVersion}.css`;
+const ICON = `/docs/icon-${uiVersion}.svg`;
 const CACHED_FOR_EVER = "public, max-age=31536000, immutable";
 
 /**
@@ -47,6 +49,7 @@ export function docsPages(
       headers: { "Cache-Control": "no-cache" },
     }),
     [SCRIPT]: () => uiFile(bundlePath, "text/javascript; charset=utf-8"),
+    [ICON]: () => uiFile(iconPath, "image/svg+xml"),
     [STYLE]: () => uiFile(stylePath, "text/css; charset=utf-8"),
   };
 }
@@ -68,7 +71,7 @@ async function renderPage(): Promise<Page> {
   const documentation = { info: { title: `${TITLE} API`, description: SUMMARY, version: "" } };
   const plugin = swagger({ provider: "swagger-ui", path: PAGE, theme: STYLE, documentation, swaggerOptions });
   const written = await plugin.handle(new Request(`http://localhost${PAGE}`));
-  const html = withOwnScript(await written.text());
+  const html = withOwnFiles(await written.text());
   return {
     status: 200,
     body: new Blob([html]),
@@ -76,11 +79,15 @@ async function renderPage(): Promise<Page> {
   };
 }
 
-function withOwnScript(html: string): string {
+function withOwnFiles(html: string): string {
   const script = {
     element: (element: HTMLRewriterTypes.Element) => void element.setAttribute("src", SCRIPT).removeAttribute("crossorigin"),
   };
-  return new HTMLRewriter().on("script[src]", script).transform(html);
+  const head = {
+    element: (element: HTMLRewriterTypes.Element) =>
+      void element.append(`<link rel="icon" href="${ICON}" type="image/svg+xml">`, { html: true }),
+  };
+  return new HTMLRewriter().on("script[src]", script).on("head", head).transform(html);
 }
 
 /** Allows our own files and, by their hashes, the scripts and styles in the page itself. */

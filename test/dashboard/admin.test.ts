@@ -23,7 +23,7 @@ test("a key is created and shown once, rolled with an overlap, and revoked", asy
   await tab.click("Create a key");
   await tab.fill("Name", "support agent");
   await tab.click("Write: add, change and delete records");
-  await tab.choose("Rate, and how long traces stay", "pro");
+  await tab.choose("Requests, and how long traces stay", "pro");
   await tab.click("Create");
   await tab.sees("shown now and never again");
   await tab.click("Copy", ".secret");

@@ -10,7 +10,8 @@ import { afterAll, beforeAll, expect } from "bun:test";
 import { endOf } from "../support/backups.ts";
 import { NARROW, openTab, signedInTab, WIDE } from "../support/browser.ts";
 import { inBrowser as test } from "../support/in-browser.ts";
-import { scratchDirectory, startProcess, type CairnProcess } from "../support/process.ts";
+import { scratchDirectory, startProcess, until, type CairnProcess } from "../support/process.ts";
+import { startReceiver } from "../support/receiver.ts";
 import { HOSTILE, tellStory, type Story } from "../support/story.ts";
 
 const PICTURES = process.env["CAIRN_TEST_PICTURES"];
@@ -178,4 +179,94 @@ test("a server that goes away is said to be away, and what was read stays; when 
   expect(again.address).toBe(first.address);
   await tab.seesNo("Cairn cannot be reached");
   scratch[Symbol.dispose]();
+});
+
+/** Elements that stick out of the window, by what they say: a person on a phone cannot reach them. */
+const OUTSIDE = `[...document.querySelectorAll("main :is(button, a, .tag, .strong, td)")]
+  .filter((one) => one.checkVisibility() && one.getBoundingClientRect().width > 0)
+  .filter((one) => { const { left, right } = one.getBoundingClientRect(); return left < 0 || right > innerWidth; })
+  .map((one) => one.textContent.trim())`;
+
+test("on a phone names and tags are whole, and every action of keys, backups and sessions is on the screen", async () => {
+  const long = "customer-success-assistant-for-the-northern-region-and-its-partners";
+  const { id: keyId } = await cairn.ok(cairn.post("/v1/api_keys", { name: long }));
+  const { id } = await cairn.createSession({ agent_id: long, user_id: long });
+  await cairn.ok(cairn.post("/v1/memory", { session_id: id, content: "Prefers tea.", tags: [long], embed: false }));
+  using tab = await signedInTab(cairn, "/keys");
+  await tab.resize(390, 844);
+  const seen: Record<string, string> = {
+    "/keys": long,
+    "/backups": "Download",
+    "/sessions": long,
+    "/memories": `#${long}`,
+    "/users": long,
+    [`/sessions/${id}`]: long,
+  };
+  for (const [path, text] of Object.entries(seen)) {
+    await tab.go(`${cairn.address}/dashboard${path}`);
+    await tab.sees(text);
+    expect([path, await tab.run<string[]>(OUTSIDE)]).toEqual([path, []]);
+  }
+  await tab.go(`${cairn.address}/dashboard/keys`);
+  await tab.click(`Actions for ${long}`);
+  await tab.click("Revoke");
+  await tab.click("Revoke", "dialog");
+  await tab.sees("Key revoked");
+  expect((await cairn.get(`/v1/api_keys/${keyId}`)).status).toBe(404);
+  await cairn.ok(cairn.delete(`/v1/sessions/${id}`));
+  expect(tab.complaints).toEqual([]);
+});
+
+test("a click on a row opens it; one on a button in it, or to mark a text, does not", async () => {
+  using tab = await signedInTab(cairn, `/sessions?user_id=user-42`);
+  const clickOn = (selector: string) =>
+    tab.run(`(document.querySelector(${JSON.stringify(selector)}).dispatchEvent(new MouseEvent("click", { bubbles: true })), true)`);
+  await tab.has("tbody tr");
+  await tab.run(`(getSelection().selectAllChildren(document.querySelector("tbody td:nth-child(2)")), true)`);
+  await clickOn("tbody td:nth-child(2)");
+  expect(await tab.run<string>("location.pathname")).toBe("/dashboard/sessions");
+  await tab.run("(getSelection().removeAllRanges(), true)");
+  await clickOn("tbody td:nth-child(2)");
+  await tab.holds(`location.pathname.startsWith("/dashboard/sessions/sess_")`);
+  await tab.go(`${cairn.address}/dashboard/traces`);
+  await tab.has(".rows li");
+  await clickOn(".rows > li");
+  await tab.has(".rows > li:first-child details[open]");
+  await clickOn(".rows > li:first-child .opened");
+  expect(await tab.run<boolean>(`document.querySelector(".rows > li:first-child details").open`)).toBe(true);
+  expect(tab.complaints).toEqual([]);
+});
+
+test("a list says that filters match exactly and when they apply, and that nothing matches them", async () => {
+  using tab = await signedInTab(cairn, "/sessions?user_id=nobody");
+  await tab.sees("No session matches these filters.");
+  await tab.seesNo("POST /v1/sessions");
+  await tab.sees("Texts have to match exactly. They apply on Enter, or when you leave the field.");
+});
+
+test("a user of whom there is nothing cannot be erased", async () => {
+  using tab = await signedInTab(cairn, "/users/nobody");
+  await tab.sees('There is no user "nobody".');
+  await tab.seesNo("Erase");
+  await tab.go(`${cairn.address}/dashboard/users/user-42`);
+  await tab.sees("Erase");
+});
+
+test("the docs are a click away, with the icon of the dashboard", async () => {
+  using tab = await signedInTab(cairn, "/sessions");
+  await tab.click("API docs");
+  await tab.has("link[rel=icon][href^='/docs/']");
+  const icon = await tab.run<string>(`fetch(document.querySelector("link[rel=icon]").href).then((answer) => answer.text())`);
+  expect(icon).toBe(await Bun.file("src/dashboard/app/icon.svg").text());
+});
+
+test("times in what the server says are shown as all others", async () => {
+  const { id } = await cairn.ok(cairn.post("/v1/webhooks", { url: "http://127.0.0.1:9/hook", events: ["session.created"] }));
+  await using receiver = startReceiver(() => new Response(null, { status: 410 }));
+  await cairn.ok(cairn.request("PATCH", `/v1/webhooks/${id}`, { url: receiver.url }));
+  await cairn.ok(cairn.post(`/v1/webhooks/${id}/test`, {}));
+  await until("the webhook to be off", async () => (await cairn.get(`/v1/webhooks/${id}`)).body.enabled === false);
+  using tab = await signedInTab(cairn, `/webhooks/${id}`);
+  await tab.holds(`/The receiver answered 410 Gone at [0-9]+ [A-Z][a-z]+ [0-9]{4}, /.test(document.body.innerText)`);
+  await cairn.ok(cairn.delete(`/v1/webhooks/${id}`));
 });

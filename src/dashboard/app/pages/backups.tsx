@@ -11,7 +11,7 @@ import { Dialog } from "../parts/dialog.tsx";
 import { Form, ReasonField } from "../parts/form.tsx";
 import { Listed } from "../parts/list.tsx";
 import { Page } from "../parts/page.tsx";
-import { Table } from "../parts/table.tsx";
+import { Cell, Table } from "../parts/table.tsx";
 import { Time } from "../parts/time.tsx";
 import { toast } from "../parts/toast.tsx";
 import { changed, usePages } from "../query.ts";
@@ -47,7 +47,11 @@ export default function Backups() {
           </p>
         }
         element="tbody"
-        frame={(rows) => <Table columns={COLUMNS}>{rows}</Table>}
+        frame={(rows) => (
+          <Table columns={COLUMNS} stacked>
+            {rows}
+          </Table>
+        )}
       >
         {(backups) =>
           backups.map((backup) => (
@@ -75,20 +79,22 @@ function HowToRestore() {
 function Row({ backup, isNamed, onDelete }: { backup: Backup; isNamed: boolean; onDelete: () => void }) {
   const { id, status, created_at, bytes, error } = backup;
   return (
-    <tr data-row tabIndex={-1} class={isNamed ? "target" : undefined}>
-      <td class="nowrap">
+    <tr role="row" data-row tabIndex={-1} class={isNamed ? "target" : undefined}>
+      <Cell class="nowrap">
         <Time at={created_at} />
-      </td>
-      <td class="nowrap">
+      </Cell>
+      <Cell name="Id" class="nowrap">
         <Id id={id} />
-      </td>
-      <td>
+      </Cell>
+      <Cell name="State">
         {status === "ready" && <span class="good">✓ ready</span>}
         {status === "running" && <span role="status">being made …</span>}
         {status === "failed" && <span class="bad">✗ failed: {error}</span>}
-      </td>
-      <td class="nowrap">{bytes === null ? "" : `${(bytes / 1e6).toFixed(1)} MB`}</td>
-      <td class="actions-cell">
+      </Cell>
+      <Cell name="Size" class="nowrap">
+        {bytes === null ? "" : `${(bytes / 1e6).toFixed(1)} MB`}
+      </Cell>
+      <Cell class="actions-cell wide">
         {status === "ready" && (
           <button class="small" onClick={() => void download(id)}>
             Download
@@ -97,7 +103,7 @@ function Row({ backup, isNamed, onDelete }: { backup: Backup; isNamed: boolean; 
         <button class="small" onClick={onDelete}>
           {status === "running" ? "Stop" : "Delete"}
         </button>
-      </td>
+      </Cell>
     </tr>
   );
 }

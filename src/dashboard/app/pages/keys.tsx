@@ -13,11 +13,14 @@ import { CreateKey, RevokeKey, RollKey } from "../parts/key-dialogs.tsx";
 import { Listed, Loaded } from "../parts/list.tsx";
 import { More } from "../parts/more.tsx";
 import { Page } from "../parts/page.tsx";
-import { Table } from "../parts/table.tsx";
+import { Cell, Table } from "../parts/table.tsx";
 import { Time } from "../parts/time.tsx";
 import { usePages, useQuery } from "../query.ts";
+import { number } from "../words.ts";
 
-const COLUMNS = ["Name", "Begins with", "May", "Tier", "Created", "Last used", "Expires", { name: "Actions", kind: "hidden" }] as const;
+const COLUMNS = ["Name", "Begins with", "May", "Requests", "Created", "Last used", "Expires", { name: "Actions", kind: "hidden" }] as const;
+/** How long the traces of a key stay, by its tier. */
+const RETENTION: Record<ApiKey["tier"], string> = { free: "for 7 days", pro: "for 90 days", enterprise: "as the settings say" };
 const KINDS = { key: "Keys", session: "Browsers" };
 
 type Opened = { kind: "create" } | { kind: "roll" | "revoke"; key: ApiKey } | null;
@@ -34,7 +37,7 @@ function OneKey({ id }: { id: string }) {
     <Page title={id} heading={<Id id={id} />} within={["/dashboard/keys", "API keys"]}>
       <Loaded result={key}>
         {(key) => (
-          <Table columns={COLUMNS}>
+          <Table columns={COLUMNS} stacked>
             <tbody>
               <Row apiKey={key} onOpen={(next) => (opened.value = next)} />
             </tbody>
@@ -90,7 +93,11 @@ function KeyTable({ kind, onOpen }: { kind: string; onOpen: (opened: Opened) => 
         )
       }
       element="tbody"
-      frame={(pages) => <Table columns={COLUMNS}>{pages}</Table>}
+      frame={(pages) => (
+        <Table columns={COLUMNS} stacked>
+          {pages}
+        </Table>
+      )}
     >
       {(keys) => keys.map((key) => <Row key={key.id} apiKey={key} onOpen={onOpen} />)}
     </Listed>
@@ -102,37 +109,35 @@ function Row({ apiKey, onOpen }: { apiKey: ApiKey; onOpen: (opened: Opened) => v
   const bound = boundTo(apiKey);
   const { name, prefix, tier, rate_limit, created_at, last_used_at, expires_at, rolled_to, kind } = apiKey;
   return (
-    <tr data-row tabIndex={-1}>
-      <td class="wraps">
+    <tr role="row" data-row tabIndex={-1}>
+      <Cell class="wraps">
         {name ?? <span class="quiet">no name</span>} {isMine && <span class="kind">this browser</span>}
         {rolled_to !== null && <span class="kind">rolled</span>}
-      </td>
-      <td>
+      </Cell>
+      <Cell name="Begins with">
         <code>{prefix}</code>
-      </td>
-      <td>
+      </Cell>
+      <Cell name="May">
         {rightsOf(apiKey)}
         {bound !== null && <div class="quiet wraps">bound to {bound}</div>}
-      </td>
-      <td>
-        {tier}{" "}
-        <span class="quiet" title={`bursts of ${rate_limit.burst.toLocaleString("en")}`}>
-          {rate_limit.per_minute.toLocaleString("en")}/min
-        </span>
-      </td>
-      <td>
+      </Cell>
+      <Cell name="Requests">
+        <span title={`after a pause ${number(rate_limit.burst)} at once`}>{number(rate_limit.per_minute)} a minute</span>
+        <div class="quiet">traces {RETENTION[tier]}</div>
+      </Cell>
+      <Cell name="Created">
         <Time at={created_at} />
-      </td>
-      <td>{last_used_at === null ? <span class="quiet">never</span> : <Time at={last_used_at} />}</td>
-      <td>{expires_at === null ? <span class="quiet">never</span> : <Time at={expires_at} />}</td>
-      <td class="actions-cell">
+      </Cell>
+      <Cell name="Last used">{last_used_at === null ? <span class="quiet">never</span> : <Time at={last_used_at} />}</Cell>
+      <Cell name="Expires">{expires_at === null ? <span class="quiet">never</span> : <Time at={expires_at} />}</Cell>
+      <Cell class="actions-cell">
         <More label={`Actions for ${name ?? prefix}`}>
           {kind === "key" && <button onClick={() => onOpen({ kind: "roll", key: apiKey })}>Roll</button>}
           <button class="danger" onClick={() => onOpen({ kind: "revoke", key: apiKey })}>
             {kind === "session" ? "Sign out" : "Revoke"}
           </button>
         </More>
-      </td>
+      </Cell>
     </tr>
   );
 }

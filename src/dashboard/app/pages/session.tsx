@@ -22,6 +22,7 @@ import { deletedHere, DeleteSession, EditSession, EditState, forkAndOpen, RollBa
 import { Time } from "../parts/time.tsx";
 import { Timeline } from "../parts/timeline.tsx";
 import { changed, useQuery } from "../query.ts";
+import { number } from "../words.ts";
 
 const KINDS = { "": "All", turn: "Turns", version: "States", memory: "Memories", retrieval: "Found" };
 const ORDERS = { desc: "Newest first", asc: "Oldest first" };
@@ -119,8 +120,6 @@ function Actions({ session, opened }: { session: SessionRecord; opened: Signal<O
   );
 }
 
-const number = (count: number) => count.toLocaleString("en");
-
 function SessionFacts({ session }: { session: SessionRecord }) {
   const { forked_from: source, forked_version: version } = session.metadata;
   const me = useMe();
@@ -152,7 +151,7 @@ function Source({ id, version }: { id: string; version: number }) {
       <a href={`/dashboard/sessions/${encodeURIComponent(id)}#version-${version}`}>
         <code>{id}</code>
       </a>{" "}
-      at state {version}
+      at state {number(version)}
     </>
   );
 }
@@ -191,7 +190,7 @@ function CurrentState({ session }: { session: SessionRecord }) {
     <aside class="stack" aria-label="State and metadata">
       <details open={hasRoom}>
         <summary>
-          <h2>State {session.state_version}</h2>
+          <h2>State {number(session.state_version)}</h2>
         </summary>
         <Json value={session.state} label="State" />
       </details>

@@ -9,9 +9,10 @@ import { Filters, NameFilter, TextFilter, TimeFilter, useFilters } from "../part
 import { Listed } from "../parts/list.tsx";
 import { Page } from "../parts/page.tsx";
 import { Peek } from "../parts/peek.tsx";
-import { Table } from "../parts/table.tsx";
+import { Cell, Table } from "../parts/table.tsx";
 import { Time } from "../parts/time.tsx";
 import { usePages } from "../query.ts";
+import { number } from "../words.ts";
 
 const COLUMNS = [
   "Session",
@@ -45,12 +46,20 @@ export function Sessions() {
         pages={pages}
         noun="sessions"
         empty={
-          <p>
-            No session {filters.isSet ? "matches" : "yet"}. An agent makes one with <code>POST /v1/sessions</code>.
-          </p>
+          filters.isSet ? (
+            <p>No session matches these filters.</p>
+          ) : (
+            <p>
+              No session yet. An agent makes one with <code>POST /v1/sessions</code>.
+            </p>
+          )
         }
         element="tbody"
-        frame={(pages) => <Table columns={COLUMNS}>{pages}</Table>}
+        frame={(pages) => (
+          <Table columns={COLUMNS} stacked>
+            {pages}
+          </Table>
+        )}
       >
         {(sessions) => sessions.map((session) => <Row key={session.id} session={session} onPeek={peek} />)}
       </Listed>
@@ -61,26 +70,36 @@ export function Sessions() {
 
 function Row({ session: { id, ...session }, onPeek }: { session: Session; onPeek: (id: string) => void }) {
   return (
-    <tr data-row tabIndex={-1}>
-      <td>
+    <tr role="row" data-row tabIndex={-1}>
+      <Cell>
         <button class="small icon" aria-label={`Preview ${id}`} title="Preview" onClick={() => onPeek(id)}>
           ▸
         </button>{" "}
         <a href={`/dashboard/sessions/${id}`}>
           <code>{id}</code>
         </a>
-      </td>
-      <td title={session.agent_id}>{session.agent_id}</td>
-      <td title={session.user_id ?? undefined}>{session.user_id ?? <span class="quiet">none</span>}</td>
-      <td class="number">{session.state_version}</td>
-      <td class="number">{session.turn_count}</td>
-      <td class="number">{session.memory_count}</td>
-      <td>
+      </Cell>
+      <Cell name="Agent" title={session.agent_id}>
+        {session.agent_id}
+      </Cell>
+      <Cell name="User" title={session.user_id ?? undefined}>
+        {session.user_id ?? <span class="quiet">none</span>}
+      </Cell>
+      <Cell name="State" class="number">
+        {number(session.state_version)}
+      </Cell>
+      <Cell name="Turns" class="number">
+        {number(session.turn_count)}
+      </Cell>
+      <Cell name="Memories" class="number">
+        {number(session.memory_count)}
+      </Cell>
+      <Cell name="Last change">
         <Time at={session.updated_at} />
-      </td>
-      <td>
+      </Cell>
+      <Cell name="Expires">
         <Time at={session.ttl_expires_at} />
-      </td>
+      </Cell>
     </tr>
   );
 }

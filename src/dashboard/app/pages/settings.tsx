@@ -13,6 +13,7 @@ import { Page } from "../parts/page.tsx";
 import { TryProvider } from "../parts/try-provider.tsx";
 import { toast } from "../parts/toast.tsx";
 import { changed, client, useQuery } from "../query.ts";
+import { number } from "../words.ts";
 
 type Kind = "text" | "number" | "yes or no" | "secret" | readonly string[];
 
@@ -42,7 +43,7 @@ const SETTINGS: Record<SettingName, Described> = {
   "webhooks.allow_private": {
     label: "Webhooks into private networks",
     kind: "yes or no",
-    hint: "Then every holder of an admin key can make Cairn call addresses that only it can reach.",
+    hint: "Yes lets webhooks lead to addresses in your own network. Anybody with an admin key can then have this server send requests there, also to services that are open to nobody else.",
   },
   "webhooks.timeout": { label: "Time limit of an attempt", kind: "text", hint: "For example 15s." },
   "webhooks.retry_schedule": { label: "Waits before each further attempt", kind: "text", hint: "For example 5s,5m,30m,2h." },
@@ -58,9 +59,9 @@ const SETTINGS: Record<SettingName, Described> = {
     hint: "For models that can shorten their vectors. Empty: the model's own, up to 1,536.",
   },
   "embedding.relevant_cosine": {
-    label: "Cosine that is a score of 0.7",
+    label: "Similarity that counts as relevant",
     kind: "number",
-    hint: "Cosine similarity of a query and a relevant memory. Empty: measured with pairs of known texts.",
+    hint: "The cosine at which a memory gets the score 0.7, from which searches return it. Empty: Cairn measures it with pairs of texts that it knows.",
   },
 };
 const NAMES = Object.keys(SETTINGS) as SettingName[];
@@ -258,7 +259,7 @@ function Provider({ embedding: { state, vectors, separation, vector_length } }: 
     <div class="stack provider">
       <p class="row">
         {state.available ? <span class="good">✓ available</span> : <span class="bad">✗ {state.reason ?? "not available"}</span>}
-        {vector_length !== null && <span class="quiet">vectors of {vector_length} numbers</span>}
+        {vector_length !== null && <span class="quiet">vectors of {number(vector_length)} numbers</span>}
         {separation !== null && (
           <span class="quiet">tells {Math.round(separation * 100)} % of known texts apart, related from unrelated</span>
         )}
@@ -267,7 +268,7 @@ function Provider({ embedding: { state, vectors, separation, vector_length } }: 
         <p class="row" role="status">
           <progress max={total} value={vectors.ready} aria-label="Memories with a vector" />
           <span>
-            {vectors.ready.toLocaleString("en")} of {total.toLocaleString("en")} memories have a vector
+            {number(vectors.ready)} of {number(total)} memories have a vector
           </span>
         </p>
       )}

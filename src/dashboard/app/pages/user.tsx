@@ -12,6 +12,7 @@ import { Form, TextField } from "../parts/form.tsx";
 import { Loaded } from "../parts/list.tsx";
 import { Page } from "../parts/page.tsx";
 import { changed, useQuery } from "../query.ts";
+import { number } from "../words.ts";
 
 const LOOK_MS = 500;
 
@@ -28,7 +29,9 @@ export default function User() {
       title={id}
       within={["/dashboard/users", "Users"]}
       actions={
-        mayErase && (
+        mayErase &&
+        result.data !== undefined &&
+        erasure.value === null && (
           <button class="danger" onClick={() => (isErasing.value = true)}>
             Erase
           </button>
@@ -45,7 +48,7 @@ export default function User() {
                     <a href={all(name)}>{name}</a>
                   </dt>
                   <dd>
-                    {count.toLocaleString("en")}
+                    {number(count)}
                     {more && <span class="quiet"> or more</span>}
                   </dd>
                 </div>
@@ -103,7 +106,7 @@ function Report({ id, begun }: { id: string; begun: Erasure }) {
             {Object.entries(counts).map(([name, count]) => (
               <div key={name}>
                 <dt>{WORDS[name] ?? name}</dt>
-                <dd>{count.toLocaleString("en")}</dd>
+                <dd>{number(count)}</dd>
               </div>
             ))}
           </dl>

@@ -101,7 +101,7 @@ function Deliveries({ webhook }: { webhook: WebhookRecord }) {
   );
   return (
     <>
-      <Filters filters={filters}>
+      <Filters filters={filters} hasTexts={false}>
         <ChoiceFilter label="Deliveries" name="status" filters={filters} choices={STATUSES} any="all" />
         <ChoiceFilter label="Event" name="event_type" filters={filters} choices={TYPES} />
         <TimeFilter label="After" name="created_after" filters={filters} />

@@ -10,12 +10,13 @@ import { useCan, useMe } from "../access.ts";
 import { useQuery } from "../query.ts";
 
 const NAMES_PER_PAGE = 100;
-/** Older keys of a kind than fit into these are not named. */
-const PAGES_MAX = 10;
+/** Older keys than fit into these are not named. */
+const PAGES_MAX = 20;
 const STALE_MS = 60_000;
 
-export function Actor({ prefix }: { prefix: string }) {
-  const name = useKeyNames().get(prefix);
+/** @param asks - whether the names are read for it; where not, those are shown that a screen before has read */
+export function Actor({ prefix, asks = true }: { prefix: string; asks?: boolean }) {
+  const name = useKeyNames(asks).get(prefix);
   return (
     <span class="actor">
       <code>{prefix}</code>
@@ -25,27 +26,22 @@ export function Actor({ prefix }: { prefix: string }) {
 }
 
 /** What the keys that begin so are called. */
-function useKeyNames(): ReadonlyMap<string, string> {
+function useKeyNames(asks: boolean): ReadonlyMap<string, string> {
   const me = useMe();
-  const { data } = useQuery({ queryKey: ["keys", "names"], enabled: useCan("admin"), staleTime: STALE_MS, queryFn: readNames });
+  const { data } = useQuery({ queryKey: ["keys", "names"], enabled: useCan("admin") && asks, staleTime: STALE_MS, queryFn: readNames });
   return data ?? new Map(named(me === undefined ? [] : [me]));
 }
 
 async function readNames({ signal }: { signal: AbortSignal }): Promise<ReadonlyMap<string, string>> {
-  const found = await Promise.all(["session", "key"].map((kind) => keysOf(kind, signal)));
-  // Two keys that begin alike are not told apart: the one that was made to be kept is the likelier one.
-  return new Map(found.flatMap((keys) => named(keys.toReversed())));
-}
-
-async function keysOf(kind: string, signal: AbortSignal): Promise<ApiKey[]> {
   const keys: ApiKey[] = [];
   for (let after: string | null = null, pages = 0; pages < PAGES_MAX; pages++) {
-    const page = await api.keys({ kind, starting_after: after }, signal, NAMES_PER_PAGE);
+    const page = await api.keys({ starting_after: after }, signal, NAMES_PER_PAGE);
     keys.push(...page.data);
     if (!page.has_more) break;
     after = page.last_id;
   }
-  return keys;
+  // Two keys that begin alike are not told apart: the newer one is the likelier one.
+  return new Map(named(keys.toReversed()));
 }
 
 const named = (keys: readonly ApiKey[]) => keys.flatMap(({ prefix, name }): [string, string][] => (name === null ? [] : [[prefix, name]]));

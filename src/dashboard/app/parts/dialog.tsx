@@ -50,7 +50,8 @@ export function Dialog({ title, onClose, children, wide = false, asks }: DialogP
       onCancel={leave}
       // The browser asks `cancel` only once: a second Escape would close the dialog whatever that says.
       onKeyDown={(event) => event.key === "Escape" && !event.defaultPrevented && leave(event)}
-      onInput={() => (isWritten.current = true)}
+      // A switch outside of a form takes effect at once.
+      onInput={({ target }) => (isWritten.current ||= target instanceof Element && target.closest("form") !== null)}
     >
       <h2 id={titleId}>{title}</h2>
       {children}

@@ -36,7 +36,14 @@ export function useFilters(screen: string, names: readonly string[]): FiltersInU
   };
 }
 
-export function Filters({ filters, children }: { filters: FiltersInUrl; children: ComponentChildren }) {
+interface FiltersProps {
+  filters: FiltersInUrl;
+  /** Whether some of them are texts, which are to be finished and spelt as they are stored. */
+  hasTexts?: boolean;
+  children: ComponentChildren;
+}
+
+export function Filters({ filters, hasTexts = true, children }: FiltersProps) {
   const none = () => filters.set(Object.fromEntries(Object.keys(filters.values).map((name) => [name, ""])));
   return (
     <form class="filters" aria-label="Filters" onSubmit={(event) => event.preventDefault()}>
@@ -46,6 +53,7 @@ export function Filters({ filters, children }: { filters: FiltersInUrl; children
           Clear
         </button>
       )}
+      {hasTexts && <p class="hint quiet">Texts have to match exactly. They apply on Enter, or when you leave the field.</p>}
     </form>
   );
 }

@@ -20,9 +20,9 @@ const SCOPES: Record<Scope, string> = {
 };
 /** What a tier brings: its name says nothing to who runs a server of their own. */
 const TIERS: Record<ApiKey["tier"], string> = {
-  enterprise: "60,000 requests a minute, or as you say; traces as long as the settings say",
-  pro: "1,000 requests a minute; traces for 90 days (tier pro)",
-  free: "100 requests a minute; traces for 7 days (tier free)",
+  enterprise: "60,000 a minute; as the settings say",
+  pro: "1,000 a minute; 90 days (tier pro)",
+  free: "100 a minute; 7 days (tier free)",
 };
 
 /** For a user's or an agent's records alone, which no admin key is: what was written stays, and it says why it cannot be. */
@@ -81,7 +81,7 @@ export function CreateKey({ onClose }: { onClose: () => void }) {
         <TextField label="Name" name="name" value={name} placeholder="support agent" hint="What it is for." />
         <ChecksField label="It may" name="scopes" values={scopes} choices={SCOPES} />
         <OwnerFields {...{ user, agent, isAdmin }} />
-        <ChoiceField label="Rate, and how long traces stay" name="tier" value={tier} choices={TIERS} />
+        <ChoiceField label="Requests, and how long traces stay" name="tier" value={tier} choices={TIERS} />
         {tier.value === "enterprise" && (
           <TextField
             label="Requests a minute"

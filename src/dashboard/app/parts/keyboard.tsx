@@ -1,6 +1,6 @@
 /**
  * The keyboard: single keys that go somewhere, and a list that is walked with `j` and `k`. They are off in fields, in dialogs,
- * and altogether when switched off.
+ * and altogether when switched off. A click on a row opens what its link or its summary opens.
  *
  * @module
  */
@@ -41,7 +41,11 @@ export function useKeyboard(places: readonly Place[], go: (path: string) => void
       event.preventDefault();
     };
     addEventListener("keydown", onKey);
-    return () => removeEventListener("keydown", onKey);
+    addEventListener("click", openRow);
+    return () => {
+      removeEventListener("keydown", onKey);
+      removeEventListener("click", openRow);
+    };
   }, []);
 }
 
@@ -84,6 +88,18 @@ function follow(): boolean {
   if (row === null || !row.matches(ROWS)) return false;
   row.querySelector<HTMLElement>("a, button, summary")?.click();
   return true;
+}
+
+/** Rows of tables and of lists of lines. Cards hold texts, which one clicks on to read and copy. */
+const CLICKED_ROWS = "tr[data-row], .rows > [data-row]";
+/** What does something of its own with a click. */
+const CLICKABLE = "a, button, input, select, textarea, label, details, dialog";
+
+function openRow({ target, defaultPrevented, button }: MouseEvent): void {
+  if (defaultPrevented || button !== 0 || !(target instanceof Element) || target.closest(CLICKABLE) !== null) return;
+  // Who marks a text in a row wants to copy it.
+  if (getSelection()?.isCollapsed === false) return;
+  target.closest(CLICKED_ROWS)?.querySelector<HTMLElement>("summary, a")?.click();
 }
 
 function leave(): boolean {

@@ -11,6 +11,7 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import { Refused } from "../api.ts";
 import type { Pages } from "../query.ts";
 import { counted } from "../words.ts";
+import { withLocalTimes } from "./time.tsx";
 
 export function Loading() {
   return (
@@ -25,7 +26,7 @@ export function Problem({ error, again }: { error: Error; again?: (() => void) |
   const requestId = error instanceof Refused ? error.requestId : null;
   return (
     <div class="problem" role="alert">
-      <p>{error.message}</p>
+      <p>{withLocalTimes(error.message)}</p>
       {(requestId !== null || again !== undefined) && (
         <p class="row">
           {again && <button onClick={again}>Try again</button>}

@@ -4,6 +4,7 @@
  * @module
  */
 import { useSignal } from "@preact/signals";
+import { number } from "../words.ts";
 
 const SHOWN_LENGTH = 1_200;
 
@@ -14,7 +15,7 @@ export function LongText({ text }: { text: string }) {
     <div class="text">
       {isOpen.value ? text : text.slice(0, SHOWN_LENGTH)}
       <button class="link" aria-expanded={isOpen.value} onClick={() => (isOpen.value = !isOpen.value)}>
-        {isOpen.value ? "Less" : `… all ${text.length.toLocaleString("en")} characters`}
+        {isOpen.value ? "Less" : `… all ${number(text.length)} characters`}
       </button>
     </div>
   );

@@ -1,13 +1,31 @@
 /**
- * A table with its head.
+ * A table with its head. On a phone one that is `stacked` has a card for each row, in which each cell stands with the name of its column.
  *
  * @module
  */
 import type { ComponentChildren } from "preact";
 
+interface CellProps {
+  /** The name of its column, for the card; none for what says by itself what it is. */
+  name?: string;
+  class?: string;
+  title?: string | undefined;
+  children: ComponentChildren;
+}
+
+/** A cell of a table that is stacked. Its role is named, since it is laid out as no cell is. */
+export function Cell({ name, class: className, title, children }: CellProps) {
+  return (
+    <td role="cell" data-name={name} class={className} title={title}>
+      {children}
+    </td>
+  );
+}
+
 interface TableProps {
   columns: readonly Column[];
   class?: string;
+  stacked?: boolean;
   /** Its bodies. */
   children: ComponentChildren;
 }
@@ -15,10 +33,10 @@ interface TableProps {
 /** The name of a column; one that is `hidden` is for those who hear the table. */
 type Column = string | { readonly name: string; readonly kind: "number" | "hidden" };
 
-export function Table({ columns, class: name, children }: TableProps) {
+export function Table({ columns, class: name, stacked = false, children }: TableProps) {
   return (
-    <div class="table">
-      <table class={name}>
+    <div class={stacked ? "table stacked" : "table"}>
+      <table class={name} role={stacked ? "table" : undefined}>
         <thead>
           <tr>
             {columns.map((column, index) => (

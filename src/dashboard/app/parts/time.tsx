@@ -28,6 +28,11 @@ export function exactTime(at: string): string {
   return exact.format(new Date(at));
 }
 
+/** A sentence of the server, with its times as every screen shows them. */
+export function withLocalTimes(text: string): string {
+  return text.replaceAll(/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, exactTime);
+}
+
 /** `4 min ago`, `in 22 h`; a date when it is long ago. */
 export function Time({ at }: { at: string }) {
   return (

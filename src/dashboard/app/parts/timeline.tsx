@@ -15,7 +15,7 @@ import { useCan, useMe } from "../access.ts";
 import { changesOf } from "../changes.ts";
 import { bare, idAt, neighbourOf } from "../ids.ts";
 import { client, usePages, useQuery } from "../query.ts";
-import { sourceOf } from "../words.ts";
+import { number, sourceOf } from "../words.ts";
 import { Actor } from "./actor.tsx";
 import { Changes } from "./changes.tsx";
 import { useDraft } from "./draft.ts";
@@ -320,7 +320,7 @@ function EntryContent(props: EntryProps) {
   return (
     <p>
       <ForkSign />
-      Forked at state {fork.version} to{" "}
+      Forked at state {number(fork.version)} to{" "}
       <a href={`/dashboard/sessions/${fork.session_id}`}>
         <code>{fork.session_id}</code>
       </a>{" "}
@@ -355,7 +355,7 @@ function VersionEntry({
       </span>
       <div class="entry-head">
         <h2>
-          <a href={`#version-${version}`}>State {version}</a>
+          <a href={`#version-${version}`}>State {number(version)}</a>
         </h2>
         <span class="quiet">
           {sourceOf(made)} · <Actor prefix={actor} /> · <Time at={created_at} />
@@ -373,7 +373,7 @@ function VersionEntry({
           )}
           {!isCurrent && (
             <a class="button small" href={compare}>
-              Compare with {current}
+              Compare with {number(current.value)}
             </a>
           )}
         </div>
@@ -398,7 +398,7 @@ function TurnEntry({ turn }: { turn: Turn }) {
     <>
       <div class="entry-head">
         <h2>
-          <a href={`#${turn.id}`}>Turn {turn.turn_number}</a>
+          <a href={`#${turn.id}`}>Turn {number(turn.turn_number)}</a>
         </h2>
         <span class="quiet">
           <Time at={turn.created_at} />

@@ -4,6 +4,7 @@
  * @module
  */
 import { signal } from "@preact/signals";
+import { withLocalTimes } from "./time.tsx";
 
 const SHOWN_MS = 6_000;
 const AT_ONCE = 3;
@@ -30,7 +31,7 @@ export function Toasts() {
     <div class="toasts" role="status">
       {toasts.value.map((shown, index) => (
         <div class="toast" key={index}>
-          <span>{shown.text}</span>
+          <span>{withLocalTimes(shown.text)}</span>
           {shown.action !== undefined && (
             <button
               class="link"

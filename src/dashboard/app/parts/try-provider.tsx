@@ -5,6 +5,7 @@
  */
 import { useSignal } from "@preact/signals";
 import { api, type EmbeddingTrial } from "../api.ts";
+import { number } from "../words.ts";
 import { Dialog } from "./dialog.tsx";
 import { Form, TextField } from "./form.tsx";
 
@@ -38,7 +39,7 @@ function Outcome({ trial: { works, reason, score, duration_ms, vector_length, se
         </span>
       )}
       {duration_ms !== null && <span>{duration_ms.toFixed(1)} ms</span>}
-      {vector_length !== null && <span>vectors of {vector_length} numbers</span>}
+      {vector_length !== null && <span>vectors of {number(vector_length)} numbers</span>}
       {separation !== null && <span>tells {Math.round(separation * 100)} % of known texts apart</span>}
     </p>
   );

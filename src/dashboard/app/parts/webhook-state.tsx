@@ -4,11 +4,11 @@
  * @module
  */
 import type { Webhook } from "../api.ts";
-import { Elapsed, Time } from "./time.tsx";
+import { Elapsed, Time, withLocalTimes } from "./time.tsx";
 
 export function WebhookState({ webhook }: { webhook: Webhook }) {
   const { enabled, disabled_reason, failing_since, last_failure, next_attempt_at } = webhook;
-  if (!enabled) return <span class="bad">○ off{disabled_reason !== null && `: ${disabled_reason}`}</span>;
+  if (!enabled) return <span class="bad">○ off{disabled_reason !== null && `: ${withLocalTimes(disabled_reason)}`}</span>;
   if (failing_since === null) return <span class="good">● on</span>;
   return (
     <span class="bad">
