@@ -15,6 +15,7 @@ import { Embeddings } from "./embeddings/embeddings.ts";
 import { Arrivals } from "./http/arrivals.ts";
 import { History } from "./http/history.ts";
 import { Idempotency, idempotencyRetention } from "./http/idempotency.ts";
+import { KeptBytes } from "./http/kept-bytes.ts";
 import { chance } from "./lib/chance.ts";
 import type { KeyBuckets } from "./lib/bucket.ts";
 import { bounded, boundedTime, type Clock } from "./lib/clock.ts";
@@ -75,6 +76,7 @@ export interface ServiceOptions extends StoreOptions {
   /** An admin key that the operator chose. */
   apiKey?: string | undefined;
   listLooksMax?: number;
+  keptAnswerBytesMax?: number;
   /** What makes backups; this program unless a test has another. */
   backupProgram?: readonly string[];
 }
@@ -200,7 +202,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     webhooks: hooks.webhooks,
   };
   const arrivals = new Arrivals(clock);
-  const idempotency = new Idempotency(store);
+  const idempotency = new Idempotency(store, quotas, new KeptBytes(clock, options.keptAnswerBytesMax));
   const history = new History(clock);
   const feed = new TraceFeed(store, clock, parts.follower);
   store.onCommitted = ({ traces, hasEvents }) => {

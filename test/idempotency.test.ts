@@ -137,7 +137,13 @@ for (const [name, [method, path, options]] of Object.entries(OTHERS)) {
 test("a key stands for one method, whatever methods a path may know one day", async () => {
   await using cairn = await startCairn();
   const { idempotency: kept } = cairn.service;
-  const request = { keyId: "key_0VQk3aB4x1Zq", presentedKey: cairn.key, idempotencyKey: "k", path: "/v1/things", body: new Uint8Array() };
+  const request = {
+    limitsId: "key_0VQk3aB4x1Zq",
+    presentedKey: cairn.key,
+    idempotencyKey: "k",
+    path: "/v1/things",
+    body: new Uint8Array(),
+  };
   const made = await kept.run({ ...request, method: "POST" }, 201, () => toJson({ made: 1 }));
   expect(await kept.run({ ...request, method: "POST" }, 201, () => toJson({ made: 2 }))).toEqual({ ...made, replayed: true });
   const other = kept.run({ ...request, method: "PATCH" }, 200, () => toJson({ changed: true }));

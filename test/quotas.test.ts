@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import { AFTER_ALL } from "../src/storage/keys.ts";
-import { versions } from "../src/storage/tables.ts";
+import { idempotency, versions } from "../src/storage/tables.ts";
 import { errorOf } from "./support/answers.ts";
-import { startCairn, type Cairn } from "./support/cairn.ts";
+import { startCairn, type Cairn, type RequestOptions } from "./support/cairn.ts";
 import { isOnPostgres, onEmbedded } from "./support/stores.ts";
 
 const set = (cairn: Cairn, values: Record<string, unknown>) => cairn.ok(cairn.patch("/v1/settings", values));
@@ -183,3 +183,116 @@ test("an answer that was given before the store was full is given again for its 
   const again = await cairn.post(`/v1/sessions/${session.id}/state`, { state: { step: 1 } }, { headers });
   expect([again.status, again.body]).toEqual([200, first.body]);
 });
+
+/** A session whose answer hardly can be compressed. */
+function largeSession(cairn: Cairn, more: object = {}, length = 900_000) {
+  const text = Array.from({ length: length / 11 }, (_, i) =>
+    Buffer.from(Bun.hash(String(i)).toString(16).padStart(16, "0"), "hex").toString("base64"),
+  );
+  return cairn.createSession({ initial_state: { text: text.join("").slice(0, length) }, ...more });
+}
+
+test("answers that are kept need room as records do: requests that change nothing cannot fill a store beyond its limit", async () => {
+  await using cairn = await startCairn();
+  const max = cairn.service.store.bytesUsed + 3 * 1024 * 1024;
+  await set(cairn, { max_store_bytes: max });
+  const { id } = await largeSession(cairn, { external_id: "thread", metadata: { note: "x".repeat(100) } });
+  const batch = {
+    operations: [
+      { op: "put", namespace: ["n"], key: "k", value: { n: 1 } },
+      { op: "put", namespace: ["n"], key: "l", value: { n: 2 } },
+    ],
+  };
+  await cairn.ok(cairn.post("/v1/documents/batch", batch));
+  let keys = 0;
+  const keyed = () => ({ headers: { "idempotency-key": `k${keys++}` } });
+  const statuses = async (send: () => Promise<{ status: number }>) => {
+    const given: number[] = [];
+    for (let i = 0; i < 30; i++) {
+      given.push((await send()).status);
+      // The size of a database is measured each second.
+      if (isOnPostgres) cairn.clock.advance({ seconds: 1 });
+    }
+    return given;
+  };
+  const path = `/v1/sessions/${id}`;
+  const changesNothing = await statuses(() => cairn.patch(path, { metadata: {} }, keyed()));
+  expect([changesNothing[0], changesNothing.at(-1)]).toEqual([200, 503]);
+  expect(changesNothing.filter((status) => status === 200).length).toBeLessThanOrEqual(4);
+  const returned = await statuses(() =>
+    cairn.post("/v1/sessions", { agent_id: "agent", external_id: "thread", if_exists: "return" }, keyed()),
+  );
+  expect(new Set(returned)).toEqual(new Set([503]));
+  await fill(cairn, id);
+  expect(cairn.service.store.bytesUsed).toBeLessThan(max * 1.3);
+  expect(errorOf(await cairn.patch(path, { metadata: {} }, keyed())).message).toBe(
+    `The store has reached its limit of ${max} bytes (setting max_store_bytes). Nothing was changed; reading and deleting still work.`,
+  );
+
+  // What was kept is given again, and what keeps nothing, makes room or is an administrator's goes on.
+  expect((await cairn.patch(path, { metadata: {} }, { headers: { "idempotency-key": "k0" } })).headers.get("idempotency-replayed")).toBe(
+    "true",
+  );
+  expect((await cairn.patch(path, { metadata: {} })).status).toBe(200);
+  const pop = { operations: [{ op: "pop", namespace: ["n"], order: "asc" }] };
+  expect((await cairn.ok(cairn.post("/v1/documents/batch", pop, keyed()))).data).toMatchObject([{ key: "k" }]);
+  expect((await cairn.post("/v1/documents/batch", { operations: [{ op: "delete", namespace: ["n"], key: "l" }] }, keyed())).status).toBe(
+    200,
+  );
+  // Nothing is there any more: the answer would take room, and make none.
+  expect((await cairn.post("/v1/documents/batch", pop, keyed())).status).toBe(503);
+  for (const [method, at, body] of [
+    ["POST", "/v1/api_keys", { scopes: ["read"] }],
+    ["PATCH", "/v1/settings", { region: "eu" }],
+  ] as const) {
+    const { status } = await cairn.request(method, at, { body, ...keyed() });
+    expect([at, status < 300]).toEqual([at, true]);
+  }
+  await set(cairn, { max_store_bytes: 4 * max });
+  await cairn.ok(cairn.patch(path, { metadata: {} }, keyed()));
+});
+
+test("an answer of many pages is kept compressed, and given again as it was", async () => {
+  await using cairn = await startCairn();
+  const words = "The parcel is on its way and arrives tomorrow before noon. ".repeat(2_000);
+  const { id } = await cairn.createSession({ initial_state: { words, odd: "é😀\ud800" } });
+  const headers = { "idempotency-key": "k" };
+  const first = await cairn.plain("PATCH", `/v1/sessions/${id}`, { body: { metadata: {} }, headers });
+  const [{ key, row } = { key: "", row: undefined }] = await cairn.read((reader) => reader.rows(idempotency, { from: "", to: AFTER_ALL }));
+  expect(row!.body.length).toBeLessThan(first.text.length / 10);
+  await cairn.setState(id, { words: "others" });
+  const again = await cairn.plain("PATCH", `/v1/sessions/${id}`, { body: { metadata: {} }, headers });
+  expect([again.text === first.text, again.status, again.headers.get("idempotency-replayed")]).toEqual([true, 200, "true"]);
+  expect(await cairn.read((reader) => reader.has(idempotency, key))).toBe(true);
+});
+
+test("one key can have only so much kept a day by answers that are larger than what they changed, and others their own share", async () => {
+  await using cairn = await startCairn({ keptAnswerBytesMax: 2_500_000 });
+  const { id } = await largeSession(cairn, {}, 1_000_000);
+  let keys = 0;
+  const keyed = (key = cairn.key) => ({ key, headers: { "idempotency-key": `k${keys++}` } });
+  const changeNothing = async (options: RequestOptions) => (await cairn.patch(`/v1/sessions/${id}`, { metadata: {} }, options)).status;
+  const given: number[] = [];
+  for (let i = 0; i < 4; i++) given.push(await changeNothing({ ...keyed(), server: 0 }));
+  expect(given).toEqual([200, 200, 429, 429]);
+  const refused = await cairn.patch(`/v1/sessions/${id}`, { metadata: {} }, { ...keyed(), server: 0 });
+  const { message, param, code } = errorOf(refused);
+  const seconds = Number(refused.headers.get("retry-after"));
+  expect({ message, param, code }).toEqual({
+    message:
+      "This API key has used up the 2 MiB that it can have kept in 24 hours of answers that are larger than what they changed. " +
+      `Nothing was changed. Send what can be repeated without an Idempotency-Key, or try again in ${seconds} s.`,
+    param: "Idempotency-Key",
+    code: "rate_limit_exceeded",
+  });
+  // A change that writes as much as it answers is none of these, and a refused one took nothing.
+  for (let i = 0; i < 4; i++) expect((await cairn.post(`/v1/sessions/${id}/turns`, TURN, { ...keyed(), server: 0 })).status).toBe(201);
+  expect(await changeNothing({ ...keyed(await cairn.newKey()), server: 0 })).toBe(200);
+  expect(await changeNothing({ server: 0 })).toBe(200);
+  cairn.clock.advance({ seconds: seconds - 1 });
+  expect(await changeNothing({ ...keyed(), server: 0 })).toBe(429);
+  cairn.clock.advance({ seconds: 1 });
+  expect(await changeNothing({ ...keyed(), server: 0 })).toBe(200);
+});
+
+const TURN = { input: { type: "text", content: "?" }, output: { type: "text", content: "!" } };

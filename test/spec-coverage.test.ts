@@ -104,6 +104,11 @@ const HELD_BY: Record<string, Record<string, readonly (keyof typeof LIMITS)[]>> 
     "a key may be any printable text: ${JSON.stringify(key.slice(0, 40))} (${key.length})": ["idempotencyKeyLengthMax"],
     "a key may be nothing else: ${JSON.stringify(key.slice(0, 40))} (${key.length})": ["idempotencyKeyLengthMax"],
   },
+  "quotas.test.ts": {
+    "one key can have only so much kept a day by answers that are larger than what they changed, and others their own share": [
+      "keptAnswerBytesMax",
+    ],
+  },
   "sign-in.test.ts": {
     "a session key has the scopes, the tier and the limits of the key it came from, for twelve hours": ["sessionKeyHours"],
     "the key of a link is good for signing in, once, within ten minutes, and for nothing else": ["linkKeyMinutes"],

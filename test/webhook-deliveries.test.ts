@@ -202,7 +202,7 @@ test("what became of the deliveries of the last 24 hours is counted by the hour 
   const addDeliveries = (count: number, to: Id) =>
     cairn.service.store.commit(NO_HOME, (tx) => {
       for (let i = 0; i < count; i++) {
-        const row = newDelivery(tx.bareId(), "turn.added", null, tx.now);
+        const row = newDelivery(tx.bareId(), "turn.added", { sessionId: null }, tx.now);
         tx.add(deliveries, bare(to) + tx.bareId(), { ...row, payload: tx.bareId(), status: "delivered", nextAttemptAt: null });
       }
     });

@@ -35,6 +35,8 @@ const VERSIONS = "test/versions.test.ts";
 const EXPIRY = "test/expiry.test.ts";
 const MEMORIES = "test/memories.test.ts";
 const USERS = "test/users.test.ts";
+const ERASURE = "test/erasure.test.ts";
+const QUOTAS = "test/quotas.test.ts";
 const BAD_ROWS = "test/bad-rows.test.ts";
 const BACKUPS = "test/backups.test.ts";
 const STREAMS = "test/events.test.ts";
@@ -601,8 +603,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "the secret of a new key is kept in clear for its replay",
     file: "src/http/idempotency.ts",
-    find: "const body = hasSecret ?",
-    replace: "const body = !hasSecret ?",
+    find: "const form = hasSecret ?",
+    replace: "const form = !hasSecret ?",
     tests: [IDEMPOTENCY],
   },
   {
@@ -1726,8 +1728,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "deliveries between two times are those of ids between them, whatever the clock did",
     file: "src/webhooks/deliveries.ts",
-    find: "row !== undefined && isCreatedWithin(row.createdAt, filter) ?",
-    replace: "row !== undefined ?",
+    find: "row !== undefined && isCreatedWithin(row.createdAt, filter) &&",
+    replace: "row !== undefined &&",
     tests: [DELIVERIES],
   },
   {
@@ -2107,10 +2109,38 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     breaks: "what webhooks were sent of a user stays when the clock was set back since",
-    file: "src/users/erasure.ts",
-    find: "bare(session) <= until;",
-    replace: "false;",
+    file: "src/storage/erasure.ts",
+    find: "bare(sessionId) <= until &&",
+    replace: "false &&",
     tests: [USERS],
+  },
+  {
+    breaks: "the erasure of a user removes the events of others, on their way and delivered",
+    file: "src/storage/erasure.ts",
+    find: "(user ?? userOfSession(reader, sessionId)) === hash",
+    replace: "true",
+    tests: [ERASURE],
+  },
+  {
+    breaks: "documents of a session are shown while that is being erased with its user",
+    file: "src/storage/document-records.ts",
+    find: " || isErased(reader, session, key)",
+    replace: "",
+    tests: [ERASURE],
+  },
+  {
+    breaks: "a kept answer of documents does not say whose they are, and outlives their erasure",
+    file: "src/documents/documents.ts",
+    find: "if (owner.userId !== undefined) this.#users.add(hashKey(owner.userId));",
+    replace: "",
+    tests: [ERASURE],
+  },
+  {
+    breaks: "answers are kept beyond the limit of the store",
+    file: "src/http/idempotency.ts",
+    find: "this.#quotas.refuseGrowth(bytes)",
+    replace: "undefined",
+    tests: [QUOTAS],
   },
   {
     breaks: "a row that cannot be read hides all others of a list",
@@ -2129,7 +2159,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "what webhooks were sent of a user is kept after the erasure",
     file: "src/users/erasure.ts",
-    find: "      tx.remove(payloads, row.payload);\n",
+    find: "    tx.remove(payloads, row.payload);\n",
     replace: "",
     tests: [USERS],
   },

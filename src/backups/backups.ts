@@ -25,7 +25,7 @@ import { OperationError } from "../operations/report.ts";
 import { FREE_BYTES_MIN } from "../storage/disk-errors.ts";
 import { pageOf, type Page } from "../storage/page.ts";
 import type { Store } from "../storage/store.ts";
-import { commitFor, commitSecret, recordAdmin, type Caller, type Deps } from "../traces/record.ts";
+import { commitAdmin, commitSecret, recordAdmin, type Caller, type Deps } from "../traces/record.ts";
 import { runBackup, type BackupCommand, type RunningBackup } from "./command.ts";
 
 type BackupId = Id<"bkp">;
@@ -84,7 +84,7 @@ export class Backups {
     const attempt: Attempt = { ...NEW_ATTEMPT };
     const path = await this.#prepare();
     try {
-      const answer = await commitFor(this.#deps, caller, NO_HOME, (tx) => {
+      const answer = await commitAdmin(this.#deps, caller, (tx) => {
         this.#refuseAnother(attempt);
         this.#attempt = attempt;
         attempt.id = withPrefix("bkp", tx.bareId());
@@ -132,7 +132,7 @@ export class Backups {
       });
     }
     if (this.#attempt === attempt) this.#attempt = undefined;
-    return commitFor(this.#deps, caller, NO_HOME, (tx) => {
+    return commitAdmin(this.#deps, caller, (tx) => {
       recordAdmin(tx, caller, "backup.deleted", { backup_id: id, reason: reason ?? null });
       return toJson({ object: "backup", id, deleted: true });
     });
@@ -143,7 +143,7 @@ export class Backups {
     await this.#ready(id);
     const path = `/v1/backups/${id}/file`;
     const url = `${path}?ticket=${this.#deps.tickets.issue(caller.keyId, path)}`;
-    return commitSecret(this.#deps, caller, NO_HOME, (tx) =>
+    return commitSecret(this.#deps, caller, (tx) =>
       toJson({ object: "backup_ticket", backup_id: id, url, expires_at: toIso(tx.now + LIMITS.ticketSeconds * 1000) }),
     );
   }
@@ -156,7 +156,7 @@ export class Backups {
       throw hasCode(error, "ENOENT") ? noBackup(id) : unusable(`The backup ${id} cannot be read`, error);
     });
     try {
-      await commitFor(this.#deps, caller, NO_HOME, (tx) => {
+      await commitAdmin(this.#deps, caller, (tx) => {
         recordAdmin(tx, caller, "backup.downloaded", { backup_id: id });
         return toJson(null);
       });

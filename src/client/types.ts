@@ -1250,8 +1250,8 @@ export interface Settings {
   /**
    * How many bytes the store may take on disk; beyond that new records are refused with 503. `cairn_store_used_bytes` in `/metrics` says
    * how many it takes. New sessions, states, turns and memories are answered 503 `service_unavailable`, and so is a PATCH of one that does
-   * not make it smaller; deletion, keys, webhooks, settings, expiry and retention keep working. The size is checked twice a second and
-   * after large writes, so it can exceed the limit slightly.
+   * not make it smaller, and a request with an Idempotency-Key whose answer has no room to be kept; deletion, keys, webhooks, settings,
+   * expiry and retention keep working. The size is checked twice a second and after large writes, so it can exceed the limit slightly.
    */
   max_store_bytes: {
     value: number | null;
@@ -1403,8 +1403,8 @@ export interface SettingsChanges {
   /**
    * How many bytes the store may take on disk; beyond that new records are refused with 503. `cairn_store_used_bytes` in `/metrics` says
    * how many it takes. New sessions, states, turns and memories are answered 503 `service_unavailable`, and so is a PATCH of one that does
-   * not make it smaller; deletion, keys, webhooks, settings, expiry and retention keep working. The size is checked twice a second and
-   * after large writes, so it can exceed the limit slightly.
+   * not make it smaller, and a request with an Idempotency-Key whose answer has no room to be kept; deletion, keys, webhooks, settings,
+   * expiry and retention keep working. The size is checked twice a second and after large writes, so it can exceed the limit slightly.
    */
   max_store_bytes?: number | null;
   /** How events are delivered, from the next attempt on. */

@@ -7,10 +7,11 @@
  *
  * @module
  */
+import type { Answered } from "../lib/answer.ts";
 import { nextTurn } from "../lib/clock.ts";
 import { ApiError } from "../lib/errors.ts";
 import type { FairSemaphore } from "../lib/fair-semaphore.ts";
-import { homeOfUser, NO_HOME, withPrefix, type BareId } from "../lib/ids.ts";
+import { bare, homeOfUser, NO_HOME, withPrefix, type BareId, type SessionId } from "../lib/ids.ts";
 import { invariant } from "../lib/invariant.ts";
 import { toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
@@ -20,7 +21,16 @@ import { liveSession } from "../sessions/live-session.ts";
 import { eachFetched, eachRead, FIRST, type Reader, type Tx } from "../storage/access.ts";
 import { DOCUMENTS } from "../storage/collections.ts";
 import { DocumentWriter, hiddenIn, namespaceRow, visibleDocument } from "../storage/document-records.ts";
-import { AFTER_ALL, behind, documentKey, documentSpace, namespaceKey, namespaceOfDocument, ownDocuments } from "../storage/keys.ts";
+import {
+  AFTER_ALL,
+  behind,
+  documentKey,
+  documentSpace,
+  hashKey,
+  namespaceKey,
+  namespaceOfDocument,
+  ownDocuments,
+} from "../storage/keys.ts";
 import { generationOf } from "../storage/memory-records.ts";
 import { ownerOfNew, type Owner } from "../storage/owner.ts";
 import type { RecordStore } from "../storage/record-store.ts";
@@ -30,6 +40,7 @@ import {
   indexedDocuments,
   namespaces,
   pendingEmbeddings,
+  sessions,
   type DocumentRow,
   type IndexedDocumentRow,
 } from "../storage/tables.ts";
@@ -172,6 +183,10 @@ class Batch {
   readonly #writer: DocumentWriter;
   /** How many documents are going to be popped from an end of a namespace, of those of which none was yet. */
   readonly #pops = new Map<string, number>();
+  /** `hashKey` of those whose documents these are: their owner's, or their session's. */
+  readonly #users = new Set<string>();
+  #puts = 0;
+  #removed = 0;
   #removable = REMOVED_PER_COMMIT;
   #looks = 0;
   #bytes = 0;
@@ -182,6 +197,7 @@ class Batch {
     this.#active = active;
     this.#space = documentSpace(owner.userId, owner.agentId);
     this.#writer = new DocumentWriter(tx);
+    if (owner.userId !== undefined) this.#users.add(hashKey(owner.userId));
     for (const change of changes) {
       if (change.op !== "pop") continue;
       const end = endOf(namespaceKey(this.#space, change.namespace), change.order);
@@ -204,9 +220,13 @@ class Batch {
     }
   }
 
-  end(results: readonly JsonText[]): JsonText {
+  end(results: readonly JsonText[]): Answered<JsonText> {
     this.#writer.flush();
-    return resultsJson(results);
+    return {
+      json: resultsJson(results),
+      users: Array.from(this.#users),
+      asksForRoom: this.#puts === 0 && this.#removed > 0 ? "never" : "always",
+    };
   }
 
   #put(
@@ -217,6 +237,7 @@ class Batch {
     embedding: Embedding | undefined,
   ): JsonText {
     const { now } = this.#tx;
+    this.#puts++;
     const id = this.#writer.id();
     const { key: name = id, index, ifVersion, sessionId, ttlSeconds } = change;
     const key = documentKey(namespace, name);
@@ -248,24 +269,35 @@ class Batch {
 
   #session(id: string, param: string) {
     try {
-      return liveSession(this.#tx, this.#owner, id).id;
+      const session = liveSession(this.#tx, this.#owner, id);
+      this.#noteUserOf(session.id);
+      return session.id;
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       throw new ApiError(error.code, error.message, { param: `${param}.session_id` });
     }
   }
 
+  /** Notes whose session a document goes with that the answer shows. */
+  #noteUserOf(sessionId: SessionId | undefined): void {
+    const userId = sessionId === undefined ? null : (this.#tx.get(sessions, bare(sessionId))?.userId ?? null);
+    if (userId !== null) this.#users.add(hashKey(userId));
+  }
+
   #delete(key: string, { key: name, ifVersion }: Change & { op: "delete" }, param: string): JsonText {
     const row = visibleDocument(this.#tx, key);
     refuseOtherVersion(name, row, ifVersion, param);
-    if (row !== undefined) this.#writer.remove(key);
-    return deletedJson(row === undefined ? 0 : 1);
+    if (row === undefined) return deletedJson(0);
+    this.#removed++;
+    this.#writer.remove(key);
+    return deletedJson(1);
   }
 
   #deleteAll(namespace: string): JsonText {
     this.#writer.flush();
     const { all = 0 } = namespaceRow(this.#tx, namespace) ?? {};
     const deleted = all - hiddenIn(this.#tx, namespace).size;
+    this.#removed += deleted;
     this.#removable -= this.#writer.empty(namespace, this.#removable);
     return deletedJson(deleted);
   }
@@ -301,6 +333,8 @@ class Batch {
     const json = documentJson(key, row);
     this.#bytes += Buffer.byteLength(json);
     if (this.#bytes > LIMITS.pageBytesMax) throw tooLarge(param);
+    this.#removed++;
+    this.#noteUserOf(row.sessionId);
     this.#writer.remove(key);
     return json;
   }

@@ -7,8 +7,8 @@
  * @module
  */
 import type { Log } from "../lib/log.ts";
-import { FIRST } from "../storage/access.ts";
-import { BadRows, rowOfEntry } from "../storage/bad-rows.ts";
+import { FIRST, type Span, type Tx } from "../storage/access.ts";
+import { BadRows, rowOfEntry, type Isolate } from "../storage/bad-rows.ts";
 import { DocumentWriter, isEmptied } from "../storage/document-records.ts";
 import { AFTER_ALL, behind, namespaceOfDocument, numberKey } from "../storage/keys.ts";
 import { documentRemovals, documents, namespaces } from "../storage/tables.ts";
@@ -55,8 +55,8 @@ export function documentExpiry({ store }: Deps, log: Log): Task {
 export function documentRemoval({ store }: Deps, log: Log): Task {
   const name = "document removal";
   const bad = new BadRows(store, log, name);
-  /** How far the first of them is done, of documents and of namespaces. What was put since stays, and is looked at once. */
-  let done = { namespace: "", until: "", documents: "", namespaces: "" };
+  /** How far the first of them is done. What was put since stays, and is looked at once. */
+  let done: { namespace: string; until: string; after: string | undefined } = { namespace: "", until: "", after: undefined };
   return {
     name,
     async run() {
@@ -68,39 +68,59 @@ export function documentRemoval({ store }: Deps, log: Log): Task {
           const removal = tx.get(documentRemovals, namespace);
           // Emptied again meanwhile, all of it is looked at again.
           if (removal !== undefined && (next.namespace !== namespace || next.until !== removal.until))
-            Object.assign(next, { namespace, until: removal.until, documents: "", namespaces: "" });
+            Object.assign(next, { namespace, until: removal.until, after: "" });
         });
-        if (next.namespace !== namespace) return next;
-        const writer = new DocumentWriter(tx);
-        const span = (from: string) => ({
-          from: from === "" ? namespace : behind(from),
-          to: namespace + AFTER_ALL,
-          limit: DOCUMENTS_PER_COMMIT,
-        });
-        const keys = tx.keys(documents, span(next.documents));
-        let characters = 0;
-        for (const key of keys) {
-          if (characters > CHARACTERS_PER_COMMIT) break;
-          isolate(key, () => {
-            const row = tx.get(documents, key);
-            characters += row?.body.length ?? 0;
-            if (row !== undefined && isEmptied(tx, namespaceOfDocument(key), row.id)) writer.remove(key);
-          });
-          next.documents = key;
-        }
-        const left = keys.length > 0 ? [] : tx.keys(namespaces, span(next.namespaces));
-        for (const key of left) {
-          // The removal of the same namespace has this key too.
-          isolate(`${namespaces.name} ${key}`, () => {
-            const row = tx.get(namespaces, key);
-            if (row !== undefined && isEmptied(tx, key, row.id)) tx.remove(namespaces, key);
-          });
-          next.namespaces = key;
-        }
-        if (keys.length === 0 && left.length === 0) tx.remove(documentRemovals, namespace);
-        return next;
+        if (next.namespace !== namespace || next.after === undefined) return next;
+        return { ...next, after: removeEmptied(tx, namespace, next.after, isolate) };
       });
       return 0;
     },
   };
+}
+
+/**
+ * Removes the next piece of what a namespace had when it was emptied, documents first, and at the end the note that it was.
+ *
+ * @param after - what the call before has returned; empty at the beginning
+ * @returns undefined at the end
+ */
+export function removeEmptied(tx: Tx, namespace: string, after: string, isolate: Isolate): string | undefined {
+  const [table, last] = [after.slice(0, 1), after.slice(1)];
+  const span = { from: last === "" ? namespace : behind(last), to: namespace + AFTER_ALL, limit: DOCUMENTS_PER_COMMIT };
+  return table === NAMESPACES ? removeNamespaces(tx, namespace, span, isolate) : removeDocuments(tx, span, isolate);
+}
+
+/** Each with one character of where a removal continues. */
+const DOCUMENTS = "d";
+const NAMESPACES = "n";
+
+function removeDocuments(tx: Tx, span: Span, isolate: Isolate): string {
+  const writer = new DocumentWriter(tx);
+  let last: string | undefined;
+  let characters = 0;
+  for (const key of tx.keys(documents, span)) {
+    if (characters > CHARACTERS_PER_COMMIT) break;
+    isolate(key, () => {
+      const row = tx.get(documents, key);
+      characters += row?.body.length ?? 0;
+      if (row !== undefined && isEmptied(tx, namespaceOfDocument(key), row.id)) writer.remove(key);
+    });
+    last = key;
+  }
+  writer.flush();
+  return last === undefined ? NAMESPACES : DOCUMENTS + last;
+}
+
+function removeNamespaces(tx: Tx, namespace: string, span: Span, isolate: Isolate): string | undefined {
+  const keys = tx.keys(namespaces, span);
+  for (const key of keys) {
+    // The removal of the same namespace has this key too.
+    isolate(`${namespaces.name} ${key}`, () => {
+      const row = tx.get(namespaces, key);
+      if (row !== undefined && isEmptied(tx, key, row.id)) tx.remove(namespaces, key);
+    });
+  }
+  if (keys.length > 0) return NAMESPACES + keys.at(-1);
+  tx.remove(documentRemovals, namespace);
+  return undefined;
 }

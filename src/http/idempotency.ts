@@ -7,10 +7,13 @@
  * are kept: after a failure the same key may try again. A read (search, context) is not for this module: running it again does
  * no harm, while keeping its answer would let a key that may only read fill the disk, and give back what was deleted since.
  *
+ * A kept answer is a copy of what it shows. So it is erased with its user, and it needs room like any record: a store at its limit
+ * refuses the change before it is made, unless that makes room, and one key can have only so much kept (`kept-bytes.ts`).
+ *
  * @module
  */
 import { randomBytes } from "node:crypto";
-import { statusAndJson, type AnswerJson } from "../lib/answer.ts";
+import { statusAndJson, type Answered, type AnswerJson } from "../lib/answer.ts";
 import type { Clock } from "../lib/clock.ts";
 import { HOUR_MS } from "../lib/duration.ts";
 import { ApiError } from "../lib/errors.ts";
@@ -18,21 +21,27 @@ import { NO_HOME } from "../lib/ids.ts";
 import type { JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import type { Log } from "../lib/log.ts";
+import { packed } from "../lib/packed-json.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import { BadRows } from "../storage/bad-rows.ts";
-import { isAnswerErased } from "../storage/erasure.ts";
+import { isAnswerErased, keptJson } from "../storage/erasure.ts";
 import { AFTER_ALL, hashKey, numberKey } from "../storage/keys.ts";
 import type { RecordStore } from "../storage/record-store.ts";
 import { idempotency, type IdempotencyRow } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
+import type { KeptBytes } from "./kept-bytes.ts";
 import { NONCE_BYTES, seal, unseal, type SealingKeys } from "./seal.ts";
 
 const { byTime } = idempotency.index;
 const KEPT_MS = LIMITS.idempotencyHours * HOUR_MS;
 const ROWS_PER_COMMIT = 500;
 const IDLE_MS = 60_000;
+/** An answer up to this is kept although the store is at its limit, if its change makes some room. */
+const SMALL_BYTES = 4 * 1024;
 
 export interface IdempotentRequest extends SealingKeys {
+  /** Id of the API key whose limits count. */
+  limitsId: string;
   method: string;
   path: string;
   body: Uint8Array;
@@ -42,8 +51,18 @@ export interface IdempotentRequest extends SealingKeys {
 export interface Once {
   /** @throws when the request was answered before; nothing is changed then */
   claim(reader: Reader): void;
-  /** Saves the answer; encrypted when it shows a secret. */
-  save(tx: Tx, answer: AnswerJson, how: { hasSecret: boolean }): void;
+  /**
+   * Saves the answer; encrypted when it shows a secret.
+   *
+   * @throws {ApiError} when there is no room for it; nothing is changed then
+   */
+  save(tx: Tx, answer: Answered<AnswerJson>, how: { hasSecret: boolean }): void;
+}
+
+/** The limit of the store's size. */
+interface GrowthLimit {
+  /** @throws {ApiError} `service_unavailable` when there is no room for them */
+  refuseGrowth(bytes: number): void;
 }
 
 /** Thrown into a work whose request was answered before. */
@@ -58,9 +77,13 @@ class AnsweredBefore extends Error {
 
 export class Idempotency {
   readonly #store: RecordStore;
+  readonly #quotas: GrowthLimit;
+  readonly #keptBytes: KeptBytes;
 
-  constructor(store: RecordStore) {
+  constructor(store: RecordStore, quotas: GrowthLimit, keptBytes: KeptBytes) {
     this.#store = store;
+    this.#quotas = quotas;
+    this.#keptBytes = keptBytes;
   }
 
   /**
@@ -78,15 +101,26 @@ export class Idempotency {
     const fingerprint = fingerprintOf(request);
     const nonce = randomBytes(NONCE_BYTES);
     let isSaved = false;
+    // By the last run of the work: it can be run several times.
+    let taken = 0;
+    const takeBytes = (bytes: number) => {
+      this.#keptBytes.giveBack(request.limitsId, taken);
+      taken = 0;
+      this.#keptBytes.take(request.limitsId, bytes);
+      taken = bytes;
+    };
     const once: Once = {
       claim(reader) {
         const kept = keptAnswer(reader, key);
         if (kept !== undefined) throw new AnsweredBefore(kept);
       },
-      save(tx, answer, { hasSecret }) {
+      save: (tx, { json: answer, users, asksForRoom }, { hasSecret }) => {
         const { status: kept, json } = statusAndJson(answer, status);
-        const body = hasSecret ? { body: seal(json, request, key, nonce), sealed: true as const } : { body: json };
-        tx.put(idempotency, key, { fingerprint, status: kept, createdAt: tx.now, ...body });
+        const form = hasSecret ? { body: seal(json, request, key, nonce), sealed: true as const } : formOf(json);
+        const bytes = form.body.length;
+        if (asksForRoom === "always" || (asksForRoom === "if large" && bytes > SMALL_BYTES)) this.#quotas.refuseGrowth(bytes);
+        if (asksForRoom !== "never") takeBytes(Math.max(0, bytes - tx.bytesWritten));
+        tx.put(idempotency, key, { fingerprint, status: kept, createdAt: tx.now, users: [...users], ...form });
         isSaved = true;
       },
     };
@@ -98,18 +132,24 @@ export class Idempotency {
       if (!isSaved) {
         await this.#store.commit(NO_HOME, (tx) => {
           once.claim(tx);
-          once.save(tx, answer, { hasSecret: false });
+          once.save(tx, { json: answer, users: [], asksForRoom: "if large" }, { hasSecret: false });
         });
       }
       const { status: given, json } = statusAndJson(answer, status);
       return { status: given, answer: json, replayed: false };
     } catch (error) {
+      this.#keptBytes.giveBack(request.limitsId, taken);
       if (!(error instanceof AnsweredBefore)) throw error;
       const { row } = error;
       if (row.fingerprint !== fingerprint) throw usedForAnother(request.idempotencyKey);
-      return { status: row.status, answer: row.sealed === true ? unseal(row.body, request, key) : row.body, replayed: true };
+      return { status: row.status, answer: row.sealed === true ? unseal(row.body, request, key) : keptJson(row), replayed: true };
     }
   }
+}
+
+function formOf(json: JsonText): Pick<IdempotencyRow, "body" | "packed"> {
+  const body = packed(json);
+  return body === undefined ? { body: json } : { body, packed: true };
 }
 
 /** Forgets answers older than 24 hours. */

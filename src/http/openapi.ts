@@ -42,7 +42,8 @@ const DESCRIPTION = `${SUMMARY}
 - **Errors** have a \`code\` and a \`message\` that says what was expected and what came. A path that does not exist is 404
   \`resource_not_found\`; a method that a path does not allow is 405 \`invalid_request\`, and the header \`Allow\` lists those it does.
 - **Retries** are safe with an \`Idempotency-Key\`: one change and one answer, for ${LIMITS.idempotencyHours} hours. Search and
-  context change nothing and ignore it.
+  context change nothing and ignore it. Answers that are larger than what they changed, such as that of a PATCH of nothing in a large session,
+  are kept up to ${LIMITS.keptAnswerBytesMax / 1024 / 1024} MiB in ${LIMITS.idempotencyHours} hours for each API key; beyond that a request with the header is 429, and can be sent without it.
 - **Rates** are limited for each key. The headers \`X-RateLimit-*\` of every response say how much is left.`;
 
 const BY_KEY = [{ ApiKey: [] }, { Bearer: [] }];

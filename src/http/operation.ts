@@ -178,7 +178,7 @@ export class Operation {
     };
     if (retry === undefined) return this.run(callOf(call.caller));
     const { method, status } = this.endpoint;
-    const identity = { ...retry, method, path, body: body.bytes };
+    const identity = { ...retry, limitsId: call.caller.limitsId, method, path, body: body.bytes };
     return this.#deps.idempotency
       .run(identity, status, (once) => this.endpoint.run(callOf({ ...call.caller, once }) as never))
       .then((kept) => ({ status: kept.status, body: kept.answer, replayed: kept.replayed, isChange: !kept.replayed }));

@@ -23,7 +23,7 @@ import { pageOf, rowsOfEntries, type Page } from "../storage/page.ts";
 import { apiKeys, deletedKeys, kindCode, type ApiKeyRow, type KeyKind } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
 import type { Task } from "../tasks/task.ts";
-import { commitFor, commitSecret, recordAdmin, type Caller, type Deps } from "../traces/record.ts";
+import { commitAdmin, commitSecret, recordAdmin, type Caller, type Deps } from "../traces/record.ts";
 import type { LastUses } from "./last-use.ts";
 import { hashOf, storedKey, type StoredKey } from "./stored-key.ts";
 import { RATE_LIMITS, type RateLimit, type Tier } from "./tiers.ts";
@@ -81,7 +81,7 @@ export function createKey(deps: Deps, caller: KeyMaker, input: NewKey): Promise<
   refuseMoreScopes(caller, input.scopes);
   refuseBoundAdmin(input);
   const secret = newSecret();
-  return commitSecret(deps, caller, NO_HOME, (tx) => {
+  return commitSecret(deps, caller, (tx) => {
     const row = addNewKey(tx, caller, secret, input);
     return keyJson(row, null, secret);
   });
@@ -106,7 +106,7 @@ export function rollKey(
   { overlapMs, expiresAt, force = false }: { overlapMs: number; expiresAt?: number | undefined; force?: boolean | undefined },
 ): Promise<JsonText> {
   const secret = newSecret();
-  return commitSecret(deps, caller, NO_HOME, (tx) => {
+  return commitSecret(deps, caller, (tx) => {
     const { hash, row: before } = findById(tx, id);
     const { now } = tx;
     if (before.kind !== "key") {
@@ -263,7 +263,7 @@ export function deleteKey(
   id: string,
   { reason, force = false }: { reason?: string | undefined; force?: boolean | undefined } = {},
 ): Promise<JsonText> {
-  return commitFor(deps, caller, NO_HOME, (tx) => {
+  return commitAdmin(deps, caller, (tx) => {
     const { hash, row } = findById(tx, id);
     if (!force) refuseEndOfLastAdmin(tx, row);
     removeKey(tx, caller, { hash, row }, reason ?? null);

@@ -19,7 +19,7 @@ import { BadRows } from "../storage/bad-rows.ts";
 import { AFTER_ALL, numberKey } from "../storage/keys.ts";
 import { apiKeys } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
-import { commitFor, commitSecret, type Caller, type Deps } from "../traces/record.ts";
+import { commitAdmin, commitSecret, type Caller, type Deps } from "../traces/record.ts";
 import { addTracedKey, findById, hasEnded, keyJson, MADE_AHEAD_MS, newSecret, removeKey, sessionKeysOf } from "./keys.ts";
 import { RATE_LIMITS } from "./tiers.ts";
 
@@ -40,7 +40,7 @@ type KeyCaller = Caller & { keyId: KeyId };
  */
 export function signIn(deps: Deps, caller: KeyCaller, name: string | null): Promise<JsonText> {
   const secret = newSecret();
-  return commitSecret(deps, caller, NO_HOME, (tx) => {
+  return commitSecret(deps, caller, (tx) => {
     const { hash, row } = presented(() => findById(tx, caller.keyId));
     if (hasEnded(row, tx.now)) throw usedUp();
     if (row.kind === "session") {
@@ -78,7 +78,7 @@ function usedUp(): ApiError {
 
 /** Ends the session key that a request presented. @throws {ApiError} `invalid_request` for any other key */
 export function signOut(deps: Deps, caller: KeyCaller): Promise<JsonText> {
-  return commitFor(deps, caller, NO_HOME, (tx) => {
+  return commitAdmin(deps, caller, (tx) => {
     const { hash, row } = presented(() => findById(tx, caller.keyId));
     if (row.kind !== "session") {
       throw new ApiError("invalid_request", `API key ${row.id} is not a session key: revoke it with DELETE /v1/api_keys/${row.id}.`);

@@ -20,3 +20,15 @@ export type AnswerJson = JsonText | Existing;
 export function statusAndJson(answer: AnswerJson, status: number): { status: number; json: JsonText } {
   return answer instanceof Existing ? { status: 200, json: answer.json } : { status, json: answer };
 }
+
+/** An answer as the commit of its change gives it. */
+export interface Answered<Json extends AnswerJson> {
+  readonly json: Json;
+  /** Hashes of the users whose content it shows: where it is kept for an Idempotency-Key it is erased with theirs. */
+  readonly users: readonly string[];
+  /**
+   * Whether keeping it asks for room in a store at its limit: `if large` after a change that makes some, `never` after one that makes as
+   * much as the answer takes, or that is done at the limit, too.
+   */
+  readonly asksForRoom: "always" | "if large" | "never";
+}

@@ -147,6 +147,11 @@ export const LIMITS = {
   ticketsMax: 1_000,
 
   idempotencyHours: 24,
+  /**
+   * What one API key may have kept within those hours by answers that are larger than what they changed, on each server; as much again
+   * is free by the end of them.
+   */
+  keptAnswerBytesMax: 256 * MIB,
   webhooksMax: 100,
   webhookDescriptionLengthMax: 256,
   webhookSecretLengthMin: 16,

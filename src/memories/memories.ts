@@ -34,7 +34,7 @@ import { unlessUnreadable } from "../storage/unreadable.ts";
 import { posting, type Filter } from "../storage/walk.ts";
 import type { Activator } from "../tasks/task.ts";
 import type { RetrievalLog } from "../retrievals/log.ts";
-import { commitFor, record, type Caller, type Deps } from "../traces/record.ts";
+import { commitFor, ofUser, record, type Caller, type Deps } from "../traces/record.ts";
 import type { CandidateIndex } from "../vectors/candidate-index.ts";
 import { storeVector } from "../vectors/store-vector.ts";
 
@@ -100,7 +100,7 @@ export async function addMemory(deps: MemoryDeps, caller: Caller, input: NewMemo
       }),
       record: json,
     });
-    return json;
+    return ofUser(row, json);
   });
   if (input.embed) noteVectors(deps, embedding);
   return answer;
@@ -289,9 +289,10 @@ export async function updateMemory(deps: MemoryDeps, caller: Caller, id: string,
       tags: changes.tags ?? before.tags,
       metadata: changes.metadata === undefined ? before.metadata : mergeObjects(before.metadata, changes.metadata),
     };
-    if (isSame(row, before)) return memoryJson(memoryId, before, generationOf(tx));
+    if (isSame(row, before)) return ofUser(before, memoryJson(memoryId, before, generationOf(tx)));
     refuseLargeMetadata(row.metadata);
-    if (lengthOf(row) >= lengthOf(before)) deps.quotas?.refuseGrowth();
+    const makesRoom = lengthOf(row) < lengthOf(before);
+    if (!makesRoom) deps.quotas?.refuseGrowth();
     const contentChanged = row.content !== before.content;
     if (contentChanged && row.embed) {
       removeVector(tx, MEMORIES, before);
@@ -312,7 +313,7 @@ export async function updateMemory(deps: MemoryDeps, caller: Caller, id: string,
         tags_changed: toJson(row.tags) !== toJson(before.tags),
       }),
     });
-    return memoryJson(memoryId, row, generationOf(tx));
+    return ofUser(row, memoryJson(memoryId, row, generationOf(tx)), makesRoom ? "if large" : "always");
   });
   if (changes.content !== undefined) noteVectors(deps, embedding);
   return answer;
@@ -340,7 +341,7 @@ export async function deleteMemory(deps: MemoryDeps, caller: Caller, id: string,
       agentId: memory.row.agentId,
       details: toJson({ memory_id: memory.id, content_preview: preview(memory.row.content), reason: reason ?? null }),
     });
-    return toJson({ object: "memory", id: memory.id, deleted: true });
+    return ofUser(memory.row, toJson({ object: "memory", id: memory.id, deleted: true }), "never");
   });
   deps.vectors.changed();
   return answer;

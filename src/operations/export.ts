@@ -18,6 +18,8 @@
  * @module
  */
 import { bare } from "../lib/ids.ts";
+import { toJson } from "../lib/json.ts";
+import { unpacked } from "../lib/packed-json.ts";
 import { isShortened, originOnly, withoutQuery } from "../lib/urls.ts";
 import { version } from "../lib/version.ts";
 import { withoutSecrets as settingsWithoutSecrets } from "../settings/settings.ts";
@@ -122,7 +124,13 @@ interface Answer {
   embedding?: { base_url: { value: string } };
 }
 
-function answerWithoutSecrets(row: { body: Answer }): object {
+function answerWithoutSecrets(row: { body: Answer; packed?: true }): object {
+  if (row.packed === true) {
+    const { packed: _, ...rest } = row;
+    const shown = { ...rest, body: JSON.parse(unpacked(toJson(row.body))) as Answer };
+    const without = answerWithoutSecrets(shown);
+    return without === shown ? row : without;
+  }
   const { object, url, embedding } = row.body;
   if (object === "webhook" && url !== undefined) return { ...row, body: { ...row.body, url: originOnly(url) } };
   if (object !== "settings" || embedding === undefined) return row;

@@ -51,15 +51,18 @@ export function sessionRemoval({ store }: Deps, log: Log): Task {
     async run() {
       const [session] = await bad.keysOfOthers(removals, { ...FIRST, limit: 1 });
       if (session === undefined) return IDLE_MS;
-      await bad.commit((tx, isolate) =>
-        isolate(session, () => {
-          const removal = tx.get(removals, session);
-          if (removal !== undefined && removeSomeRecords(tx, session, removal)) tx.remove(removals, session);
-        }),
-      );
+      await bad.commit((tx, isolate) => isolate(session, () => void removeLeftovers(tx, session)));
       return 0;
     },
   };
+}
+
+/** Takes the next piece of what a removed session left. @returns whether nothing is left */
+export function removeLeftovers(tx: Tx, session: BareId): boolean {
+  const removal = tx.get(removals, session);
+  const isAll = removal === undefined || removeSomeRecords(tx, session, removal);
+  if (isAll) tx.remove(removals, session);
+  return isAll;
 }
 
 /** Where the keys of all that is a session's begin with its own. */

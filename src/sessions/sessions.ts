@@ -5,7 +5,7 @@
  *
  * @module
  */
-import { Existing, type AnswerJson } from "../lib/answer.ts";
+import { Existing, type Answered, type AnswerJson } from "../lib/answer.ts";
 import { textBytes } from "../lib/cache.ts";
 import { ApiError } from "../lib/errors.ts";
 import { bare, homeOf, homeOfUser, isId, withPrefix, type SessionId } from "../lib/ids.ts";
@@ -19,7 +19,7 @@ import { narrowed, ownedPostings, ownerOfNew, type Owner } from "../storage/owne
 import { pageOf, type Page } from "../storage/page.ts";
 import { sessions, type SessionRow } from "../storage/tables.ts";
 import { posting, leapfrogJoin, type Posting } from "../storage/walk.ts";
-import { commitFor, record, type Caller, type Deps } from "../traces/record.ts";
+import { commitFor, ofUser, record, type Caller, type Deps } from "../traces/record.ts";
 import { diffObjects, isEmptyDiff } from "./diff.ts";
 import { isLive, laterOf, liveSession, refuseLargeMetadata, sessionJson, type LiveSession } from "./live-session.ts";
 import { removeSession } from "./removal.ts";
@@ -51,13 +51,13 @@ export async function createSession(
 ): Promise<AnswerJson> {
   const { userId = null } = ownerOfNew(caller.owner, { userId: asked.userId ?? undefined, agentId: asked.agentId });
   const input = { ...asked, userId, namedWithin: caller.owner.agentId === undefined ? ("user" as const) : ("agent" as const) };
-  // Most often it is there, and then nothing is to be committed.
+  // Most often it is there, and then nothing is to be committed but an answer that is kept.
   const existing = await deps.store.read((reader) => existingSession(reader, input));
-  if (existing !== undefined) return existing;
-  deps.quotas?.refuseGrowth();
+  if (existing !== undefined && caller.once === undefined) return existing.json;
   return commitFor<AnswerJson>(deps, caller, homeOfUser(input.userId), (tx) => {
     const other = existingSession(tx, input);
     if (other !== undefined) return other;
+    deps.quotas?.refuseGrowth();
     const { id, row, json } = addSession(tx, caller, input);
     const { agentId, userId, externalId } = row;
     record(tx, caller, {
@@ -68,16 +68,16 @@ export async function createSession(
       details: jsonWith({ agent_id: agentId, user_id: userId, external_id: externalId }, { initial_state: input.initialState }),
       record: json,
     });
-    return json;
+    return ofUser(row, json);
   });
 }
 
 /** The live session of the same user that has the external id of a new one. */
-function existingSession(reader: Reader, input: NewSession & { ifExists: IfExists }): Existing | undefined {
+function existingSession(reader: Reader, input: NewSession & { ifExists: IfExists }): Answered<Existing> | undefined {
   const session = input.externalId === undefined ? undefined : namedSession(reader, input, input.externalId);
   if (session === undefined) return undefined;
   const { id, key, row } = session;
-  if (input.ifExists === "return") return new Existing(sessionJson(id, row, readState(reader, key, row.version)));
+  if (input.ifExists === "return") return ofUser(row, new Existing(sessionJson(id, row, readState(reader, key, row.version))));
   throw new ApiError("already_exists", `Session ${id} has the external_id ${toJson(input.externalId)} already. Nothing was changed.`, {
     param: "external_id",
   });
@@ -206,7 +206,7 @@ export function updateSession(
       isEmptyDiff(difference) &&
       expiresAt === session.row.expiresAt &&
       (changes.ttlSeconds ?? session.row.ttlSeconds) === session.row.ttlSeconds;
-    if (isSame) return sessionJson(session.id, session.row, readState(tx, session.key, session.row.version));
+    if (isSame) return ofUser(session.row, sessionJson(session.id, session.row, readState(tx, session.key, session.row.version)));
     // A fork's may be a little over the limit, with where it was forked from: only what adds to it is refused.
     if (changes.metadata !== undefined) refuseLargeMetadata(metadata, session.row.metadata);
     const row: SessionRow = { ...session.row, metadata, updatedAt: laterOf(session.row, now) };
@@ -214,7 +214,8 @@ export function updateSession(
       row.ttlSeconds = changes.ttlSeconds;
       row.expiresAt = expiresAt;
     }
-    if (!isSmaller(row, session.row)) deps.quotas?.refuseGrowth();
+    const makesRoom = isSmaller(row, session.row);
+    if (!makesRoom) deps.quotas?.refuseGrowth();
     tx.put(sessions, session.key, row);
     const json = sessionJson(session.id, row, readState(tx, session.key, row.version));
     record(tx, caller, {
@@ -225,7 +226,7 @@ export function updateSession(
       details: toJson({ metadata_diff: difference, ttl_seconds: changes.ttlSeconds }),
       record: json,
     });
-    return json;
+    return ofUser(row, json, makesRoom ? "if large" : "always");
   });
 }
 
@@ -256,7 +257,7 @@ export function forkSession(deps: Deps, caller: Caller, id: string, version: num
       details: toJson({ source_session_id: source.id, source_session: source.id, fork_version: forkVersion }),
       record: fork.json,
     });
-    return fork.json;
+    return ofUser(fork.row, fork.json);
   });
 }
 
@@ -279,6 +280,6 @@ export function deleteSession(deps: Deps, caller: Caller, id: string, reason: st
       record: sessionJson(session.id, row, readState(tx, session.key, row.version)),
     });
     removeSession(tx, session.key, { memories: true });
-    return toJson({ object: "session", id: session.id, deleted: true });
+    return ofUser(row, toJson({ object: "session", id: session.id, deleted: true }), "never");
   });
 }

@@ -18,7 +18,7 @@ import { pageOf, rowsOf } from "../storage/page.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import { sessions, states, versionHeads, versions, type SessionRow, type VersionRow } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
-import { commitFor, record, type Caller, type Quotas, type Deps, type TraceEntry } from "../traces/record.ts";
+import { commitFor, ofUser, record, type Caller, type Quotas, type Deps, type TraceEntry } from "../traces/record.ts";
 import { diffObjects, isEmptyDiff, type Diff } from "./diff.ts";
 import { laterOf, liveSession, sessionJson, type LiveSession } from "./live-session.ts";
 
@@ -80,7 +80,7 @@ export function updateState(deps: Deps, caller: Caller, id: string, update: Stat
     const session = liveSession(tx, caller.owner, id);
     refuseOtherVersion(session, update.expectedVersion);
     const difference = diffObjects(currentState(tx, session), update.state);
-    return changeState(tx, deps, caller, session, updatedVersion(body, difference, update.reasoning));
+    return ofUser(session.row, changeState(tx, deps, caller, session, updatedVersion(body, difference, update.reasoning)));
   });
 }
 
@@ -103,7 +103,7 @@ export function patchState(deps: Deps, caller: Caller, id: string, update: State
       if (deps.quotas !== undefined) refuseLargeState(body, toJson(before), deps.quotas.stateBytesMax);
       changeState(tx, deps, caller, session, updatedVersion(body, difference, update.reasoning));
     }
-    return stateJson(tx, liveSession(tx, caller.owner, id));
+    return ofUser(session.row, stateJson(tx, liveSession(tx, caller.owner, id)));
   });
 }
 
@@ -187,7 +187,7 @@ function rollBack(
         details: toJson({ from_version: session.row.version, to_version: version, reason: rollback.reason ?? null }),
       }),
     });
-    return answerOf(tx, json, version);
+    return ofUser(session.row, answerOf(tx, json, version));
   });
 }
 

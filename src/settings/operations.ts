@@ -11,11 +11,10 @@ import type { OpenAiEmbedder } from "../embeddings/remote/openai.ts";
 import { ProviderError } from "../embeddings/remote/provider-error.ts";
 import { ApiError } from "../lib/errors.ts";
 import { toJson, type JsonText } from "../lib/json.ts";
-import { NO_HOME } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
 import type { ProviderRow } from "../storage/tables.ts";
 import type { Activator } from "../tasks/task.ts";
-import { commitFor, recordAdmin, type Caller, type Deps } from "../traces/record.ts";
+import { commitAdmin, recordAdmin, type Caller, type Deps } from "../traces/record.ts";
 import { membersOf, ofEach, type SettingChanges } from "./schema.ts";
 import { storedSettings, type EffectiveSettings, type Settings } from "./settings.ts";
 
@@ -57,7 +56,7 @@ async function commitChanges(
 ): Promise<JsonText> {
   const { settings, embeddings, log } = deps;
   const counts = await embeddings.counts();
-  const answer = await commitFor(deps, caller, NO_HOME, (tx) => {
+  const answer = await commitAdmin(deps, caller, (tx) => {
     const before = settings.with({}, storedSettings(tx));
     const after = settings.put(tx, changes);
     const changed = after.changesSince(before);

@@ -1,8 +1,8 @@
 /**
  * How large the store may become, and how many versions of a state are kept: `max_store_bytes` and `state_versions_kept`.
  *
- * What makes the store larger asks first; what makes it smaller, the administration of keys, webhooks and settings, and all
- * that the server does by itself never ask, so that there is always a way back below the limit.
+ * What makes the store larger asks first, a kept answer too (`http/idempotency.ts`); what makes it smaller, the administration of keys,
+ * webhooks and settings, and all that the server does by itself never ask, so that there is always a way back below the limit.
  *
  * @module
  */
@@ -46,9 +46,9 @@ export class StoreQuotas implements Quotas {
     return this.#values().max_body_bytes;
   }
 
-  refuseGrowth(): void {
+  refuseGrowth(bytes = 0): void {
     const { max_store_bytes: max } = this.#values();
-    if (max === null || this.#used(max) < max) return;
+    if (max === null || this.#used(max) + bytes < max) return;
     throw new ApiError(
       "service_unavailable",
       `The store has reached its limit of ${max} bytes (setting max_store_bytes). Nothing was changed; reading and deleting still work.`,

@@ -124,6 +124,8 @@ export type Writable<Row> = AnyTable &
 export interface Tx extends Reader {
   /** The moment on the clock that only counts on, in milliseconds. */
   readonly elapsed: number;
+  /** About what the work has written so far. */
+  readonly bytesWritten: number;
   /**
    * @param home - of the id; that of the commit when none is given
    * @param after - the id is greater than this one, which a server whose clock is ahead may have given

@@ -106,6 +106,21 @@ export class BadRows {
   }
 }
 
+/** Runs a work on rows that passes over those that cannot be processed, and leaves them to who remembers them. */
+export function passingOver<Result>(work: (isolate: Isolate) => Result): Result {
+  const unread: Unread[] = [];
+  const result = work((_, step) => {
+    try {
+      step();
+    } catch (error) {
+      if (error instanceof Unread) unread.push(error);
+    }
+  });
+  const [first] = unread;
+  if (first !== undefined) throw first;
+  return result;
+}
+
 /**
  * The row of an entry that an earlier scope has found; undefined where the row has lost the entry since.
  *

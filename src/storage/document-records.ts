@@ -10,12 +10,13 @@
 import { bare, BARE_ID_LENGTH, homeOf, type BareId } from "../lib/ids.ts";
 import { eachFetched, type Reader, type Tx } from "./access.ts";
 import { DOCUMENTS } from "./collections.ts";
-import { isErased } from "./erasure.ts";
-import { AFTER_ALL, namespaceOfDocument, namespacesAbove, numberKey } from "./keys.ts";
+import { isAnyErased, isErased } from "./erasure.ts";
+import { AFTER_ALL, behind, namespaceOfDocument, namespacesAbove, numberKey } from "./keys.ts";
 import { removeRecord } from "./memory-records.ts";
 import {
   documentRemovals,
   documents,
+  erasures,
   lastDocumentId,
   namespaces,
   removals,
@@ -75,6 +76,7 @@ export function hiddenIn(reader: Reader, namespace: string): Set<string> {
   const ended = [
     ...reader.keys(sessions.index.byExpiry, dueSessions).map((entry) => entry.slice(-BARE_ID_LENGTH)),
     ...reader.keys(removals, removed),
+    ...erasedSessions(reader),
   ];
   eachFetched(ended, (session) => {
     const from = session + namespace;
@@ -85,6 +87,17 @@ export function hiddenIn(reader: Reader, namespace: string): Set<string> {
   const below = Array.from(found).filter((key) => key.startsWith(namespace));
   const counted = eachFetched(below, (key) => (unlessUnreadable(() => isCounted(reader, key)) === true ? [key] : []));
   return new Set(counted.flat());
+}
+
+/** Sessions that are still there of users who are being erased. */
+function erasedSessions(reader: Reader): BareId[] {
+  if (!isAnyErased(reader)) return [];
+  const { byUser } = sessions.index;
+  const begun = reader.rows(erasures, { from: "", to: AFTER_ALL, limit: ENDED_SESSIONS_MAX });
+  const found = eachFetched(begun, ({ key, row }) =>
+    reader.keys(byUser, { from: key, to: key + behind(row.until), limit: ENDED_SESSIONS_MAX }),
+  );
+  return found.flat().map((entry) => byUser.recordOf(entry));
 }
 
 /** Whether the namespaces of a document count it, gone or not. Its row, which can be large, is read only if that says something. */

@@ -4,21 +4,28 @@
  * From the commit that begins the erasure of a user on, no read shows anything of what that user had by then; a task takes it away
  * in pieces (`users/erasure.ts`). What the user gets later is not concerned.
  *
+ * Copies of records, in answers that are kept and in events on their way, say by themselves whose they are: the record may be gone
+ * before them. Those that a Cairn has written that did not save it do not: there the session or its traces say it, as long as they last.
+ *
  * @module
  */
 import { bare, ID_PREFIXES, isId, type BareId, type Id, type SessionId } from "../lib/ids.ts";
+import type { JsonText } from "../lib/json.ts";
+import { unpacked } from "../lib/packed-json.ts";
 import type { Reader } from "./access.ts";
 import { AFTER_ALL, hashKey } from "./keys.ts";
-import { erasures, sessions, traces, type ErasureRow, type IdempotencyRow } from "./tables.ts";
+import { erasures, sessions, traces, type ErasureRow, type IdempotencyRow, type OutboxRow } from "./tables.ts";
 
 /** Whether a record with this user is being erased. Its id says whether it was there by then, which its time need not. */
 export function isErased(reader: Reader, { userId }: { userId?: string | null | undefined }, id: BareId): boolean {
-  const erasure = erasureOf(reader, userId);
+  if (typeof userId !== "string") return false;
+  const erasure = erasureOf(reader, hashKey(userId));
   return erasure !== undefined && id <= erasure.until;
 }
 
-function erasureOf(reader: Reader, userId: string | null | undefined): ErasureRow | undefined {
-  return typeof userId !== "string" || reader.isEmpty(erasures) ? undefined : reader.get(erasures, hashKey(userId));
+/** @param user - `hashKey` of it */
+function erasureOf(reader: Reader, user: string): ErasureRow | undefined {
+  return reader.isEmpty(erasures) ? undefined : reader.get(erasures, user);
 }
 
 /** Whether anything is. */
@@ -26,33 +33,44 @@ export function isAnyErased(reader: Reader): boolean {
   return !reader.isEmpty(erasures);
 }
 
-/** The user of a session that may be gone: then its traces know. */
-export function userOfSession(reader: Reader, session: SessionId): string | undefined {
+/** `hashKey` of the user of a session that may be gone: then its traces know. */
+function userOfSession(reader: Reader, session: SessionId): string | undefined {
   const key = bare(session);
   const row = reader.get(sessions, key);
-  if (row !== undefined) return row.userId ?? undefined;
+  if (row !== undefined) return row.userId === null ? undefined : hashKey(row.userId);
   const { bySession } = traces.index;
   // More than one, as the first of them may be of nobody.
   for (const entry of reader.keys(bySession, { from: key, to: key + AFTER_ALL, limit: 8 })) {
     const userId = reader.get(traces, bySession.recordOf(entry))?.userId;
-    if (userId !== undefined) return userId;
+    if (userId !== undefined) return hashKey(userId);
   }
   return undefined;
 }
 
-/** Whether what concerns a session is being erased. */
-export function isSessionErased(reader: Reader, session: SessionId | null): boolean {
-  if (session === null || !isAnyErased(reader)) return false;
-  return isErased(reader, { userId: userOfSession(reader, session) }, bare(session));
+/** What an event on its way, or its delivery, says of whose it is. */
+type EventOwner = Pick<OutboxRow, "sessionId" | "user">;
+
+/** Whether an event shows what a user had when the erasure of that user began. An event of no session is an administrator's. */
+export function isEventOf(reader: Reader, { sessionId, user }: EventOwner, hash: string, { until }: Pick<ErasureRow, "until">): boolean {
+  return sessionId !== null && bare(sessionId) <= until && (user ?? userOfSession(reader, sessionId)) === hash;
 }
 
-type KeptAnswer = Pick<IdempotencyRow, "body" | "createdAt" | "sealed">;
+/** Whether what an event shows is being erased. */
+export function isEventErased(reader: Reader, event: EventOwner): boolean {
+  if (event.sessionId === null || !isAnyErased(reader)) return false;
+  const user = event.user ?? userOfSession(reader, event.sessionId);
+  const erasure = user === undefined ? undefined : erasureOf(reader, user);
+  return erasure !== undefined && bare(event.sessionId) <= erasure.until;
+}
 
-/** The users whom a kept answer shows: that of the record, or of its session. An answer with a secret is of no user. */
-export function usersOfAnswer(reader: Reader, answer: KeptAnswer): string[] {
+type KeptAnswer = Pick<IdempotencyRow, "body" | "createdAt" | "sealed" | "packed" | "users">;
+
+/** `hashKey` of the users whom a kept answer shows. An answer with a secret is of no user. */
+export function usersOfAnswer(reader: Reader, answer: KeptAnswer): readonly string[] {
+  if (answer.users !== undefined) return answer.users;
   if (answer.sealed === true) return [];
   const { user_id: userId } = fieldsOf(answer);
-  const users = typeof userId === "string" ? [userId] : [];
+  const users = typeof userId === "string" ? [hashKey(userId)] : [];
   for (const id of idsIn(answer)) {
     const user = isId("sess", id) ? userOfSession(reader, id) : undefined;
     if (user !== undefined) users.push(user);
@@ -66,14 +84,19 @@ function idsIn(answer: KeptAnswer): Id[] {
   return [session, id].filter((one): one is Id => typeof one === "string" && ID_PREFIXES.some((prefix) => isId(prefix, one)));
 }
 
-function fieldsOf({ body }: KeptAnswer): { id?: unknown; session_id?: unknown; user_id?: unknown } {
-  return (JSON.parse(body) as object | null) ?? {};
+function fieldsOf(answer: KeptAnswer): { id?: unknown; session_id?: unknown; user_id?: unknown } {
+  return (JSON.parse(keptJson(answer)) as object | null) ?? {};
+}
+
+/** The JSON of a kept answer that is not encrypted. */
+export function keptJson({ body, packed }: Pick<IdempotencyRow, "body" | "packed">): JsonText {
+  return packed === true ? unpacked(body) : body;
 }
 
 /** Whether a kept answer shows what is being erased. */
 export function isAnswerErased(reader: Reader, answer: KeptAnswer): boolean {
   if (!isAnyErased(reader)) return false;
-  const found = usersOfAnswer(reader, answer).map((userId) => erasureOf(reader, userId));
+  const found = usersOfAnswer(reader, answer).map((user) => erasureOf(reader, user));
   return found.some((erasure) => erasure !== undefined && !isKeptSince(reader, answer, erasure));
 }
 

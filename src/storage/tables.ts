@@ -42,9 +42,11 @@
  *   byStatus           webhook status delivery      one character for each status
  *   byType             webhook #type delivery
  *   failed             delivery webhook             while it has failed
+ *   byUser             #user webhook delivery       of an event that shows content of a user's
  *   ahead              delivery webhook             if its id is later than its time
  * idempotency          #(key hash, idempotency key) IdempotencyRow
  *   byTime             ms #(...)
+ *   byUser             #user #(...)                 for each user whose content the answer shows
  * apiKeys              SHA-256 of the key, hex      ApiKeyRow
  *   byId               key SHA-256
  *   byKind             kind key SHA-256             one character for each kind
@@ -73,7 +75,16 @@ import { SCOPES } from "../lib/scopes.ts";
 import { bare, bareIdTime, BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
 import type { JsonText } from "../lib/json.ts";
 import { memoize } from "../lib/memoize.ts";
-import { externalIdKey, hashKey, namespaceOfDocument, namespacesAbove, NUMBER_KEY_LENGTH, numberKey, ownNameKey } from "./keys.ts";
+import {
+  externalIdKey,
+  HASH_KEY_LENGTH,
+  hashKey,
+  namespaceOfDocument,
+  namespacesAbove,
+  NUMBER_KEY_LENGTH,
+  numberKey,
+  ownNameKey,
+} from "./keys.ts";
 import {
   AnyObject,
   BareIdText,
@@ -449,6 +460,9 @@ export const traces = table("traces", /^[0-9A-Za-z]{13}$/, TraceRow, withBody<Tr
   ahead: { of: (key, row) => (row.at === undefined ? undefined : traceEntry(key)), record: traceOf },
 });
 
+/** Left out where there is none, and by a Cairn that did not write it. */
+const UserHash = Type.Optional(Type.String({ pattern: HASH.source }));
+
 const OutboxRow = Type.Object({
   /** Types of the events of one change that some webhook wants, in the order in which they are delivered. */
   types: Type.Array(Text),
@@ -456,6 +470,8 @@ const OutboxRow = Type.Object({
   webhooks: Type.Array(BareIdText),
   createdAt: Whole,
   sessionId: OrNull(IdText("sess")),
+  /** `hashKey` of the session's user, which outlives the session. */
+  user: UserHash,
   /** Key of the change's trace, which trace events carry. */
   trace: Text,
   /** The affected record as it was, with `object` and `id`; null where only trace events are wanted. */
@@ -513,6 +529,8 @@ const DeliveryRow = Type.Object({
   eventId: BareIdText,
   type: Text,
   sessionId: OrNull(IdText("sess")),
+  /** As that of the change in the outbox. */
+  user: UserHash,
   createdAt: Whole,
   status: OneOf(["pending", "delivered", "failed"]),
   /** Made in all. */
@@ -561,6 +579,7 @@ export const deliveries = table("deliveries", TWO_IDS, DeliveryRow, json<Deliver
   byStatus: { of: (key, { status }) => key.slice(0, BARE_ID_LENGTH) + deliveryCode(status) + lastId(key), record: deliveryOf },
   byType: { of: (key, { type }) => key.slice(0, BARE_ID_LENGTH) + hashKey(type) + lastId(key), record: deliveryOf },
   failed: { of: (key, { status }) => (status === "failed" ? turned(key) : undefined), record: turned },
+  byUser: { of: (key, { user }) => (user === undefined ? undefined : user + key), record: (entry) => entry.slice(HASH_KEY_LENGTH) },
   ahead: { of: (key, { createdAt }) => ahead(lastId(key), createdAt, turned(key)), record: turned },
 });
 
@@ -571,11 +590,20 @@ const IdempotencyRow = Type.Object({
   createdAt: Whole,
   /** Set when the body is the answer encrypted, since it shows a secret. */
   sealed: Type.Optional(Type.Literal(true)),
+  /** Set when the body is the answer compressed. */
+  packed: Type.Optional(Type.Literal(true)),
+  /** `hashKey` of the users whose content the answer shows; left out by a Cairn that did not save them: there the answer has to say it. */
+  users: Type.Optional(Type.Array(Type.String({ pattern: HASH.source }))),
   body: ObjectText,
 });
 export type IdempotencyRow = Static<typeof IdempotencyRow>;
 export const idempotency = table("idempotency", HASH, IdempotencyRow, withBody<IdempotencyRow>(), {
   byTime: { of: (key, row) => numberKey(row.createdAt) + key, record: (entry) => entry.slice(NUMBER_KEY_LENGTH) },
+  byUser: {
+    of: (key, { users }) => users?.map((user) => user + key),
+    hasMany: true,
+    record: (entry) => entry.slice(HASH_KEY_LENGTH),
+  },
 });
 
 /** Each with one character of the keys of `byKind`. */
@@ -721,7 +749,18 @@ export const documentRemovals = table("document_removals", namespaces.key, Docum
 
 export const lastDocumentId = table("last_document_id", /^[0-9A-Za-z]{2}$/, BareIdText, text);
 
-export const ERASURE_PHASES = ["sessions", "memories", "traces", "outbox", "deliveries", "answers"] as const;
+export const ERASURE_PHASES = [
+  "sessions",
+  "memories",
+  "traces",
+  "outbox",
+  "deliveries",
+  "older deliveries",
+  "answers",
+  "older answers",
+  "leftovers",
+  "documents",
+] as const;
 const ErasureRow = Type.Object({
   userId: Text,
   /** What was made by then, and ids up to this one, is erased. */

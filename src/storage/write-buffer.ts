@@ -67,6 +67,10 @@ export class WriteBuffer implements Tx {
     return this.#writes;
   }
 
+  get bytesWritten(): number {
+    return this.#writes.reduce((sum, { value }) => sum + (value?.length ?? 0), 0);
+  }
+
   /** Takes over what a work that was run on top of this buffer has written. */
   absorb(writes: readonly Write[]): void {
     for (const write of writes) this.#writes.push(write);

@@ -6,14 +6,14 @@
  *
  * @module
  */
-import type { AnswerJson } from "../lib/answer.ts";
+import type { Answered, AnswerJson } from "../lib/answer.ts";
 import type { Clock } from "../lib/clock.ts";
 import { DAY_MS } from "../lib/duration.ts";
-import { bareIdTime, homeOf, type BareId, type Home, type KeyId, type SessionId } from "../lib/ids.ts";
+import { bareIdTime, homeOf, NO_HOME, type BareId, type Home, type KeyId, type SessionId } from "../lib/ids.ts";
 import { toJson, type JsonText } from "../lib/json.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import { readable } from "../storage/bad-rows.ts";
-import { AFTER_ALL } from "../storage/keys.ts";
+import { AFTER_ALL, hashKey } from "../storage/keys.ts";
 import { EVERYBODY, type Owner } from "../storage/owner.ts";
 import type { RecordStore } from "../storage/record-store.ts";
 import { outbox, traces, webhooks, type TraceRow, type WebhookRow } from "../storage/tables.ts";
@@ -21,8 +21,11 @@ import { actionCode, recordEventOf, traceEventsOf, type AdminAction, type TraceA
 
 /** What limits the records that callers make. */
 export interface Quotas {
-  /** @throws {ApiError} `service_unavailable` when the store may not become larger */
-  refuseGrowth(): void;
+  /**
+   * @param bytes - that are to be written, where that can be said before
+   * @throws {ApiError} `service_unavailable` when the store may not become larger
+   */
+  refuseGrowth(bytes?: number): void;
   /** Whether logs that nobody waits for may make the store larger. */
   readonly hasRoomForLogs: boolean;
   /** How many of the newest versions of a session's state are kept; version 0 is kept besides. */
@@ -56,8 +59,17 @@ export interface Caller {
   /** Set for a request with an idempotency key: throws where it was answered before, and saves the answer. */
   readonly once?: {
     claim(reader: Reader): void;
-    save(tx: Tx, answer: AnswerJson, how: { hasSecret: boolean }): void;
+    save(tx: Tx, answer: Answered<AnswerJson>, how: { hasSecret: boolean }): void;
   };
+}
+
+/** The answer to a change of a user's records; of nobody's where there is none. */
+export function ofUser<Json extends AnswerJson>(
+  { userId }: { userId?: string | null | undefined },
+  json: Json,
+  asksForRoom: Answered<Json>["asksForRoom"] = "always",
+): Answered<Json> {
+  return { json, users: typeof userId === "string" ? [hashKey(userId)] : [], asksForRoom };
 }
 
 export interface TraceEntry {
@@ -93,27 +105,41 @@ export function systemCaller(retentionDays: () => number): Caller {
  *
  * @param home - of the records that it changes
  */
-export function commitFor<Answer extends AnswerJson>(deps: Deps, caller: Caller, home: Home, work: (tx: Tx) => Answer): Promise<Answer> {
+export function commitFor<Answer extends AnswerJson>(
+  deps: Deps,
+  caller: Caller,
+  home: Home,
+  work: (tx: Tx) => Answered<Answer>,
+): Promise<Answer> {
   return commitOnce(deps, caller, home, work, { hasSecret: false });
 }
 
+/** The same for a change of keys, webhooks, settings or backups, whose answer shows no content of a user's. */
+export function commitAdmin(deps: Deps, caller: Caller, work: (tx: Tx) => JsonText): Promise<JsonText> {
+  return commitOnce(deps, caller, NO_HOME, (tx) => ofNobody(work(tx)), { hasSecret: false });
+}
+
 /** The same for an answer that shows a secret: for a replay of the request it is kept encrypted. */
-export function commitSecret(deps: Deps, caller: Caller, home: Home, work: (tx: Tx) => JsonText): Promise<JsonText> {
-  return commitOnce(deps, caller, home, work, { hasSecret: true });
+export function commitSecret(deps: Deps, caller: Caller, work: (tx: Tx) => JsonText): Promise<JsonText> {
+  return commitOnce(deps, caller, NO_HOME, (tx) => ofNobody(work(tx)), { hasSecret: true });
+}
+
+function ofNobody(json: JsonText): Answered<JsonText> {
+  return { json, users: [], asksForRoom: "never" };
 }
 
 function commitOnce<Answer extends AnswerJson>(
   deps: Deps,
   { once }: Caller,
   home: Home,
-  work: (tx: Tx) => Answer,
+  work: (tx: Tx) => Answered<Answer>,
   how: { hasSecret: boolean },
 ): Promise<Answer> {
   return deps.store.commit(home, (tx) => {
     once?.claim(tx);
     const given = work(tx);
     once?.save(tx, given, how);
-    return given;
+    return given.json;
   });
 }
 
@@ -156,6 +182,7 @@ function putEvents(
     webhooks: wanting.map(({ key }) => key),
     createdAt: tx.now,
     sessionId: entry.sessionId,
+    ...(entry.userId === null ? {} : { user: hashKey(entry.userId) }),
     trace,
     body: (types.some((type) => type === recordEvent) ? entry.record : undefined) ?? toJson(null),
   });

@@ -12,7 +12,7 @@ import type { Owner } from "../storage/owner.ts";
 import { pageOf, rowsOf, type Page } from "../storage/page.ts";
 import { sessions, turns, type SessionRow, type TurnRow } from "../storage/tables.ts";
 import { laterOf, liveSession } from "../sessions/live-session.ts";
-import { commitFor, record, type Caller, type Deps } from "../traces/record.ts";
+import { commitFor, ofUser, record, type Caller, type Deps } from "../traces/record.ts";
 
 export interface NewTurn {
   input: { type: string; content: string };
@@ -52,7 +52,7 @@ export function addTurn(deps: Deps, caller: Caller, sessionId: string, turn: New
       record: json,
       isError: output.type === "error",
     });
-    return json;
+    return ofUser(row, json);
   });
 }
 

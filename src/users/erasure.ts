@@ -1,6 +1,6 @@
 /**
- * Erases a user: sessions with their states, turns and retrievals, memories with their vectors, events on their way, what webhooks
- * were sent, and answers that are kept for retries. Traces stay, without their content.
+ * Erases a user: sessions with their states, turns and retrievals, memories with their vectors, documents, events on their way, what
+ * webhooks were sent, and answers that are kept for retries. Traces stay, without their content.
  *
  * The first commit writes down who is erased, and from then on no read shows anything of them (`storage/erasure.ts`). The rest is
  * taken away in pieces, phase by phase, each in a commit that says how far it came: whatever ends the process, the next start
@@ -8,32 +8,36 @@
  *
  * @module
  */
-import { bare, BARE_ID_LENGTH, homeOfUser, type BareId, type SessionId } from "../lib/ids.ts";
+import { BARE_ID_LENGTH, homeOfUser, type BareId } from "../lib/ids.ts";
 import { toJson, type JsonText } from "../lib/json.ts";
 import type { Log } from "../lib/log.ts";
 import { toIso } from "../lib/time.ts";
-import { areMemoriesHidden, removeSession } from "../sessions/removal.ts";
+import { removeEmptied } from "../documents/removal.ts";
+import { areMemoriesHidden, removeLeftovers, removeSession } from "../sessions/removal.ts";
 import { eachFetched, FIRST, type Reader, type Span, type Tx } from "../storage/access.ts";
-import { BadRows, readable } from "../storage/bad-rows.ts";
+import { BadRows, passingOver, readable } from "../storage/bad-rows.ts";
 import { MEMORIES } from "../storage/collections.ts";
-import { isKeptSince, userOfSession, usersOfAnswer } from "../storage/erasure.ts";
+import { isEventOf, isKeptSince, usersOfAnswer } from "../storage/erasure.ts";
 import { AFTER_ALL, behind, documentsOfUser, hashKey } from "../storage/keys.ts";
 import { DocumentWriter, namespaceRow } from "../storage/document-records.ts";
 import { removeRecord } from "../storage/memory-records.ts";
 import { EVERYBODY } from "../storage/owner.ts";
 import {
   deliveries,
+  documentRemovals,
   ERASURE_PHASES,
   erasures,
   idempotency,
   memories,
   outbox,
   payloads,
+  removals,
   retrievals,
   sessions,
   traces,
   type AnyTable,
   type ErasureRow,
+  type Index,
 } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
 import { actionOf, isAdminAction } from "../traces/events.ts";
@@ -45,6 +49,8 @@ import { noUser } from "./users.ts";
 /** One commit holds the request thread for a few milliseconds; each session can bring two hundred records with it. */
 const SESSIONS_PER_COMMIT = 4;
 const ROWS_PER_COMMIT = 200;
+/** Each can be as large as a page of a list. */
+const ANSWERS_PER_COMMIT = 20;
 /** A request waits for this many commits; what is left then is done in the background. */
 const COMMITS_PER_REQUEST = 32;
 const TRACES_SEARCHED = 100;
@@ -141,7 +147,8 @@ function emptyDocuments(tx: Tx, userId: string): number {
 /** Whether anything with content names a user. */
 function hasRecords(reader: Reader, userId: string): boolean {
   const hash = hashKey(userId);
-  const isNamed = [sessions.index.byUser, memories.index.byUser, traces.index.byUser].some(
+  const { index } = deliveries;
+  const isNamed = [sessions.index.byUser, memories.index.byUser, traces.index.byUser, index.byUser, idempotency.index.byUser].some(
     (index) => reader.keys(index, { from: hash, to: hash + AFTER_ALL, limit: 1 }).length > 0,
   );
   return isNamed || namespaceRow(reader, documentsOfUser(userId)) !== undefined;
@@ -249,48 +256,95 @@ const PHASES: Record<ErasureRow["phase"], Phase> = {
     return entries.length < ROWS_PER_COMMIT ? undefined : entries.at(-1);
   },
 
-  outbox(tx, _, erasure) {
+  outbox(tx, hash, erasure) {
     const { keys, last } = nextKeys(tx, outbox, erasure.after);
     eachFetched(keys, (key) => {
       const row = readable(() => tx.get(outbox, key));
-      if (row === undefined || !isOfUser(tx, row.sessionId, erasure)) return;
+      if (row === undefined || !isEventOf(tx, row, hash, erasure)) return;
       tx.remove(outbox, key);
       erasure.counts.deliveries++;
     });
     return last;
   },
 
-  deliveries(tx, _, erasure) {
-    const { keys, last } = nextKeys(tx, deliveries, erasure.after);
-    eachFetched(keys, (key) => {
-      const row = readable(() => tx.get(deliveries, key));
-      if (row === undefined || !isOfUser(tx, row.sessionId, erasure)) return;
-      removeDeliveries(tx, [key]);
-      tx.remove(payloads, row.payload);
-      erasure.counts.deliveries++;
-    });
+  deliveries(tx, hash, erasure) {
+    const { byUser } = deliveries.index;
+    const { keys, last } = nextEntries(tx, byUser, hash, erasure.after, ROWS_PER_COMMIT);
+    eraseDeliveries(tx, hash, keys, erasure);
     return last;
   },
 
-  answers(tx, _, erasure) {
-    const { keys, last } = nextKeys(tx, idempotency, erasure.after);
-    eachFetched(keys, (key) => {
-      const row = readable(() => tx.get(idempotency, key));
-      if (row === undefined || isKeptSince(tx, row, erasure) || !usersOfAnswer(tx, row).includes(erasure.userId)) return;
-      tx.remove(idempotency, key);
-      erasure.counts.answers++;
-    });
+  /** Those of a Cairn that did not save whose content they show. */
+  "older deliveries"(tx, hash, erasure) {
+    const { keys, last } = nextKeys(tx, deliveries, erasure.after);
+    eraseDeliveries(tx, hash, keys, erasure);
     return last;
   },
+
+  answers(tx, hash, erasure) {
+    const { byUser } = idempotency.index;
+    const { keys, last } = nextEntries(tx, byUser, hash, erasure.after, ANSWERS_PER_COMMIT);
+    eraseAnswers(tx, hash, keys, erasure);
+    return last;
+  },
+
+  /** Those of a Cairn that did not save whose content they show. */
+  "older answers"(tx, hash, erasure) {
+    const { keys, last } = nextKeys(tx, idempotency, erasure.after);
+    eraseAnswers(tx, hash, keys, erasure);
+    return last;
+  },
+
+  /** What removed sessions have left, of this user and of others: it is hidden, and still there. */
+  leftovers(tx, _, { after, until }) {
+    const [session] = tx.keys(removals, { from: after, to: behind(until), limit: 1 });
+    if (session === undefined) return undefined;
+    return readable(() => removeLeftovers(tx, session)) === false ? session : behind(session);
+  },
+
+  documents(tx, _, { userId, after }) {
+    const ofUser = documentsOfUser(userId);
+    if (after === "" && !tx.has(documentRemovals, ofUser)) return undefined;
+    return passingOver((isolate) => removeEmptied(tx, ofUser, after, isolate));
+  },
 };
+
+function eraseDeliveries(tx: Tx, hash: string, keys: readonly string[], erasure: ErasureRow): void {
+  tx.ahead(deliveries, keys);
+  eachFetched(keys, (key) => {
+    const row = readable(() => tx.get(deliveries, key));
+    if (row === undefined || !isEventOf(tx, row, hash, erasure)) return;
+    removeDeliveries(tx, [key]);
+    tx.remove(payloads, row.payload);
+    erasure.counts.deliveries++;
+  });
+}
+
+function eraseAnswers(tx: Tx, hash: string, keys: readonly string[], erasure: ErasureRow): void {
+  tx.ahead(idempotency, keys);
+  eachFetched(keys, (key) => {
+    const row = readable(() => tx.get(idempotency, key));
+    if (row === undefined || !usersOfAnswer(tx, row).includes(hash) || isKeptSince(tx, row, erasure)) return;
+    tx.remove(idempotency, key);
+    erasure.counts.answers++;
+  });
+}
+
+/** The keys of the next rows of a user's, and the entry behind which the phase continues. */
+function nextEntries(
+  reader: Reader,
+  byUser: Index<never>,
+  hash: string,
+  after: string,
+  limit: number,
+): { keys: string[]; last: string | undefined } {
+  const entries = reader.keys(byUser, { from: after === "" ? hash : behind(after), to: hash + AFTER_ALL, limit });
+  return { keys: entries.map((entry) => byUser.recordOf(entry)), last: entries.length < limit ? undefined : entries.at(-1) };
+}
 
 /** The next keys of a table that is walked from end to end. */
 function nextKeys(reader: Reader, table: AnyTable, after: string): { keys: string[]; last: string | undefined } {
   const span: Span = { from: after === "" ? "" : behind(after), to: AFTER_ALL, limit: ROWS_PER_COMMIT };
   const keys = reader.keys(table, span);
   return { keys, last: keys.length < ROWS_PER_COMMIT ? undefined : keys.at(-1) };
-}
-
-function isOfUser(reader: Reader, session: SessionId | null, { userId, until }: ErasureRow): boolean {
-  return session !== null && userOfSession(reader, session) === userId && bare(session) <= until;
 }

@@ -14,7 +14,7 @@ import { hostOf, post, type Network, type Post } from "../lib/outbound.ts";
 import { Deadline } from "../lib/deadline.ts";
 import { version } from "../lib/version.ts";
 import type { RecordStore } from "../storage/record-store.ts";
-import { isSessionErased } from "../storage/erasure.ts";
+import { isEventErased } from "../storage/erasure.ts";
 import { payloads, type DeliveryRow, type WebhookRow } from "../storage/tables.ts";
 import { errorOf, type Answer, type Attempt } from "./outcome.ts";
 import type { Queued } from "./queue.ts";
@@ -46,7 +46,7 @@ export async function attemptDelivery(
   using deadline = new Deadline(clock, timeoutMs, stop);
   let answer: Answer;
   try {
-    const body = await store.read((reader) => (isSessionErased(reader, row.sessionId) ? undefined : reader.get(payloads, row.payload)));
+    const body = await store.read((reader) => (isEventErased(reader, row) ? undefined : reader.get(payloads, row.payload)));
     answer =
       body === undefined
         ? unanswered("The payload is no longer kept.")

@@ -8,7 +8,7 @@ import { bare, BARE_ID_LENGTH, firstBareIdAt, isId, NO_HOME, withPrefix, type Ba
 import { jsonWith, toJson, type JsonText } from "../lib/json.ts";
 import { isoOrNull, toIso } from "../lib/time.ts";
 import { LIMITS } from "../lib/limits.ts";
-import { isSessionErased } from "../storage/erasure.ts";
+import { isEventErased } from "../storage/erasure.ts";
 import { AFTER_ALL, hashKey } from "../storage/keys.ts";
 import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
 import { EVERYBODY } from "../storage/owner.ts";
@@ -18,7 +18,7 @@ import { deliveries, deliveryCode, shownPayloads, type DeliveryRow, type Webhook
 import { unlessUnreadable } from "../storage/unreadable.ts";
 import { posting } from "../storage/walk.ts";
 import { TEST_EVENT } from "../traces/events.ts";
-import { commitFor, type Caller, type Deps } from "../traces/record.ts";
+import { commitAdmin, commitFor, type Caller, type Deps } from "../traces/record.ts";
 import { newDelivery, payloadJson, addEvent } from "./outbox.ts";
 import { putDelivery } from "./queue.ts";
 import { findWebhook, webhookJson, type WebhookDeps } from "./webhooks.ts";
@@ -56,7 +56,9 @@ export async function listDeliveries(
   } as const;
   return store.list(listing, page, (reader, delivery) => {
     const row = reader.get(deliveries, webhook + delivery);
-    return row !== undefined && isCreatedWithin(row.createdAt, filter) ? deliveryJson(webhook, delivery, row) : undefined;
+    return row !== undefined && isCreatedWithin(row.createdAt, filter) && !isEventErased(reader, row)
+      ? deliveryJson(webhook, delivery, row)
+      : undefined;
   });
 }
 
@@ -90,7 +92,7 @@ export function getDelivery({ store }: Deps, webhookId: string, id: string): Jso
       };
     });
     return jsonWith(deliveryMembers(webhook, delivery, row), {
-      payload: isSessionErased(reader, row.sessionId) ? toJson({}) : (reader.get(shownPayloads, row.payload) ?? toJson({})),
+      payload: reader.get(shownPayloads, row.payload) ?? toJson({}),
       recent_attempts: toJson(attempts),
     });
   });
@@ -104,7 +106,7 @@ function findDelivery(
   const { key: webhook, row: hook } = findWebhook(reader, webhookId);
   const delivery = isId("dlv", id) ? bare(id) : undefined;
   const row = delivery === undefined ? undefined : reader.get(deliveries, webhook + delivery);
-  if (delivery === undefined || row === undefined) {
+  if (delivery === undefined || row === undefined || isEventErased(reader, row)) {
     throw new ApiError("resource_not_found", `Webhook ${webhookId} has no delivery ${id.slice(0, 64)}; they are kept for 7 days.`, {
       param: "delivery_id",
     });
@@ -118,7 +120,7 @@ function findDelivery(
  * @param since - Unix milliseconds
  */
 export async function recoverDeliveries(deps: WebhookDeps, caller: Caller, webhookId: string, since: number): Promise<JsonText> {
-  const answer = await commitFor(deps, caller, NO_HOME, (tx) => {
+  const answer = await commitAdmin(deps, caller, (tx) => {
     const { key: webhook, row: hook } = findWebhook(tx, webhookId);
     refuseDisabled(webhookId, hook);
     const from = webhook + deliveryCode("failed");
@@ -155,7 +157,8 @@ export async function retryDelivery(deps: WebhookDeps, caller: Caller, webhookId
     refuseDisabled(webhookId, hook);
     const row = madeAgain(before, tx.now);
     putDelivery(tx, { webhook, delivery, row });
-    return deliveryJson(webhook, delivery, row);
+    // It shows what the receiver answered, which may repeat what it was sent.
+    return { json: deliveryJson(webhook, delivery, row), users: row.user === undefined ? [] : [row.user], asksForRoom: "never" };
   });
   deps.webhooks.deliveries.wake();
   return answer;
@@ -163,11 +166,11 @@ export async function retryDelivery(deps: WebhookDeps, caller: Caller, webhookId
 
 /** Sends the webhook itself, once: an event of the type `webhook.test`. */
 export async function testWebhook(deps: WebhookDeps, caller: Caller, webhookId: string): Promise<JsonText> {
-  const answer = await commitFor(deps, caller, NO_HOME, (tx) => {
+  const answer = await commitAdmin(deps, caller, (tx) => {
     const { key, row: webhook } = findWebhook(tx, webhookId);
     refuseDisabled(webhookId, webhook);
     const eventId = tx.bareId();
-    const event = newDelivery(eventId, TEST_EVENT, null, tx.now);
+    const event = newDelivery(eventId, TEST_EVENT, { sessionId: null }, tx.now);
     const payload = payloadJson(eventId, event, webhookJson(tx, key, webhook));
     const row = { ...event, once: true as const };
     const [delivery = ""] = addEvent(tx, payload, [{ webhook: key, row }]);

@@ -7,7 +7,7 @@
  *
  * @module
  */
-import { homeOf, NO_HOME, withPrefix, type BareId, type SessionId } from "../lib/ids.ts";
+import { homeOf, NO_HOME, withPrefix, type BareId } from "../lib/ids.ts";
 import { jsonWith, type JsonText } from "../lib/json.ts";
 import type { Log } from "../lib/log.ts";
 import { toIso } from "../lib/time.ts";
@@ -86,7 +86,7 @@ function addDeliveries(tx: Tx, row: OutboxRow): { deliveries: number; length: nu
     addEvent(
       tx,
       payload,
-      wanting.map(({ key: webhook }) => ({ webhook, row: newDelivery(event, type, row.sessionId, tx.now) })),
+      wanting.map(({ key: webhook }) => ({ webhook, row: newDelivery(event, type, row, tx.now) })),
     );
     return [{ deliveries: wanting.length, length: payload.length }];
   });
@@ -104,9 +104,15 @@ export function addEvent(tx: Tx, body: JsonText, receivers: readonly { webhook: 
 }
 
 /** One of a session waits until it is the first of its line. */
-export function newDelivery(eventId: BareId, type: string, sessionId: SessionId | null, now: number): Omit<DeliveryRow, "payload"> {
+export function newDelivery(
+  eventId: BareId,
+  type: string,
+  { sessionId, user }: Pick<OutboxRow, "sessionId" | "user">,
+  now: number,
+): Omit<DeliveryRow, "payload"> {
   const nextAttemptAt = sessionId === null ? now : null;
-  return { eventId, type, sessionId, createdAt: now, status: "pending", attempts: 0, failures: 0, nextAttemptAt, recent: [] };
+  const owner = user === undefined ? {} : { user };
+  return { eventId, type, sessionId, ...owner, createdAt: now, status: "pending", attempts: 0, failures: 0, nextAttemptAt, recent: [] };
 }
 
 /** What a receiver gets. */

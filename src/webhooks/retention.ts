@@ -1,7 +1,7 @@
 /**
  * Removes deliveries after 7 days, made or not, and those of webhooks that are gone.
  *
- * A bounded number per commit. What was posted goes with the last delivery that could still need it.
+ * A bounded number per commit. What was posted goes with the last delivery that could still need it, and by its age.
  *
  * Ids tell how old they are, unless the clock was set back: then they stay ahead of it until it has caught up. Once an hour
  * the task looks at the rows of such ids, a few at a time; there are none as a rule.
@@ -12,9 +12,9 @@ import { DAY_MS, HOUR_MS } from "../lib/duration.ts";
 import { BARE_ID_LENGTH, firstBareIdAt, NO_HOME } from "../lib/ids.ts";
 import { LIMITS } from "../lib/limits.ts";
 import type { Log } from "../lib/log.ts";
-import { BadRows } from "../storage/bad-rows.ts";
+import { BadRows, readable } from "../storage/bad-rows.ts";
 import { AFTER_ALL, behind } from "../storage/keys.ts";
-import type { Tx } from "../storage/access.ts";
+import { eachFetched, type Tx } from "../storage/access.ts";
 import { deliveries, payloads, webhooks, type DeliveryRow } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
 import type { Deps } from "../traces/record.ts";
@@ -22,6 +22,10 @@ import { payloadTime } from "./outbox.ts";
 import { putDelivery, removeDeliveries } from "./queue.ts";
 
 const ROWS_PER_COMMIT = 200;
+/** For each a look at what every other webhook was sent. */
+const ROWS_OF_GONE_PER_COMMIT = 50;
+/** Webhooks that still have deliveries, gone or not; beyond that what was posted stays for its time. */
+const WEBHOOKS_LOOKED_AT = 2 * LIMITS.webhooksMax;
 const IDLE_MS = 60_000;
 /** Ids of one event are drawn at once, but the last of them may be of the next millisecond: a payload stays a little longer. */
 const PAYLOAD_MARGIN_MS = 60_000;
@@ -61,7 +65,7 @@ class DeliveryRetention {
     const unneeded = limit === 0 ? [] : await store.read((reader) => reader.keys(payloads, span));
     if (old.length > 0 || unneeded.length > 0) {
       await this.#bad.commit((tx, isolate) => {
-        for (const key of old) isolate(key, () => removeDeliveries(tx, [key]));
+        for (const key of old) isolate(key, () => removeDelivery(tx, key));
         for (const key of unneeded) tx.remove(payloads, key);
       });
     }
@@ -72,7 +76,7 @@ class DeliveryRetention {
       if (this.#position !== undefined) return 0;
       this.#sweepAt = clock.elapsed() + SWEEP_EVERY_MS;
     }
-    return old.length >= ROWS_PER_COMMIT || unneeded.length >= ROWS_PER_COMMIT ? 0 : IDLE_MS;
+    return old.length >= ROWS_OF_GONE_PER_COMMIT || unneeded.length >= ROWS_PER_COMMIT ? 0 : IDLE_MS;
   }
 
   /**
@@ -131,11 +135,32 @@ class DeliveryRetention {
       });
       if (next === undefined) break;
       const { webhook, to } = next;
-      found.push(...(await this.#bad.keysOfOthers(deliveries, { from: webhook, to, limit: ROWS_PER_COMMIT - found.length })));
+      const limit = to === webhook + AFTER_ALL ? ROWS_OF_GONE_PER_COMMIT : ROWS_PER_COMMIT;
+      found.push(
+        ...(await this.#bad.keysOfOthers(deliveries, { from: webhook, to, limit: Math.min(limit, ROWS_PER_COMMIT - found.length) })),
+      );
       from = webhook + AFTER_ALL;
     }
     return found;
   }
+}
+
+/** Removes a delivery; one of a webhook that is gone with what was posted, unless another webhook was sent it too. */
+function removeDelivery(tx: Tx, key: string): void {
+  const row = tx.get(deliveries, key);
+  removeDeliveries(tx, [key]);
+  if (row !== undefined && !tx.has(webhooks, key.slice(0, BARE_ID_LENGTH)) && !isShared(tx, row)) tx.remove(payloads, row.payload);
+}
+
+/** Whether another delivery has the same payload: its id lies between those of the event and the payload, which were drawn with it. */
+function isShared(tx: Tx, { eventId, payload }: DeliveryRow): boolean {
+  const others = tx.lastOfEach(deliveries, BARE_ID_LENGTH, { from: "", to: AFTER_ALL, limit: WEBHOOKS_LOOKED_AT });
+  const found = eachFetched(others, (last) => {
+    const webhook = last.slice(0, BARE_ID_LENGTH);
+    const keys = tx.keys(deliveries, { from: webhook + eventId, to: webhook + payload });
+    return eachFetched(keys, (key) => readable(() => tx.get(deliveries, key))?.payload === payload);
+  });
+  return others.length === WEBHOOKS_LOOKED_AT || found.flat().includes(true);
 }
 
 /** Removes a delivery whose time has passed; one of a time that a clock ahead has shown becomes one of now. */

@@ -7,7 +7,7 @@
  */
 import { HOUR_MS } from "../lib/duration.ts";
 import { ApiError } from "../lib/errors.ts";
-import { bare, isId, NO_HOME, nothingWithId, withPrefix, type BareId, type Id } from "../lib/ids.ts";
+import { bare, isId, nothingWithId, withPrefix, type BareId, type Id } from "../lib/ids.ts";
 import { toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { findTarget, type Network } from "../lib/outbound.ts";
@@ -21,7 +21,7 @@ import { webhookFailures, webhooks, type WebhookRow } from "../storage/tables.ts
 import { unlessUnreadable } from "../storage/unreadable.ts";
 import type { Activator } from "../tasks/task.ts";
 import type { EventType } from "../traces/events.ts";
-import { commitFor, commitSecret, recordAdmin, type Caller, type Deps } from "../traces/record.ts";
+import { commitAdmin, commitSecret, recordAdmin, type Caller, type Deps } from "../traces/record.ts";
 import type { Outcomes } from "./outcome.ts";
 import { firstDueAt } from "./queue.ts";
 import { newSecret, secretProblem } from "./signature.ts";
@@ -70,7 +70,7 @@ export async function createWebhook(deps: WebhookDeps, caller: Caller, input: Ne
   const url = await allowedUrl(deps, input.url);
   const { description, enabled } = input;
   const events = [...new Set(input.events)];
-  return commitSecret(deps, caller, NO_HOME, (tx) => {
+  return commitSecret(deps, caller, (tx) => {
     if (tx.keys(webhooks, { from: "", to: AFTER_ALL }).length >= LIMITS.webhooksMax) {
       throw new ApiError("invalid_request", `There can be at most ${LIMITS.webhooksMax} webhooks. Delete one first.`);
     }
@@ -123,7 +123,7 @@ export function getWebhook({ store }: Deps, id: string): JsonText | Promise<Json
 export async function updateWebhook(deps: WebhookDeps, caller: Caller, id: string, changes: WebhookChanges): Promise<JsonText> {
   await deps.store.read((reader) => findWebhook(reader, id));
   const url = changes.url === undefined ? undefined : await allowedUrl(deps, changes.url);
-  const answer = await commitFor(deps, caller, NO_HOME, (tx) => {
+  const answer = await commitAdmin(deps, caller, (tx) => {
     const { key, row: before } = findWebhook(tx, id);
     const enabled = changes.enabled ?? before.enabled;
     const isEnabledAnew = enabled && !before.enabled;
@@ -157,7 +157,7 @@ export async function updateWebhook(deps: WebhookDeps, caller: Caller, id: strin
 
 /** What was not delivered yet is not delivered any more; a task removes it. */
 export function deleteWebhook(deps: WebhookDeps, caller: Caller, id: string, reason: string | undefined): Promise<JsonText> {
-  return commitFor(deps, caller, NO_HOME, (tx) => {
+  return commitAdmin(deps, caller, (tx) => {
     const { key, row } = findWebhook(tx, id);
     tx.remove(webhooks, key);
     tx.remove(webhookFailures, key);
@@ -170,7 +170,7 @@ export function deleteWebhook(deps: WebhookDeps, caller: Caller, id: string, rea
 export function rotateSecret(deps: WebhookDeps, caller: Caller, id: string, chosen: string | undefined): Promise<JsonText> {
   refuseBadSecret(chosen);
   const secret = chosen ?? newSecret();
-  return commitSecret(deps, caller, NO_HOME, (tx) => {
+  return commitSecret(deps, caller, (tx) => {
     const { key, row: before } = findWebhook(tx, id);
     const { now } = tx;
     const previous = [{ secret: before.secret, until: now + OVERLAP_MS }, ...before.previousSecrets];

@@ -65,7 +65,7 @@ export async function startFilled(options: Pick<Options, "directory" | "database
   await cairn.ok(cairn.delete(`/v1/sessions/${second}?reason=gone`));
   sessions.splice(1, 1);
   memories.splice(2, 2);
-  await cairn.ok(cairn.post("/v1/sessions", { agent_id: "once" }, { headers: { "Idempotency-Key": "once" } }));
+  await cairn.ok(cairn.post("/v1/sessions", { agent_id: "once", user_id: "once" }, { headers: { "Idempotency-Key": "once" } }));
   const key = await cairn.ok(cairn.post("/v1/api_keys", { expires_at: "9999-12-31T23:59:59Z" }));
   await cairn.ok(cairn.post(`/v1/api_keys/${key.id}/roll`, { expires_at: "1960-01-01T00:00:00Z" }));
   await cairn.ok(cairn.delete(`/v1/api_keys/${(await cairn.ok(cairn.post("/v1/api_keys", {}))).id}`));
@@ -79,7 +79,7 @@ export async function startFilled(options: Pick<Options, "directory" | "database
   cairn.clock.set(cairn.clock.now() + 5_000);
   await cairn.runTask("webhook deliveries");
   await cairn.ok(cairn.post("/v1/webhooks", { url: "https://hooks.example.com/in", events: ["session.created", "turn.added"] }));
-  sessions.push((await cairn.createSession({ agent_id: "after the webhook" })).id);
+  sessions.push((await cairn.createSession({ agent_id: "after the webhook", user_id: "ada" })).id);
   await cairn.runTask("webhook outbox");
   await cairn.addTurn(first, "an event", "that stays in the outbox");
   await cairn.ok(cairn.patch("/v1/settings", { memories_on_expiry: "delete", trace_retention_days: 30 }));

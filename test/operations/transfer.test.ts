@@ -90,8 +90,12 @@ test("without secrets no URL has its path or query, kept answers included, and a
   const { id } = await hook("https://hooks.example.com/services/T000/B000/TOP-SECRET?token=TOP-SECRET");
   const embedding = { provider: "openai", base_url: `${server.baseUrl}?key=TOP-SECRET`, model: "m", api_key: "TOP-SECRET" };
   await cairn.ok(cairn.patch("/v1/settings", { embedding }, { headers: { "Idempotency-Key": "twice" } }));
+  // So long that the answer is kept compressed.
+  const long = { url: `https://hooks.example.com/${"TOP-SECRET/".repeat(1_000)}` };
+  await cairn.ok(cairn.patch(`/v1/webhooks/${id}`, long, { headers: { "Idempotency-Key": "thrice" } }));
+  expect((await exported(cairn.embedded, true)).filter((line) => line.includes('"packed"')).length).toBe(1);
   const lines = await exported(cairn.embedded, false);
-  expect(lines.filter((line) => line.includes("TOP-SECRET"))).toEqual([]);
+  expect(lines.filter((line) => line.includes("TOP-SECRET") || line.includes('"packed"'))).toEqual([]);
   expect((await exported(cairn.embedded, true)).filter((line) => line.includes("TOP-SECRET")).length).toBeGreaterThanOrEqual(3);
 
   expect(await importLines(asFile(lines), directory, new FakeClock())).toMatchObject({

@@ -54,6 +54,16 @@ const MIGRATIONS: readonly SchemaMigration[] = [
     says: "failed attempts of webhooks are counted",
     run: (connection) => makeMissing(connection, webhookFailures),
   },
+  {
+    number: 3,
+    says: "kept answers and deliveries are found by the users whose content they show",
+    run: (connection) =>
+      connection.send([
+        plain('create table if not exists cairn.idempotency_by_user (key text collate "C" primary key)'),
+        plain('alter table cairn.deliveries add column if not exists by_user text collate "C"'),
+        plain("create index if not exists deliveries_by_user_idx on cairn.deliveries (by_user) where by_user is not null"),
+      ]),
+  },
 ];
 
 /** Another server takes the time of its migrations. */

@@ -4,6 +4,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { SQL } from "bun";
 import { Idempotency } from "../../../src/http/idempotency.ts";
+import { KeptBytes } from "../../../src/http/kept-bytes.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { bareIdTime, NO_HOME } from "../../../src/lib/ids.ts";
 import { statusAndJson } from "../../../src/lib/answer.ts";
@@ -566,8 +567,8 @@ if (isHere(POSTGRES, "what several servers on one database share")) {
       const stores = await inTurn(numbers(3), () => PostgresStore.open(url, clock));
       let works = 0;
       const send = (store: PostgresStore, idempotencyKey: string, body = "{}") =>
-        new Idempotency(store).run(
-          { method: "POST", path: "/v1/x", body: Buffer.from(body), presentedKey: "crn_key", idempotencyKey },
+        new Idempotency(store, { refuseGrowth() {} }, new KeptBytes(clock)).run(
+          { method: "POST", path: "/v1/x", body: Buffer.from(body), presentedKey: "crn_key", limitsId: "key_x", idempotencyKey },
           201,
           async (once) => {
             works++;
@@ -576,7 +577,7 @@ if (isHere(POSTGRES, "what several servers on one database share")) {
               const id = tx.bareId();
               tx.add(turns, id, { shown: "made", rest: "" });
               const answer = toJson({ id });
-              once.save(tx, answer, { hasSecret: false });
+              once.save(tx, { json: answer, users: [], asksForRoom: "always" }, { hasSecret: false });
               return answer;
             });
           },

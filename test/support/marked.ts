@@ -1,0 +1,152 @@
+/**
+ * Requests to every operation of the API with texts of their own in every field that takes a caller's text, to find where these go.
+ *
+ * @module
+ */
+import { expect } from "bun:test";
+import type { Cairn, RequestOptions } from "./cairn.ts";
+import { REQUESTS, type DocumentedRequest, type FieldSchema, type Ids } from "./requests.ts";
+
+/** Texts that occur nowhere else, by the field that they were sent in. */
+export class Markers {
+  readonly texts = new Map<string, string>();
+  readonly #name: string;
+
+  constructor(name: string) {
+    this.#name = name;
+  }
+
+  /** One that is made when it is first asked for. */
+  of(field: string): string {
+    let text = this.texts.get(field);
+    if (text === undefined) this.texts.set(field, (text = `${this.#name}q${Bun.hash(`${this.#name} ${field}`).toString(36)}`));
+    return text;
+  }
+
+  /** Those fields whose text, or its hex as it is in keys, is in something. */
+  foundIn(text: string | Buffer): string[] {
+    const bytes = Buffer.from(text);
+    const isIn = (marker: string) => bytes.includes(marker) || bytes.includes(Buffer.from(marker).toString("hex"));
+    return Array.from(this.texts).flatMap(([field, marker]) => (isIn(marker) ? [field] : []));
+  }
+}
+
+/** Fields that name something: their texts are no content. */
+const NAMES = new Set(["user_id", "agent_id", "session_id", "starting_after"]);
+/** Long enough that an answer with it is kept compressed. */
+const PADDING = Array.from({ length: 800 }, (_, i) => Bun.hash(String(i)).toString(36)).join(" ");
+
+/** A value for a field with a text of its own wherever it takes one; undefined where it takes none. */
+function markedValue(schema: FieldSchema, field: string, markers: Markers): unknown {
+  if (schema.properties !== undefined) return markedFields(schema.properties, field, markers);
+  if (schema.type === "object") return { [markers.of(`${field} name`)]: markers.of(field), padding: PADDING.slice(0, 300) };
+  if (schema.type === "array" && schema.items?.type === "string") return [markers.of(field)];
+  const isFree = schema.type === "string" && schema.enum === undefined && schema.format === undefined;
+  return isFree ? markers.of(field) : undefined;
+}
+
+function markedFields(fields: Record<string, FieldSchema>, path: string, markers: Markers): Record<string, unknown> {
+  const values = Object.entries(fields).flatMap(([name, schema]): [string, unknown][] => {
+    if (NAMES.has(name) || schema.nullable === true || schema.anyOf !== undefined) return [];
+    const value = markedValue(schema, `${path} ${name}`, markers);
+    return value === undefined ? [] : [[name, value]];
+  });
+  return Object.fromEntries(values);
+}
+
+/** The body of the example, with texts of its own in all fields that take some. */
+function markedBody(request: DocumentedRequest, ids: Ids, markers: Markers): Record<string, unknown> | undefined {
+  const { fields, scope, method, template } = request;
+  const example = request.body(ids);
+  if (fields === undefined || (scope !== "read" && scope !== "write")) return example;
+  const marked = markedFields(fields, `${method} ${template}`, markers);
+  // The types of a turn's input and output are no free texts, and what an example has besides goes with the rest.
+  for (const side of ["input", "output"]) if (side in marked) marked[side] = { ...(marked[side] as object), type: "text" };
+  const owner = "user_id" in fields ? { user_id: ids["user_id"] } : {};
+  return { ...example, ...marked, ...owner, ...("session_id" in fields ? { session_id: ids["session_id"] } : {}) };
+}
+
+export interface Marked {
+  readonly markers: Markers;
+  readonly ids: Record<string, string>;
+  /** Every change that was made with an Idempotency-Key and sent no text of its own, to be sent again. */
+  readonly repeatable: { path: string; body: unknown; options: RequestOptions; answer: unknown }[];
+}
+
+/**
+ * Sends each operation once, as one user, with an Idempotency-Key where it takes one. What removes comes last, and what would remove the
+ * key, the user or all of the run is left to the caller.
+ */
+export async function useEverythingAs(cairn: Cairn, userId: string, agentId = "agent"): Promise<Marked> {
+  const markers = new Markers(userId);
+  const repeatable: Marked["repeatable"] = [];
+  let count = 0;
+  const keyed = (): RequestOptions => ({ headers: { "Idempotency-Key": `${userId} ${cairn.clock.now()} ${count++}` } });
+  const ids: Record<string, string> = { user_id: userId, version: "0" };
+  const send = async (request: DocumentedRequest, body: unknown, path = request.path(ids)) => {
+    const options = request.method === "POST" || request.method === "PATCH" ? keyed() : {};
+    const answer = await cairn.request(request.method, path, { ...options, body });
+    if (answer.status > 299) throw new Error(`${request.method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
+    return { answer, options };
+  };
+
+  const create = find("POST", "/v1/sessions");
+  const session = { ...markedBody(create, ids, markers), agent_id: agentId, ttl_seconds: 3_600, if_exists: "return" };
+  const state = { text: markers.of("state"), padding: PADDING };
+  ids["session_id"] = (await send(create, { ...session, initial_state: state })).answer.body.id;
+  await send(create, { ...session, initial_state: state });
+  const put = (name: string, more: object = {}) => ({
+    op: "put",
+    namespace: [markers.of("namespace"), "n"],
+    key: name,
+    value: { text: markers.of(`value of ${name.length}`) },
+    ...more,
+  });
+  const batch = find("POST", "/v1/documents/batch");
+  await send(batch, {
+    user_id: userId,
+    operations: [
+      put(markers.of("key")),
+      put("popped"),
+      put("found", { index: true }),
+      put("of a session", { session_id: ids["session_id"] }),
+    ],
+  });
+  await send(batch, { operations: [put(markers.of("key of nobody's"), { session_id: ids["session_id"] })] });
+  for (const owner of [{ user_id: userId }, {}]) {
+    const pop = { ...owner, operations: [{ op: "pop", namespace: [markers.of("namespace"), "n"], order: "asc" }] };
+    const { answer, options } = await send(batch, pop);
+    expect(markers.foundIn(JSON.stringify(answer.body))).not.toEqual([]);
+    repeatable.push({ path: batch.template, body: pop, options, answer: answer.body });
+  }
+  ids["memory_id"] = (await send(find("POST", "/v1/memory"), markedBody(find("POST", "/v1/memory"), ids, markers))).answer.body.id;
+  ids["turn_id"] = (
+    await send(find("POST", "/v1/sessions/{session_id}/turns"), markedBody(find("POST", "/v1/sessions/{session_id}/turns"), ids, markers))
+  ).answer.body.id;
+  for (const request of REQUESTS) {
+    if (request.scope === "read" || request.scope !== "write" || request.method === "DELETE" || request === batch) continue;
+    if (request === create) continue;
+    const { answer, options } = await send(request, markedBody(request, ids, markers));
+    if (request.template.endsWith("/fork"))
+      repeatable.push({ path: request.path(ids), body: request.body(ids), options, answer: answer.body });
+  }
+  for (const request of REQUESTS) {
+    if (request.scope === "read" && request.method === "POST") await send(request, markedBody(request, ids, markers));
+  }
+  await cairn.runTask("log of retrievals");
+  // What is removed is another of each.
+  for (const request of REQUESTS) {
+    if (request.scope !== "write" || request.method !== "DELETE") continue;
+    const removed = { ...ids };
+    if (request.template.includes("memor")) removed["memory_id"] = (await cairn.addMemory(ids["session_id"]!, markers.of("deleted"))).id;
+    else removed["session_id"] = (await cairn.createSession({ user_id: userId, initial_state: { text: markers.of("deleted state") } })).id;
+    await send(request, undefined, `${request.path(removed)}?reason=${markers.of(`${request.template} reason`)}`);
+  }
+  return { markers, ids, repeatable };
+}
+
+function find(method: string, template: string): DocumentedRequest {
+  const request = REQUESTS.find((one) => one.method === method && one.template === template);
+  if (request === undefined) throw new Error(`no operation ${method} ${template}`);
+  return request;
+}
