@@ -128,22 +128,22 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a commit overwrites what another server has changed since it was read",
     file: "src/storage/postgres/commit-statements.ts",
-    find: '${hasRevision ? " and x.rev = q.rev" : ""}',
+    find: '${rev === "rev" ? " and x.rev = q.rev" : ""}',
     replace: "",
     tests: [POSTGRES],
   },
   {
     breaks: "of two servers that look for a record and make it when there is none, both do",
     file: "src/storage/postgres/commit-statements.ts",
-    find: ", ...spanChecksOf(fetched)];",
-    replace: "];",
+    find: "    ...spanChecksOf(fetched),\n",
+    replace: "",
     tests: [POSTGRES],
   },
   {
     breaks: "of two servers that look for the same at the same time, none waits for the other",
     file: "src/storage/postgres/commit-locks.ts",
-    find: "else if (!isWhole(ask)) locks.set(",
-    replace: "else if (isWhole(ask)) locks.set(",
+    find: "else if (!isFromTheStart(ask)) locks.set(",
+    replace: "else if (isFromTheStart(ask)) locks.set(",
     tests: [POSTGRES],
   },
   {
@@ -163,7 +163,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a session is changed between the look of a commit that only reads it and the end of that",
     file: "src/storage/postgres/commit-locks.ts",
-    find: 'if (table === sessions.name) return " for share of x";',
+    find: '[sessions.name, " for share of x"],',
     replace: "",
     tests: [POSTGRES],
   },
@@ -184,8 +184,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a row is written under an id that another one has",
     file: "src/storage/postgres/commit-statements.ts",
-    find: 'change.isNew || known(change) ? "insert" : "put"',
-    replace: '"put"',
+    find: 'change.isNew || known(change) ? "fail" : "update"',
+    replace: '"update"',
     tests: [POSTGRES],
   },
   {

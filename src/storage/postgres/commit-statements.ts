@@ -7,7 +7,7 @@
  */
 import { VECTOR_TABLES } from "../tables.ts";
 import type { Write } from "../write-buffer.ts";
-import { areLockedTogether, rowLockOf } from "./commit-locks.ts";
+import { rowLockOf, rowsLocked, type Locks, type RowLocks } from "./commit-locks.ts";
 import type { Statement } from "./database.ts";
 import { groupSpans, Parameters, spansSource, unnested } from "./fetch-statement.ts";
 import type { Fetched, StoredRow } from "./fetched.ts";
@@ -33,10 +33,15 @@ export function changesOf(writes: readonly Write[]): Change[] {
   return Array.from(changes.values());
 }
 
-/** @returns statements that fail unless all that was read is still as it was */
-export function checksOf(fetched: Fetched, changes: readonly Change[]): Statement[] {
-  const written = new Set(changes.map(({ table, key }) => `${table} ${key}`));
-  return [...rowChecksOf(fetched, (table, key) => written.has(`${table} ${key}`)), ...spanChecksOf(fetched)];
+/** @returns statements that lock rows and fail unless all that was read is still as it was */
+export function checksOf(fetched: Fetched, { rows: locks }: Locks): Statement[] {
+  const tables = new Set([...fetched.read.keys.keys(), ...locks.keys()]);
+  return [
+    ...Array.from(tables)
+      .toSorted()
+      .flatMap((table) => rowChecksOf(fetched, table, locks.get(table))),
+    ...spanChecksOf(fetched),
+  ];
 }
 
 const READ = unnested("q", [
@@ -44,41 +49,36 @@ const READ = unnested("q", [
   { name: "rev", array: "$2::int8[]" },
 ]);
 
-function rowChecksOf(fetched: Fetched, isWritten: (table: string, key: string) => boolean): Statement[] {
-  return Array.from(fetched.read.keys)
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-    .flatMap(([table, keys]) => {
-      const { relation, column, rev } = placeOf(table);
-      const hasRevision = rev === "rev";
-      const found = Array.from(keys).map((key) => ({ key, row: fetched.row(table, key) ?? null }));
-      const absent = found.filter(({ row }) => row === null).map(({ key }) => key);
-      const check = (rows: StoredRow[], lock: string): Statement[] =>
-        rows.length === 0
-          ? []
-          : [
-              {
-                text:
-                  `select 1 / (count(*) = $3)::int from (select x.${column} from ${READ} join ${relation} as x` +
-                  ` on x.${column} = q.key${hasRevision ? " and x.rev = q.rev" : ""} order by x.${column}${lock}) as same`,
-                values: [rows.map(({ key }) => key), rows.map((row) => row.rev), rows.length],
-              },
-            ];
-      const present = found.flatMap(({ row }) => row ?? []);
-      const written = present.filter(({ key }) => isWritten(table, key));
-      const isOneOrder = areLockedTogether(table) && written.length > 0;
-      return [
-        ...check(isOneOrder ? present : written, rowLockOf(table, true)),
-        ...(isOneOrder
-          ? []
-          : check(
-              present.filter(({ key }) => !isWritten(table, key)),
-              rowLockOf(table, false),
-            )),
-        ...(absent.length === 0
-          ? []
-          : [{ text: `select 1 / (count(*) = 0)::int from ${relation} where ${column} = any($1::text[])`, values: [absent] }]),
-      ];
-    });
+/**
+ * A row that was read is locked by its check, unless rows of its table are locked that were not read: then one statement locks all of
+ * them before, in their order.
+ */
+function rowChecksOf(fetched: Fetched, table: string, locks: RowLocks | undefined): Statement[] {
+  const { relation, column, rev } = placeOf(table);
+  const found = Array.from(fetched.read.keys.get(table) ?? [], (key) => ({ key, row: fetched.row(table, key) ?? null }));
+  const absent = found.filter(({ row }) => row === null).map(({ key }) => key);
+  const present = found.flatMap(({ row }) => row ?? []);
+  const [locked, others] = [present.filter(({ key }) => locks?.keys.has(key)), present.filter(({ key }) => locks?.keys.has(key) !== true)];
+  const isApart = locks !== undefined && locked.length < locks.keys.size;
+  const check = (rows: readonly StoredRow[], lock: string): Statement[] =>
+    rows.length === 0
+      ? []
+      : [
+          {
+            text:
+              `select 1 / (count(*) = $3)::int from (select x.${column} from ${READ} join ${relation} as x` +
+              ` on x.${column} = q.key${rev === "rev" ? " and x.rev = q.rev" : ""} order by x.${column}${lock}) as same`,
+            values: [rows.map(({ key }) => key), rows.map((row) => row.rev), rows.length],
+          },
+        ];
+  return [
+    ...(isApart ? [rowsLocked(table, locks)] : []),
+    ...check(locked, rowLockOf(table, isApart ? undefined : locks?.lock)),
+    ...check(others, ""),
+    ...(absent.length === 0
+      ? []
+      : [{ text: `select 1 / (count(*) = 0)::int from ${relation} where ${column} = any($1::text[])`, values: [absent] }]),
+  ];
 }
 
 const digestOf = (rows: readonly StoredRow[], withRows: boolean): string =>
@@ -144,16 +144,27 @@ export function writesOf(changes: readonly Change[], fetched: Fetched, rev: numb
       // What was read is there, or is not: the checks say so. Of what was not read nothing is known.
       const known = (change: Change) => fetched.read.keys.get(name)?.has(change.key) === true;
       const isThere = (change: Change) => known(change) && fetched.row(name, change.key) !== null;
-      const groups = Map.groupBy(put, (change) => (isThere(change) ? "update" : change.isNew || known(change) ? "insert" : "put"));
+      const [there, others] = [put.filter(isThere), put.filter((change) => !isThere(change))];
       return [
         ...removal,
-        ...Array.from(groups, ([kind, some]) =>
-          kind === "update"
-            ? update(relation, columnsOf(some), rev)
-            : insertion(relation, columnsOf(some), kind === "put" ? "update" : "fail", rev),
+        ...(there.length === 0 ? [] : [update(relation, columnsOf(there), rev)]),
+        ...runsOf(others, (change) => (change.isNew || known(change) ? "fail" : "update")).map(([otherwise, some]) =>
+          insertion(relation, columnsOf(some), otherwise, rev),
         ),
       ];
     });
+}
+
+/** Those that follow each other and are of one kind, together: the keys of all stay in their order (`commit-locks.ts`). */
+function runsOf<Item, Kind>(items: readonly Item[], kindOf: (item: Item) => Kind): [Kind, Item[]][] {
+  const runs: [Kind, Item[]][] = [];
+  for (const item of items) {
+    const kind = kindOf(item);
+    const last = runs.at(-1);
+    if (last?.[0] === kind) last[1].push(item);
+    else runs.push([kind, [item]]);
+  }
+  return runs;
 }
 
 interface Column {

@@ -3,7 +3,7 @@
  *
  * The transaction has what they have read checked, and when something is another by now they are run again. Where that is unlikely a
  * commit builds on the rows as this server wrote them last; after a conflict it fetches them first, and after another one it locks them
- * before.
+ * before. Where it then turns out to need other locks, too, it is rolled back and begins again with those (`commit-locks.ts`).
  *
  * @module
  */
@@ -17,13 +17,13 @@ import { outbox, traces } from "../tables.ts";
 import { repeatable, runWork, settle, type QueuedCommit } from "../work.ts";
 import { WriteBuffer, type Write } from "../write-buffer.ts";
 import { feedStatements } from "./change-feed.ts";
-import { isForAll, lockStatements, locksOf, nameLocksOf, type Locks } from "./commit-locks.ts";
+import { covers, isForAll, lockStatements, locksOf, union, type Locks } from "./commit-locks.ts";
 import { CommitOrder } from "./commit-order.ts";
 import { changesOf, checksOf, writesOf, type Change } from "./commit-statements.ts";
-import { BEGIN, COMMIT, DatabaseError, ROLLBACK, type Connection, type Database } from "./database.ts";
+import { BEGIN, COMMIT, DatabaseError, ROLLBACK, type Connection, type Database, type Statement } from "./database.ts";
 import type { FetchQueue } from "./fetch-queue.ts";
 import { Fetch } from "./fetch-statement.ts";
-import { Fetched, FetchedReader, firstKeyOf, nameOfSpan, type Asks, type KnownRows } from "./fetched.ts";
+import { Asks, Fetched, FetchedReader, firstKeyOf, nameOfSpan, type KnownRows } from "./fetched.ts";
 import { LastRows } from "./last-rows.ts";
 import type { Outages } from "./outages.ts";
 import { knownToAny, type RequestReads, type RequestsUnderWay } from "./request-reads.ts";
@@ -41,7 +41,18 @@ interface Basis {
   readonly known: KnownRows | undefined;
   /** Whether what they are going to change is locked before anything is fetched. */
   readonly locksFirst: boolean;
+  /** What that is, where an attempt has found out. */
+  readonly expected?: Expected;
 }
+
+/** What commits will read and lock, most likely. */
+interface Expected {
+  readonly read: Asks;
+  readonly locks: Locks;
+}
+
+/** What came of a transaction that was not committed: something was another by then, was locked for too long, or had to be locked, too. */
+type Failed = "conflict" | "locked" | Expected;
 
 const COMMITS_PER_TRANSACTION = 32;
 const TRANSACTIONS_MAX = 4;
@@ -52,11 +63,13 @@ const TRANSACTIONS_MAX = 4;
 const COMMITS_WORTH_ANOTHER = 24;
 /** One that takes longer waits for locks, or for the database, and holds the next ones back no more. */
 const USUAL_MS_MAX = 20;
-/** After that many conflicts in a row the commits of a transaction are made one by one, … */
+/** After that many conflicts in a row the commits of a transaction are made apart, … */
 const CONFLICTS_TOGETHER_MAX = 3;
 /** … and after that many each is refused. */
 const CONFLICTS_MAX = 50;
 const CONFLICT_PAUSE_MS_MAX = 8;
+/** Longer than a transaction takes on a busy machine. Nobody waits for one that is held up without end. */
+const LOCK_TIMEOUT: Statement = { text: "set local lock_timeout = '500ms'", values: [] };
 /** After a conflict the records of a home are changed by other servers, too: for that long they are fetched before each change, … */
 const SHARED_MS = 10_000;
 /** … and after one in spite of that the rows that it was about are locked before each. */
@@ -156,25 +169,33 @@ export class Commits {
     try {
       let basis = this.#basisOf(commits);
       for (let conflicts = 0; ; conflicts++) {
-        if (conflicts >= CONFLICTS_TOGETHER_MAX && commits.length > 1) {
-          for (const commit of commits) await this.#commitTogether([commit]);
-          return;
-        }
         if (conflicts >= CONFLICTS_MAX)
           throw new ApiError("service_unavailable", "Too many changes of the same records at once. Nothing was changed.");
         if (conflicts > 1) await this.#clock.sleep(chance() * CONFLICT_PAUSE_MS_MAX);
-        if (await this.#outages.again(() => this.#attempt(commits, basis))) break;
+        const failed = await this.#outages.again(() => this.#attempt(commits, basis));
+        if (failed === undefined) break;
         this.conflicts++;
         this.#holdBackNoMore(commits);
-        basis = { known: undefined, locksFirst: basis.known === undefined };
-        const conflict = { at: this.#clock.elapsed(), isContended: basis.locksFirst };
-        for (const { home } of commits) this.#conflicts.set(home, conflict);
+        if (commits.length > 1 && (failed === "locked" || conflicts + 1 >= CONFLICTS_TOGETHER_MAX)) return await this.#commitApart(commits);
+        basis = this.#basisAfter(failed, basis, commits);
       }
       // Errors are thrown only now, too: their reason may be what another commit of the same transaction has written.
       for (const commit of commits) settle(commit);
     } catch (error) {
       for (const { reject } of commits) reject(error);
     }
+  }
+
+  /** Makes those of one home after each other, and of others at the same time: who waits for a record holds nobody else up. */
+  async #commitApart(commits: readonly CommitOfRequest[]): Promise<void> {
+    const inOrder = async (some: readonly CommitOfRequest[]) => {
+      for (const commit of some) await this.#commitTogether([commit]);
+    };
+    await Promise.all(
+      Map.groupBy(commits, ({ home }) => home)
+        .values()
+        .map(inOrder),
+    );
   }
 
   /** As much is taken for granted as the last conflicts leave likely. */
@@ -190,6 +211,12 @@ export class Commits {
     return { known, locksFirst };
   }
 
+  #basisAfter(failed: Failed, { known }: Basis, commits: readonly CommitOfRequest[]): Basis {
+    if (typeof failed === "object") return { known: undefined, locksFirst: true, expected: failed };
+    const conflict = { at: this.#clock.elapsed(), isContended: known === undefined };
+    for (const { home } of commits) this.#conflicts.set(home, conflict);
+    return { known: undefined, locksFirst: conflict.isContended };
+  }
   /** What this server has written last and what the requests have read; others may have changed it. */
   #knownTo(commits: readonly CommitOfRequest[]): KnownRows {
     return knownToAny([this.last, ...new Set(commits.flatMap(({ request }) => request ?? []))]);
@@ -198,48 +225,50 @@ export class Commits {
   /**
    * Runs commits as one transaction.
    *
-   * @returns whether they are committed; false when something was another by then
+   * @returns undefined once they are committed
    * @throws {DatabaseError} when nothing of it was written
    */
-  async #attempt(commits: readonly CommitOfRequest[], { known, locksFirst }: Basis): Promise<boolean> {
-    const expected = locksFirst ? await this.#expectedOf(commits) : undefined;
+  async #attempt(commits: readonly CommitOfRequest[], { known, locksFirst, expected: found }: Basis): Promise<Failed | undefined> {
+    const expected = locksFirst ? (found ?? (await this.#expectedOf(commits))) : undefined;
     const connection = expected === undefined ? undefined : await this.#database.reserve();
     const connectionChanges = this.#outages.changes;
     let isOpen = false;
     const fence = this.ids.bare(NO_HOME);
     this.#order.begin(fence);
     let written: readonly Change[] = [];
+    const fetched = new Fetched(known);
     try {
-      const fetched = new Fetched(known);
       if (connection !== undefined && expected !== undefined) {
         isOpen = true;
         const fetch = new Fetch(expected.read);
-        const locking = [BEGIN, ...lockStatements(expected.locks)];
+        const locking = [BEGIN, LOCK_TIMEOUT, ...lockStatements(expected.locks)];
         const answers = await connection.send([...locking, ...fetch.apart]);
         fetched.take(expected.read, fetch.foundIn(answers.slice(locking.length).flat()));
       }
       const changes = changesOf(await this.#runAll(commits, fetched, connection));
-      if (changes.length === 0 && fetched.isOneMoment && this.#outages.isPassed(connectionChanges)) return true;
+      if (changes.length === 0 && fetched.isOneMoment && this.#outages.isPassed(connectionChanges)) return undefined;
+      const locks = locksOf(fetched, changes);
+      if (expected !== undefined && !covers(expected.locks, locks)) return unionOf(expected, { read: fetched.read, locks });
       const name = crypto.randomUUID();
       const rev = this.newRevision();
       const statements = [
-        ...this.#names.naming(name, nameLocksOf(fetched, changes)),
-        ...checksOf(fetched, changes),
+        ...this.#names.naming(name, locks.names),
+        ...checksOf(fetched, locks),
         ...writesOf(changes, fetched, rev),
         ...feedStatements(changes, rev, this.#clock.now()),
       ];
       isOpen = false;
       const committed = await this.#names.settled(name, async () => {
-        if (connection === undefined) await this.#database.transaction(statements);
+        if (connection === undefined) await this.#database.transaction([LOCK_TIMEOUT, ...statements]);
         else await connection.send([...statements, COMMIT]);
       });
-      this.#remember(committed, changes, fetched, rev);
-      if (committed) written = changes;
-      return committed;
+      if (committed) this.#remember((written = changes), fetched, rev);
+      else this.#forget(fetched.read);
+      return committed ? undefined : "conflict";
     } catch (error) {
-      // A deadlock is met by the locks, before anything else.
-      if (error instanceof DatabaseError && error.kind === "conflict") return false;
-      throw error;
+      if (!(error instanceof DatabaseError) || error.kind !== "conflict") throw error;
+      this.#forget(fetched.read);
+      return error.isLocked ? "locked" : "conflict";
     } finally {
       this.#tell(fence, written);
       if (isOpen) await connection?.send([ROLLBACK]).catch(() => undefined);
@@ -247,8 +276,8 @@ export class Commits {
     }
   }
 
-  /** What commits will read and lock, most likely: as if nothing had changed since this server has seen it. */
-  async #expectedOf(commits: readonly CommitOfRequest[]): Promise<{ read: Asks; locks: Locks }> {
+  /** Finds it out as if nothing had changed since this server has seen it. */
+  async #expectedOf(commits: readonly CommitOfRequest[]): Promise<Expected> {
     const fetched = new Fetched(this.#knownTo(commits));
     const changes = changesOf(await this.#runAll(commits, fetched, undefined));
     return { read: fetched.read, locks: locksOf(fetched, changes) };
@@ -317,14 +346,15 @@ export class Commits {
     fetched.take(asks, fetch.foundIn((await connection.send(fetch.apart)).flat()));
   }
 
+  /** What a transaction has read that was not committed may be another by now. */
+  #forget({ keys, spans }: Asks): void {
+    for (const [table, some] of keys) for (const key of some) this.last.delete(table, key);
+    for (const { table } of spans.values()) this.last.deleteSpansOf(table);
+  }
+
   /** What the next commits build on. */
-  #remember(committed: boolean, changes: readonly Change[], fetched: Fetched, rev: number): void {
+  #remember(changes: readonly Change[], fetched: Fetched, rev: number): void {
     const { keys, spans } = fetched.read;
-    if (!committed) {
-      for (const [table, some] of keys) for (const key of some) this.last.delete(table, key);
-      for (const { table } of spans.values()) this.last.deleteSpansOf(table);
-      return;
-    }
     for (const [table, some] of keys) {
       if (isForAll(table)) for (const key of some) this.last.noteRow(table, key, fetched.row(table, key) ?? null);
     }
@@ -336,4 +366,10 @@ export class Commits {
     for (const table of new Set(changes.map((change) => change.table))) this.last.deleteSpansOf(table);
     this.#requests.forget(changes);
   }
+}
+
+function unionOf(one: Expected, other: Expected): Expected {
+  const read = new Asks();
+  for (const { read: asks } of [one, other]) read.add(asks);
+  return { read, locks: union(one.locks, other.locks) };
 }

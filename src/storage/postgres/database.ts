@@ -36,17 +36,22 @@ export class DatabaseError extends Error {
   readonly isOutOfRoom: boolean;
   /** Whether it takes no changes. */
   readonly isReadOnly: boolean;
+  /** Whether a lock that it needs was held for too long. */
+  readonly isLocked: boolean;
 
   constructor(kind: FailureKind, cause: unknown) {
     super(messageOf(cause), { cause });
     this.kind = kind;
     this.isOutOfRoom = stateOf(cause)?.startsWith("531") === true;
     this.isReadOnly = stateOf(cause) === READ_ONLY;
+    this.isLocked = stateOf(cause) === LOCKED;
   }
 }
 
+/** Another transaction has held a lock for longer than this one was to wait. */
+const LOCKED = "55P03";
 /** Division by zero is how a statement of ours says that a row is another by now; the others are the database's own. */
-const CONFLICTS: ReadonlySet<string> = new Set(["22012", "23505", "40001", "40P01"]);
+const CONFLICTS: ReadonlySet<string> = new Set(["22012", "23505", "40001", "40P01", LOCKED]);
 /** The server ends, starts, or takes no more connections. */
 const LOSSES = /^(08...|57P0[1-4]|53300)$/;
 /** What a standby says of the first change of a transaction, which it undoes. */

@@ -74,13 +74,12 @@ const PLACES: ReadonlyMap<string, Place> = new Map<string, Place>([
   ]),
 ]);
 
-/** Every table of records and of what follows from them. */
+/** Every table of records and of what follows from them, in the order in which commits write them. */
 export const RELATIONS: readonly string[] = Array.from(
   new Set(
-    [
-      ...TEXT_TABLES.flatMap((table) => [table.name, ...table.indexes.map(({ name }) => name)]),
-      ...VECTOR_TABLES.map(({ name }) => name),
-    ].map((name) => placeOf(name).relation),
+    [...TEXT_TABLES.flatMap((table) => [table.name, ...table.indexes.map(({ name }) => name)]), ...VECTOR_TABLES.map(({ name }) => name)]
+      .toSorted()
+      .map((name) => placeOf(name).relation),
   ),
 );
 

@@ -52,7 +52,7 @@ export class TransactionNames {
   }
 
   /**
-   * Whether a transaction was committed, also when its answer was lost; false when something was another by then.
+   * Returns whether a transaction was committed, also when its answer was lost.
    *
    * @throws {DatabaseError} when nothing of it was written
    */
@@ -61,9 +61,7 @@ export class TransactionNames {
       await send();
       return true;
     } catch (error) {
-      if (!(error instanceof DatabaseError)) throw error;
-      if (error.kind === "conflict") return false;
-      if (error.kind !== "lost") throw error;
+      if (!(error instanceof DatabaseError) || error.kind !== "lost") throw error;
       try {
         return await this.#again(() => this.#wasCommitted(name));
       } catch (cause) {
