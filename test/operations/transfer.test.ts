@@ -3,12 +3,15 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { NO_HOME } from "../../src/lib/ids.ts";
+import { toJson } from "../../src/lib/json.ts";
+import { packed } from "../../src/lib/packed-json.ts";
 import { examineAll } from "../../src/operations/doctor.ts";
 import { exportLines } from "../../src/operations/export.ts";
 import { importLines } from "../../src/operations/import.ts";
 import type { RecordStore } from "../../src/storage/record-store.ts";
+import { AFTER_ALL } from "../../src/storage/keys.ts";
 import { generationOf } from "../../src/storage/memory-records.ts";
-import { TABLES, vectors } from "../../src/storage/tables.ts";
+import { idempotency, TABLES, vectors } from "../../src/storage/tables.ts";
 import { startCairn } from "../support/cairn.ts";
 import { FakeClock } from "../support/clock.ts";
 import { startEmbeddingServer } from "../support/embedding-server.ts";
@@ -90,9 +93,11 @@ test("without secrets no URL has its path or query, kept answers included, and a
   const { id } = await hook("https://hooks.example.com/services/T000/B000/TOP-SECRET?token=TOP-SECRET");
   const embedding = { provider: "openai", base_url: `${server.baseUrl}?key=TOP-SECRET`, model: "m", api_key: "TOP-SECRET" };
   await cairn.ok(cairn.patch("/v1/settings", { embedding }, { headers: { "Idempotency-Key": "twice" } }));
-  // So long that the answer is kept compressed.
-  const long = { url: `https://hooks.example.com/${"TOP-SECRET/".repeat(1_000)}` };
-  await cairn.ok(cairn.patch(`/v1/webhooks/${id}`, long, { headers: { "Idempotency-Key": "thrice" } }));
+  // As an answer is kept that is longer.
+  const answers = await cairn.read((reader) => reader.rows(idempotency, { from: "", to: AFTER_ALL }));
+  const { key, row } = answers.find(({ row: { body } }) => body.includes('"object":"settings"'))!;
+  const long = toJson({ ...(JSON.parse(row.body) as object), more: "x".repeat(9_000) });
+  await cairn.embedded.commit(NO_HOME, (tx) => tx.put(idempotency, `${key.slice(1)}_`, { ...row, body: packed(long)!, packed: true }));
   expect((await exported(cairn.embedded, true)).filter((line) => line.includes('"packed"')).length).toBe(1);
   const lines = await exported(cairn.embedded, false);
   expect(lines.filter((line) => line.includes("TOP-SECRET") || line.includes('"packed"'))).toEqual([]);
