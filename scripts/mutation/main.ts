@@ -1,7 +1,7 @@
 /**
  * `scripts/mutate`: whether the tests notice what they are there to notice.
  *
- * Each mutation of `mutations.ts` is made in a copy of the repository and its tests are run there, each file first without it:
+ * Each mutation of `mutations.txt` is made in a copy of the repository and its tests are run there, each file first without it:
  * a test that fails anyway notices nothing. A test that takes far longer than it did then counts as one that failed.
  *
  * @module
@@ -17,6 +17,7 @@ const HELP = `scripts/mutate: breaks the code in one place after another and che
 
   --only N,N-M     these mutations, by their numbers
   --file TEXT      those of files whose path contains this
+  --says TEXT      those whose description contains this
   --jobs N         how many at once (1)
   --list           says what there is and runs nothing
 
@@ -37,14 +38,15 @@ async function main(): Promise<void> {
   const { values } = readArguments({
     options: {
       only: { type: "string" },
-      file: { type: "string" },
+      file: { type: "string", default: "" },
+      says: { type: "string", default: "" },
       jobs: { type: "string", default: "1" },
       list: { type: "boolean", default: false },
       help: { type: "boolean", default: false },
     },
   });
   if (values.help) return void process.stdout.write(HELP);
-  const chosen = chooseMutations(values.only, values.file ?? "");
+  const chosen = chooseMutations(values.only, ({ file, breaks }) => file.includes(values.file ?? "") && breaks.includes(values.says ?? ""));
   for (const mutation of chosen) mutate(readFileSync(join(root, mutation.file), "utf8"), mutation);
   if (values.list) return chosen.forEach((mutation) => console.log(describe(mutation)));
   const survivors = await runAll(chosen, readJobs(values.jobs ?? ""));
@@ -53,10 +55,10 @@ async function main(): Promise<void> {
   if (survivors.length > 0) process.exit(1);
 }
 
-function chooseMutations(only: string | undefined, file: string): Numbered[] {
+function chooseMutations(only: string | undefined, isMeant: (mutation: Mutation) => boolean): Numbered[] {
   const numbers = only === undefined ? undefined : readNumbers(only);
   const chosen = MUTATIONS.map((mutation, index) => ({ ...mutation, number: index + 1 })).filter(
-    (mutation) => (numbers === undefined || numbers.has(mutation.number)) && mutation.file.includes(file),
+    (mutation) => (numbers === undefined || numbers.has(mutation.number)) && isMeant(mutation),
   );
   if (chosen.length === 0) throw new Failure("There is no such mutation; --list says what there is.");
   return chosen;
@@ -135,8 +137,8 @@ function firstFailure(output: string): string {
   return name;
 }
 
-function describe({ number, file, breaks }: Numbered): string {
-  return `${String(number).padStart(3)} ${file}: ${breaks}`;
+function describe({ number, file, symbol, breaks }: Numbered): string {
+  return `${String(number).padStart(3)} ${[file, symbol].join(" ").trim()}: ${breaks}`;
 }
 
 await runScript(main);
