@@ -54,9 +54,26 @@ export type JsonObject = { [key: string]: any };
 export type JsonValue = JsonObject | JsonValue[] | string | number | boolean | null;
 `;
 
+/** Makes components of the schemas that are written in place with their title. */
+export function withTitledComponents<OpenApi extends { components: { schemas: object } }>(document: OpenApi): OpenApi {
+  const found: Record<string, object> = {};
+  const lifted = (at: unknown): unknown => {
+    if (typeof at !== "object" || at === null) return at;
+    if (Array.isArray(at)) return at.map(lifted);
+    const members = Object.fromEntries(Object.entries(at).map(([name, member]) => [name, lifted(member)]));
+    const { title, ...schema } = members;
+    if (typeof title !== "string" || schema["type"] !== "object") return members;
+    found[title] = schema;
+    return { $ref: `#/components/schemas/${title}` };
+  };
+  const { components, ...rest } = lifted(document) as OpenApi;
+  return { ...rest, components: { ...components, schemas: { ...components.schemas, ...found } } } as OpenApi;
+}
+
 /** Returns the text of src/client/types.ts. */
 export async function clientTypes(): Promise<string> {
-  const document = JSON.parse(JSON.stringify(openApiDocument(endpointsOf({} as never), "0.0.0"))) as Document;
+  const served = JSON.parse(JSON.stringify(openApiDocument(endpointsOf({} as never), "0.0.0"))) as Document;
+  const document = withTitledComponents(served);
   const operations = Object.values(document.paths)
     .flatMap((path) => Object.values(path))
     .filter(({ tags }) => !tags.includes(OTHER_CLIENTS));

@@ -22,6 +22,7 @@ import { contextEndpoints } from "./context/routes.ts";
 import { DASHBOARD_PATHS, dashboardServer, rootAnswer } from "./dashboard/routes.ts";
 import type { DocumentDeps } from "./documents/documents.ts";
 import { documentEndpoints } from "./documents/routes.ts";
+import { EVENT_CALLBACK } from "./events/schema.ts";
 import { docsPages } from "./http/docs.ts";
 import { preflightHeaders, refuseForeignOrigin } from "./http/cors.ts";
 import type { Endpoint } from "./http/endpoint.ts";
@@ -95,7 +96,7 @@ export function endpointsOf(
     ...retrievalEndpoints(deps),
     ...traceEndpoints(deps),
     ...keyEndpoints(deps),
-    ...webhookEndpoints(deps),
+    ...webhookEndpoints(deps, EVENT_CALLBACK),
     ...settingsEndpoints(deps),
     ...trialEndpoints(deps),
     ...userEndpoints(deps),

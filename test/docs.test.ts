@@ -6,6 +6,7 @@
 import { expect, test } from "bun:test";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { Type } from "@sinclair/typebox";
+import { withTitledComponents } from "../scripts/client-types.ts";
 import { OWN_PROGRAM } from "../src/backups/command.ts";
 import { createApp, endpointsOf } from "../src/app.ts";
 import { docsPages } from "../src/http/docs.ts";
@@ -14,9 +15,11 @@ import { OneOf, UserObject } from "../src/http/types.ts";
 import { validator } from "../src/http/validate.ts";
 import { ERRORS, type ErrorCode } from "../src/lib/errors.ts";
 import { DEFAULTS } from "../src/settings/schema.ts";
+import { EVENT_TYPES, TEST_EVENT } from "../src/traces/events.ts";
 import { signatureHeaders } from "../src/webhooks/signature.ts";
 import { leaveBackupTraces } from "./support/backups.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
+import { startReceiver } from "./support/receiver.ts";
 import { checker, contentOf, resolved, type OpenApi, type Operation } from "./support/documented.ts";
 import { oneOfEach, REQUESTS } from "./support/requests.ts";
 import { isOnPostgres } from "./support/stores.ts";
@@ -41,9 +44,14 @@ function appOf(cairn: Cairn) {
   };
 }
 
-async function documentOf(cairn: Cairn): Promise<OpenApi> {
+async function servedBy(cairn: Cairn): Promise<OpenApi> {
   const response = await appOf(cairn).fetch("/openapi.json");
   return (await response.json()) as OpenApi;
+}
+
+/** The document with a component for each schema with a title. */
+async function documentOf(cairn: Cairn): Promise<OpenApi> {
+  return withTitledComponents(await servedBy(cairn));
 }
 
 /** All operations, each with its name: `GET /v1/sessions`. */
@@ -63,7 +71,7 @@ function operationOf({ paths }: OpenApi, method: string, path: string): Operatio
 
 test("/openapi.json is a valid OpenAPI 3.0 document of this version", async () => {
   await using cairn = await startCairn();
-  const document = await documentOf(cairn);
+  const document = await servedBy(cairn);
   expect(await new Validator().validate(structuredClone(document))).toEqual({ valid: true });
   expect(document).toMatchObject({
     openapi: "3.0.3",
@@ -134,6 +142,71 @@ test("the document says what limit lists have, and which fields and bodies are r
   });
   expect(operationOf(document, "POST", "/v1/sessions").requestBody?.required).toBe(true);
   expect(operationOf(document, "POST", "/v1/sessions/{session_id}/fork").requestBody?.required).toBe(false);
+});
+
+test("a field with a default may be left out, and generators of types see that: it stands in the body of a request, not in a component", async () => {
+  await using cairn = await startCairn();
+  const document = await servedBy(cairn);
+  // openapi-typescript makes such a field of a component required.
+  const defaultsIn = (at: unknown): string[] => {
+    if (typeof at !== "object" || at === null) return [];
+    const { properties = {}, required = [] } = at as { properties?: Record<string, object>; required?: string[] };
+    const own = Object.entries(properties).filter(([, field]) => "default" in field);
+    return [
+      ...own.map(([name]) => (required.includes(name) ? `${name} is required` : name)),
+      ...Object.values(at).flatMap((member) => defaultsIn(member)),
+    ];
+  };
+  expect(defaultsIn(document.components)).toEqual([]);
+  const bodies = operationsOf(document).map(({ operation: { requestBody } }) => defaultsIn(requestBody).sort());
+  expect(bodies.filter((names) => names.length > 0)).toEqual([
+    ["if_exists", "initial_state", "metadata", "ttl_seconds"],
+    ["metadata"],
+    ["embed", "metadata", "tags", "type"],
+    ["explain", "limit", "threshold"],
+    ["explain", "memory_limit", "turn_limit"],
+    ["offset"],
+    ["scopes", "tier"],
+    ["force", "overlap_seconds"],
+    ["enabled"],
+    ["content", "query"],
+    ["embed", "metadata", "tags", "type"],
+  ]);
+});
+
+test("the document describes what a receiver of webhooks gets of each type of event, with an example", async () => {
+  await using cairn = await startCairn();
+  const document = await documentOf(cairn);
+  const { callbacks } = operationOf(document, "POST", "/v1/webhooks") as Operation & { callbacks: any };
+  const { requestBody, parameters } = callbacks.event["{$request.body#/url}"].post;
+  const signed = Object.keys(signatureHeaders(["a secret of webhooks"], { id: "evt_1", timestampSeconds: 0, body: "" }));
+  expect(parameters.map(({ name }: { name: string }) => name).toSorted()).toEqual(signed.toSorted());
+  const { schema, examples } = requestBody.content["application/json"];
+  const { anyOf, discriminator } = resolved<any>(document, schema);
+  const types = [...EVENT_TYPES, TEST_EVENT];
+  expect(Object.keys(discriminator.mapping)).toEqual(types);
+  expect(anyOf.map(({ $ref }: { $ref: string }) => $ref)).toEqual(Object.values(discriminator.mapping));
+  expect(Object.keys(examples)).toEqual(types);
+
+  const check = checker(document);
+  await using receiver = startReceiver();
+  const webhook = await cairn.subscribe(receiver.url);
+  const session = await cairn.createSession({ user_id: "ada", ttl_seconds: 60 });
+  await cairn.addTurn(session.id, "", "", { output: { type: "error", content: "no answer" } });
+  await cairn.addMemory(session.id, "Likes tea.");
+  await cairn.setState(session.id, { step: 1 });
+  await cairn.rollback(session.id, 0);
+  await cairn.ok(cairn.delete(`/v1/sessions/${session.id}`));
+  await cairn.createSession({ ttl_seconds: 60 });
+  cairn.clock.advance({ seconds: 60 });
+  await cairn.runTask("session expiry");
+  await cairn.ok(cairn.post(`/v1/webhooks/${webhook.id}/test`));
+  await cairn.deliver();
+  expect(new Set(receiver.events.map(({ type }) => type))).toEqual(new Set(types));
+  for (const event of [...receiver.events, ...Object.values<any>(examples).map(({ value }) => value)]) {
+    const $ref: string = discriminator.mapping[event.type];
+    expect({ type: event.type, problems: check({ $ref, properties: {} }, event) }).toEqual({ type: event.type, problems: [] });
+  }
 });
 
 test("the document says of the largest body what it is and what changes it", async () => {
@@ -475,7 +548,10 @@ test("the executable has the docs inside, as they are from source", async () => 
     });
   }
   const { paths, components } = await documentOf(cairn);
-  expect(await server.ok(server.get("/openapi.json"))).toMatchObject({ paths: { "/v1/sessions": paths["/v1/sessions"] }, components });
+  expect(withTitledComponents(await server.ok(server.get("/openapi.json")))).toMatchObject({
+    paths: { "/v1/sessions": paths["/v1/sessions"] },
+    components,
+  });
 });
 
 test("TypeBox schemas become OpenAPI 3.0", () => {

@@ -161,6 +161,7 @@ const LAYERS: readonly (readonly RegExp[])[] = [
     /^src\/stats\//,
     /^src\/trial\//,
     /^src\/users\//,
+    /^src\/events\//,
     /^src\/dashboard\//,
   ],
   [/^src\/mcp\//, /^src\/compat\//, /^src\/telemetry\//],

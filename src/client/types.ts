@@ -857,6 +857,16 @@ export interface MemoryChanges {
   metadata?: JsonObject;
 }
 
+/** A memory was added. The data is the memory. */
+export interface MemoryCreatedEvent {
+  /** The event: the header `webhook-id`, the same in every attempt. */
+  id: string;
+  type: "memory.created";
+  /** When it happened. */
+  created_at: string;
+  data: Memory;
+}
+
 /** A page of memories. */
 export interface MemoryList {
   object: "list";
@@ -1018,7 +1028,10 @@ export interface NewTurn {
 export interface NewWebhook {
   /** Where events are posted: `http` or `https`, no user name. It must not lead into a private network unless the operator allows that. */
   url: string;
-  /** The events it subscribes to. */
+  /**
+   * The events it subscribes to. Those of sessions, turns and memories carry the record; those of traces the trace, `trace.error` that of a
+   * turn whose output has the type `error`.
+   */
   events: Array<
     | "session.created"
     | "session.updated"
@@ -1171,6 +1184,36 @@ export interface SessionChanges {
   ttl_seconds?: number;
 }
 
+/** A session was created, or forked from another one. The data is the session. */
+export interface SessionCreatedEvent {
+  /** The event: the header `webhook-id`, the same in every attempt. */
+  id: string;
+  type: "session.created";
+  /** When it happened. */
+  created_at: string;
+  data: Session;
+}
+
+/** A session was deleted, with its turns and memories. The data is the session as it was last. */
+export interface SessionDeletedEvent {
+  /** The event: the header `webhook-id`, the same in every attempt. */
+  id: string;
+  type: "session.deleted";
+  /** When it happened. */
+  created_at: string;
+  data: Session;
+}
+
+/** The time of a session has passed. The data is the session as it was last. */
+export interface SessionExpiredEvent {
+  /** The event: the header `webhook-id`, the same in every attempt. */
+  id: string;
+  type: "session.expired";
+  /** When it happened. */
+  created_at: string;
+  data: Session;
+}
+
 /** Another session that starts from a version of this one. */
 export interface SessionFork {
   /** The new session. */
@@ -1194,6 +1237,16 @@ export interface SessionList {
    * list.
    */
   last_id: string | null;
+}
+
+/** The state of a session was updated or rolled back, or its metadata or time to live changed. The data is the session as it is then. */
+export interface SessionUpdatedEvent {
+  /** The event: the header `webhook-id`, the same in every attempt. */
+  id: string;
+  type: "session.updated";
+  /** When it happened. */
+  created_at: string;
+  data: Session;
 }
 
 /** Every setting with its value, its default and where the value comes from. */
@@ -1676,6 +1729,29 @@ export interface Trace {
   metadata: JsonObject;
 }
 
+/** Something was changed, whatever it was: every trace, also those of administration, which concern no session. The data is the trace. */
+export interface TraceCreatedEvent {
+  /** The event: the header `webhook-id`, the same in every attempt. */
+  id: string;
+  type: "trace.created";
+  /** When it happened. */
+  created_at: string;
+  data: Trace;
+}
+
+/**
+ * An agent failed: a turn was logged whose output has the type `error`. The data is the trace of that turn, whose action is `turn.added`.
+ * What goes wrong in Cairn itself is no event.
+ */
+export interface TraceErrorEvent {
+  /** The event: the header `webhook-id`, the same in every attempt. */
+  id: string;
+  type: "trace.error";
+  /** When it happened. */
+  created_at: string;
+  data: Trace;
+}
+
 /** A page of traces. */
 export interface TraceList {
   object: "list";
@@ -1689,6 +1765,16 @@ export interface TraceList {
    * list.
    */
   last_id: string | null;
+}
+
+/** A session was rolled back. The data is the trace, whose action is `state.rolled_back`; `details` say from which version to which. */
+export interface TraceRollbackEvent {
+  /** The event: the header `webhook-id`, the same in every attempt. */
+  id: string;
+  type: "trace.rollback";
+  /** When it happened. */
+  created_at: string;
+  data: Trace;
 }
 
 /** A turn: what came in and what went out. */
@@ -1712,6 +1798,16 @@ export interface Turn {
   state_before: JsonObject | null;
   /** The state after the turn, if given. */
   state_after: JsonObject | null;
+}
+
+/** A turn was logged. The data is the turn. */
+export interface TurnAddedEvent {
+  /** The event: the header `webhook-id`, the same in every attempt. */
+  id: string;
+  type: "turn.added";
+  /** When it happened. */
+  created_at: string;
+  data: Turn;
 }
 
 export interface TurnInput {
@@ -1856,7 +1952,10 @@ export interface Webhook {
   id: string;
   /** Where events are posted: `http` or `https`, no user name. It must not lead into a private network unless the operator allows that. */
   url: string;
-  /** The events it subscribes to. */
+  /**
+   * The events it subscribes to. Those of sessions, turns and memories carry the record; those of traces the trace, `trace.error` that of a
+   * turn whose output has the type `error`.
+   */
   events: Array<
     | "session.created"
     | "session.updated"
@@ -1899,7 +1998,10 @@ export interface Webhook {
 export interface WebhookChanges {
   /** Where events are posted: `http` or `https`, no user name. It must not lead into a private network unless the operator allows that. */
   url?: string;
-  /** The events it subscribes to. */
+  /**
+   * The events it subscribes to. Those of sessions, turns and memories carry the record; those of traces the trace, `trace.error` that of a
+   * turn whose output has the type `error`.
+   */
   events?: Array<
     | "session.created"
     | "session.updated"
@@ -2009,7 +2111,7 @@ export interface WebhookDeliveryDetails {
   duration_ms: number | null;
   /** Why the last attempt failed. */
   error: string | null;
-  /** What is posted. */
+  /** What is posted: an event, as the operation that creates a webhook describes it. Empty once its user has been erased. */
   payload: JsonObject;
   /** The latest attempts, at most 10, the last one first. */
   recent_attempts: Array<{
@@ -2042,6 +2144,19 @@ export interface WebhookDeliveryList {
    */
   last_id: string | null;
 }
+
+/** An event, as a webhook receives it; `type` says what `data` is. */
+export type WebhookEvent =
+  | SessionCreatedEvent
+  | SessionUpdatedEvent
+  | SessionDeletedEvent
+  | SessionExpiredEvent
+  | TurnAddedEvent
+  | MemoryCreatedEvent
+  | TraceCreatedEvent
+  | TraceRollbackEvent
+  | TraceErrorEvent
+  | WebhookTestEvent;
 
 /** A page of webhooks. */
 export interface WebhookList {
@@ -2120,4 +2235,14 @@ export interface WebhookStatsList {
    * list.
    */
   last_id: string | null;
+}
+
+/** Somebody tests the webhook. Nobody subscribes to it. The data is the webhook. */
+export interface WebhookTestEvent {
+  /** The event: the header `webhook-id`, the same in every attempt. */
+  id: string;
+  type: "webhook.test";
+  /** When it happened. */
+  created_at: string;
+  data: Webhook;
 }

@@ -55,6 +55,22 @@ interface Tag {
   description: string;
 }
 
+/** What the server posts to an address that a request gives. */
+export interface Callback {
+  name: string;
+  /** The address, as a runtime expression of OpenAPI. */
+  url: string;
+  summary: string;
+  description: string;
+  /** By name, what each is. */
+  headers: Readonly<Record<string, string>>;
+  body: TSchema;
+  /** By name. */
+  examples: Readonly<Record<string, object>>;
+  /** By status, what follows from it. */
+  answers: Readonly<Record<string, string>>;
+}
+
 export interface Endpoint {
   method: Method;
   /** As in the specification: `/v1/sessions/{session_id}`. */
@@ -86,6 +102,7 @@ export interface Endpoint {
   send: ((call: Call<never, never, never>, request: SendingRequest) => Sent | Promise<Sent>) | undefined;
   /** Whether a ticket in the query stands for a key: a browser sends no header where it follows a link. */
   takesTicket: boolean;
+  callback: Callback | undefined;
   run(call: Call<never, never, never, never>): AnswerJson | Promise<AnswerJson>;
 }
 
@@ -117,6 +134,7 @@ interface Line<Response extends TSchema> {
   status?: 200 | 201;
   /** When the answer is what was there already, with status 200. */
   existing?: string;
+  callback?: Callback;
   response: Response;
   /** Codes besides those that any endpoint can answer and those of records that the path names. */
   errors?: readonly WireCode[];
@@ -182,6 +200,7 @@ export function endpointGroup(tag: Tag, groupScope?: Scope) {
         media: "application/json",
         send: undefined,
         takesTicket: false,
+        callback: undefined,
         ...line,
         method,
         path,

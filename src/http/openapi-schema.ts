@@ -2,7 +2,8 @@
  * Translates TypeBox schemas, which are JSON Schema, to OpenAPI 3.0.
  *
  * OpenAPI 3.0 has no `const`, no null type, and one example instead of several. A schema with a title becomes a component of that
- * name, to which its users refer; one without is written out in place.
+ * name, to which its users refer; one without is written out in place. So is one that has defaults, which are of requests alone, with
+ * its title: of a component openapi-typescript takes a field with a default for one that is always there.
  *
  * @module
  */
@@ -18,10 +19,17 @@ export function openApiSchema(schema: TSchema, components: SchemaComponents): Js
   const translated = translate(schema, components);
   const { title } = schema;
   if (title === undefined) return translated;
+  if (hasDefault(schema)) return { title, ...translated };
   const known = components.get(title);
   invariant(known === undefined || toJson(known) === toJson(translated), `two schemas have the title ${title}`);
   components.set(title, translated);
   return { $ref: `#/components/schemas/${title}` };
+}
+
+/** Whether a field of an object, or of one in it, has a default. */
+function hasDefault({ properties = {}, items }: TSchema): boolean {
+  const members = [...Object.values(properties as Record<string, TSchema>), ...(items === undefined ? [] : [items as TSchema])];
+  return members.some((member) => "default" in member || hasDefault(member));
 }
 
 function translate(schema: TSchema, components: SchemaComponents): JsonObject {

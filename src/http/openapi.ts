@@ -12,7 +12,7 @@ import type { JsonObject, JsonValue } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import type { Access } from "../lib/scopes.ts";
 import { pascalCase } from "../lib/text.ts";
-import { isIdempotent, operationId, type Endpoint } from "./endpoint.ts";
+import { isIdempotent, operationId, type Callback, type Endpoint } from "./endpoint.ts";
 import { ErrorBody, errorDescription, errorExample, errorsOf } from "./error-docs.ts";
 import { openApiSchema, type SchemaComponents } from "./openapi-schema.ts";
 import { DURABILITIES } from "../storage/durability.ts";
@@ -206,7 +206,22 @@ function operationOf(endpoint: Endpoint, components: Components): JsonObject {
       ...(endpoint.existing === undefined ? {} : { 200: answered(endpoint.existing) }),
       ...errorResponses(errorsOf(endpoint), components),
     },
+    ...(endpoint.callback === undefined ? {} : { callbacks: callbackOf(endpoint.callback, components) }),
   };
+}
+
+function callbackOf({ name, url, summary, description, headers, body, examples, answers }: Callback, components: Components): JsonObject {
+  const parameters = Object.entries(headers).map(([header, is]) => ({
+    name: header,
+    in: "header",
+    required: true,
+    description: is,
+    schema: { type: "string" },
+  }));
+  const shown = Object.fromEntries(Object.entries(examples).map(([type, value]) => [type, { value: value as JsonObject }]));
+  const requestBody = { required: true, content: content(body, { examples: shown }, components) };
+  const responses = Object.fromEntries(Object.entries(answers).map(([status, says]) => [status, { description: says }]));
+  return { [name]: { [url]: { post: { summary, description, security: [], parameters, requestBody, responses } } } };
 }
 
 function parameter(place: "path" | "query", name: string, schema: TSchema, required: boolean, { schemas }: Components): JsonObject {

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { endpointGroup, type Endpoint } from "../http/endpoint.ts";
+import { endpointGroup, type Callback, type Endpoint } from "../http/endpoint.ts";
 import { Cursor, ListOf, Nothing } from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { getDelivery, listDeliveries, listFailedDeliveries, recoverDeliveries, retryDelivery, testWebhook } from "./deliveries.ts";
@@ -32,13 +32,15 @@ the settings say otherwise it must come within 15 s, and what fails is tried aga
 const webhooks = endpointGroup({ name: "Webhooks", description }, "admin");
 const path = "/v1/webhooks/{webhook_id}";
 
-export function webhookEndpoints(deps: WebhookDeps): Endpoint[] {
+/** @param callback - what the receivers get */
+export function webhookEndpoints(deps: WebhookDeps, callback: Callback): Endpoint[] {
   return [
     webhooks.post("/v1/webhooks", {
       summary: "Create a webhook",
       description:
         "Events from now on are posted to the URL, signed. `trace.created` includes the traces of administration (keys, settings, webhooks, backups, erasures of users). The secret is in this answer only, which a replay with the same Idempotency-Key gives again.",
       status: 201,
+      callback,
       body: NewWebhook,
       response: Webhook,
       example: { secret: SECRET_EXAMPLE },

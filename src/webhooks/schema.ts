@@ -17,7 +17,8 @@ const Url = Text(1, URL_LENGTH_MAX, {
 });
 const Events = Type.Array(OneOf(EVENT_TYPES), {
   minItems: 1,
-  description: "The events it subscribes to.",
+  description:
+    "The events it subscribes to. Those of sessions, turns and memories carry the record; those of traces the trace, `trace.error` that of a turn whose output has the type `error`.",
   examples: [["session.created"]],
 });
 const Description = Text(0, LIMITS.webhookDescriptionLengthMax, {
@@ -147,7 +148,7 @@ export const DeliveryDetails = Type.Object(
   {
     ...Delivery.properties,
     payload: UserObject({
-      description: "What is posted.",
+      description: "What is posted: an event, as the operation that creates a webhook describes it. Empty once its user has been erased.",
       examples: [{ id: "evt_0VQk3aB4x1Zq", type: "turn.added", created_at: "2026-05-07T08:00:00.000Z", data: { object: "turn" } }],
     }),
     recent_attempts: Type.Array(

@@ -6,6 +6,7 @@
  */
 import Ajv, { type ValidateFunction } from "ajv";
 import { endpointsOf } from "../../src/app.ts";
+import { withTitledComponents } from "../../scripts/client-types.ts";
 import { openApiDocument } from "../../src/http/openapi.ts";
 
 export interface Documented {
@@ -53,8 +54,8 @@ export interface OpenApi extends Record<string, unknown> {
   components: { schemas: Record<string, Schema>; headers: Record<string, Header> };
 }
 
-/** The document as it is served; what it says does not depend on a running service. */
-export const DOCUMENT = JSON.parse(JSON.stringify(openApiDocument(endpointsOf({} as never), "test"))) as OpenApi;
+/** The document as it is served, with a component for each schema with a title; what it says does not depend on a running service. */
+export const DOCUMENT = withTitledComponents(JSON.parse(JSON.stringify(openApiDocument(endpointsOf({} as never), "test"))) as OpenApi);
 
 /** What a reference refers to, or the thing itself. */
 export function resolved<Thing extends Documented>(document: OpenApi, thing: Thing): Thing {
