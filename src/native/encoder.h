@@ -33,6 +33,8 @@ public:
     size_t tokens_ = 0;
     size_t layer_ = 0;
     Aligned<float> rows_;
+    /** What each token counts in the vector. */
+    std::vector<float> weights_;
   };
 
   /** @returns nothing where a text has no meaningful piece */
@@ -68,6 +70,7 @@ private:
 
   std::vector<uint32_t> markOf(std::u16string_view mark) const;
   std::vector<uint32_t> framed(const std::vector<Piece>& pieces, Kind kind) const;
+  std::vector<float> weightsOf(const std::vector<Piece>& pieces, Kind kind) const;
   size_t piecesMax(Kind kind) const;
   const std::vector<uint32_t>& mark(Kind kind) const { return kind == Kind::query ? queryMark_ : passageMark_; }
   void readRow(uint32_t token, size_t position, float* row) const;

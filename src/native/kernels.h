@@ -30,8 +30,8 @@ struct Kernels {
   /** rows = normalised(rows + added). @param added - may be null */
   void (*normalise)(float* rows, const float* added, const float* norm, size_t tokens);
   void (*gelu)(float* values, size_t count);
-  /** The mean of rows as a vector of length 1. */
-  void (*pool)(const float* rows, size_t tokens, float* vector);
+  /** The sum of rows, each times its weight, as a vector of length 1. */
+  void (*pool)(const float* rows, const float* weights, size_t tokens, float* vector);
 };
 
 /** Queries that are answered together: each load of a key serves all of them. */

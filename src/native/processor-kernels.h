@@ -148,14 +148,13 @@ static void normalise(float* const rows, const float* const added, const float* 
   }
 }
 
-static void pool(const float* const rows, const size_t tokens, float* const vector) {
+static void pool(const float* const rows, const float* const weights, const size_t tokens, float* const vector) {
   Lanes squares{};
   for (size_t i = 0; i < WIDTH; i += LANES) {
     Lanes total{};
-    for (size_t token = 0; token < tokens; token++) total = total + load(rows + token * WIDTH + i);
-    const Lanes mean = total * (1.0f / static_cast<float>(tokens));
-    store(vector + i, mean);
-    squares = squares + mean * mean;
+    for (size_t token = 0; token < tokens; token++) total = total + load(rows + token * WIDTH + i) * weights[token];
+    store(vector + i, total);
+    squares = squares + total * total;
   }
   const float factor = 1.0f / sqrtf(sum(squares));
   for (size_t i = 0; i < WIDTH; i += LANES) store(vector + i, load(vector + i) * factor);
