@@ -77,6 +77,18 @@ export const NPM = program("npm", "npx", "--version");
 export const DENO = program("Deno", "deno", "--version");
 export const PYTHON = program("Python", "python3", "-c", "");
 
+/** A compiler of C++ with AddressSanitizer and UndefinedBehaviorSanitizer. */
+export const SANITIZERS: Part = {
+  name: "sanitizers",
+  problem: once(() => {
+    const compiler = process.env["CXX"] ?? "c++";
+    if (Bun.which(compiler) === null) return `there is no ${compiler}`;
+    const command = [compiler, "-fsanitize=address,undefined", "-x", "c++", "-", "-o", "/dev/null"];
+    const { exitCode } = Bun.spawnSync(command, { stdin: Buffer.from("int main() {}"), stdout: "ignore", stderr: "ignore" });
+    return exitCode === 0 ? undefined : `${compiler} has none`;
+  }),
+};
+
 export const ROOT: Part = {
   name: "root",
   problem: once(() => (process.geteuid?.() === 0 ? undefined : "only root gives files to other users")),
