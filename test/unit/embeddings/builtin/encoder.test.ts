@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type EncodedKind, encoderKernels, openEncoder, preparedText } from "../../../../src/embeddings/builtin/encoder.ts";
 import { findWeights } from "../../../../src/embeddings/builtin/native.ts";
+import { checkEncoder } from "../../../../src/embeddings/builtin/self-check.ts";
 import { WEIGHTS_FILES } from "../../../../src/embeddings/builtin/weights.ts";
 import REFERENCE from "./reference.json";
 
@@ -58,6 +59,10 @@ describe("a text has one vector, to the last bit", () => {
       expect(hashBy(kernels)).toBe(SHA256);
     });
   }
+
+  test("which an executable checks where it runs, too", () => {
+    expect(checkEncoder()).toEqual(encoderKernels());
+  });
 
   test("in steps, among other texts", () => {
     const texts = REFERENCE.filter(({ kind }) => kind === "query").map(({ text }) => text);
