@@ -29,8 +29,8 @@ const TEXTS = { query: "queries", passage: "passages" } as const;
 
 const encoder = openEncoder();
 
-function meanOfTexts(texts: readonly string[], kind: EncodedKind): Float64Array {
-  return meanOf(texts.flatMap((text) => encoder.encode(text, kind) ?? []));
+function meanOfTexts(texts: readonly string[]): Float64Array {
+  return meanOf(texts.flatMap((text) => encoder.encode(text, "query") ?? []));
 }
 
 function meanOf(vectors: readonly ArrayLike<number>[]): Float64Array {
@@ -47,7 +47,7 @@ function everydayMeans(kind: EncodedKind): Map<string, Float64Array> {
     Array.from(texts, ([language, own]) => {
       const memories = own.flatMap((corpus) => corpus.memories.map(({ text }) => text));
       const queries = own.flatMap((corpus) => corpus.queries.filter(({ category }) => category !== "cross").map(({ text }) => text));
-      return [language, meanOfTexts(kind === "query" ? queries : memories, kind)];
+      return [language, meanOfTexts(kind === "query" ? queries : memories)];
     }),
   );
 }
@@ -55,7 +55,7 @@ function everydayMeans(kind: EncodedKind): Map<string, Float64Array> {
 function meansOfLanguages(kind: EncodedKind): Float64Array[] {
   const everyday = everydayMeans(kind);
   const general = meanOf([...everyday.values()]);
-  const ofSentences = LANGUAGES.map((language) => meanOfTexts(sentences[language as keyof typeof sentences][TEXTS[kind]], kind));
+  const ofSentences = LANGUAGES.map((language) => meanOfTexts(sentences[language as keyof typeof sentences][TEXTS[kind]]));
   const overSentences = meanOf(ofSentences);
   const own = LANGUAGES.map((language, l) => {
     const moved = general.map((value, i) => value + ofSentences[l]![i]! - overSentences[i]!);
