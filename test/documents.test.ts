@@ -217,16 +217,17 @@ test("a filter compares members by their paths", async () => {
     b: { status: "paid", order: { total: 20.5 }, tags: ["x"] },
     c: { status: "open", order: { total: "20" }, constructor: 1 },
     d: { status: ["open"], order: 5, "order.total": 10 },
+    e: JSON.parse('{"__proto__":{"e":1},"status":"new"}') as object,
   };
   await batch(
     cairn,
     Object.entries(values).map(([key, value]) => put(["f"], key, value)),
   );
   const cases: [filter: object, found: string][] = [
-    [{}, "abcd"],
+    [{}, "abcde"],
     [{ status: "open" }, "ac"],
     [{ status: { $eq: "open" } }, "ac"],
-    [{ status: { $ne: "open" } }, "bd"],
+    [{ status: { $ne: "open" } }, "bde"],
     [{ "order.total": { $gt: 10 } }, "b"],
     [{ "order.total": { $gte: 10, $lt: 20.5 } }, "a"],
     [{ "order.total": { $lte: 20.5 } }, "ab"],
@@ -236,11 +237,14 @@ test("a filter compares members by their paths", async () => {
     [{ tags: ["x", "y"] }, "a"],
     [{ order: { total: 10 } }, "a"],
     [{ note: null }, "a"],
-    [{ note: { $ne: null } }, "bcd"],
-    [{ constructor: { $ne: 2 }, __proto__: undefined }, "abcd"],
+    [{ note: { $ne: null } }, "bcde"],
+    [{ constructor: { $ne: 2 }, __proto__: undefined }, "abcde"],
     [{ "constructor.name": { $eq: "Object" } }, ""],
     [{ toString: { $gt: "" } }, ""],
-    [{ ["order".concat(".x".repeat(400_000))]: { $ne: 1 } }, "abcd"],
+    // Every object of JavaScript has these; a document has them only when somebody has put them there.
+    [JSON.parse('{"__proto__":{}}') as object, ""],
+    [{ "__proto__.constructor": { $ne: 1 }, "__proto__.e": { $eq: 1 } }, "e"],
+    [{ ["order".concat(".x".repeat(400_000))]: { $ne: 1 } }, "abcde"],
     [{ status: "open", "order.total": { $gt: 5 } }, "a"],
   ];
   for (const [filter, found] of cases) {

@@ -140,6 +140,15 @@ test("whom a connection speaks for stands in headers or in the query, and header
   }
 });
 
+test("a bound key and one that names its user and its agent have one session", async () => {
+  const key = await cairn.newKey({ owner: { userId: "one-user", agentId: "one-agent" } });
+  await using bound = await connect("2025-11-25", "", { "X-API-Key": key });
+  const { session_id } = await bound.use("update_state", { changes: { seen: "by the bound key" } });
+  expect(await cairn.session(session_id)).toMatchObject({ external_id: "mcp:one-agent:one-user" });
+  await using naming = await connect("2025-11-25", "?user_id=one-user", { "X-API-Key": key });
+  expect(await naming.use("get_state")).toMatchObject({ session_id, state: { seen: "by the bound key" } });
+});
+
 test("a bound key speaks for its user and its agent, and finds nothing of others whatever the connection says", async () => {
   const key = await cairn.newKey({ owner: { userId: "bound-user", agentId: "bound-agent" } });
   const other = await cairn.createSession({ user_id: "unbound-user", initial_state: { secret: 1 } });

@@ -14,7 +14,7 @@ import { Store } from "../../../src/storage/store.ts";
 import { traces } from "../../../src/storage/tables.ts";
 import { TraceFeed } from "../../../src/traces/feed.ts";
 import { FakeClock } from "../../support/clock.ts";
-import { Chance } from "../../support/process.ts";
+import { Chance, until } from "../../support/process.ts";
 
 const SEED = Number(process.env["CAIRN_TEST_SEED"] ?? 20_261_123);
 const LATE_MS = 10_000;
@@ -152,4 +152,49 @@ test("a stream that cannot read what came before ends, and makes room for others
     }
     expect(stream.hasFailed).toBe(true);
   }
+});
+
+test("what is committed while the last of what came before is read is sent, too", async () => {
+  const directory = mkdtempSync(join(tmpdir(), "cairn-feed-"));
+  const clock = new FakeClock();
+  const store = await Store.open(directory, clock);
+  const committed: string[] = [];
+  const commit = async () => {
+    clock.advance({ ms: 1 });
+    const key = `t${firstBareIdAt(clock.now())}`;
+    await store.commit(NO_HOME, (tx) => tx.add(traces, key, { expiresAt: clock.now() + 1e9, actor: "a", body: toJson({}) }));
+    committed.push(withPrefix("trace", key.slice(1)));
+    feed.published([key]);
+  };
+  // Between the moment that a read shows and its answer, thrice; it is read to be sent meanwhile.
+  let commits = 0;
+  let isCommitting = false;
+  const read = async <Result>(work: (reader: Reader) => Result): Promise<Result> => {
+    const result = store.read(work);
+    if (commits < 3 && !isCommitting) {
+      isCommitting = true;
+      commits++;
+      await commit();
+      await turns(20);
+      isCommitting = false;
+    }
+    return result;
+  };
+  const feed = new TraceFeed({ read } as unknown as RecordStore, clock);
+  const lastEventId = withPrefix("trace", firstBareIdAt(clock.now()));
+  const stream = new Slow(
+    feed.open({ limitsId: "key", reader: { isAdmin: true, owner: EVERYBODY }, filter: {}, lastEventId, isAllowed: () => true }),
+  );
+  const taken = (count: number) =>
+    until(`${count} traces`, () => {
+      stream.take();
+      return stream.ids.length >= count;
+    });
+  await taken(3);
+  await commit();
+  await taken(4);
+  expect(stream.ids).toEqual(committed);
+  await stream.cancel();
+  await store.close();
+  rmSync(directory, { recursive: true });
 });
