@@ -42,13 +42,11 @@ function unproven(address: URL, anyCertificate: boolean): LocalServer {
  * @returns undefined when none has announced itself
  * @throws {ForeignFileError} when what announces it is somebody else's
  */
-export function serverOf(dataDirectory: string, address?: URL): (LocalServer & { readonly store: string | undefined }) | undefined {
+export function serverOf(dataDirectory: string, address?: URL): LocalServer | undefined {
   const place = announced(dataDirectory);
   if (place === undefined) return undefined;
-  const { url, store } = place;
   return {
-    origin: address?.origin ?? url,
-    store,
+    origin: address?.origin ?? place.url,
     async ask(path, headers = {}) {
       using server = new ProvenServer(dataDirectory, place, address);
       return await server.send(path, { headers, timeoutMs: TIMEOUT_MS, anyCertificate: true });

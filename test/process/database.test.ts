@@ -150,7 +150,11 @@ if (isHere(POSTGRES, "cairn serve on a database")) {
       expect(await command(target, ["dashboard", "--url", node.address])).toEqual(
         succeeded(new RegExp(`^${node.address}/dashboard/#key=crn_`)),
       );
+      // The server of a data directory is found and proves itself as one without a database does.
+      const beside = (place: string) => runCairn(["dashboard", "--store", place, "--data-dir", node.dataDirectory]);
+      expect(await beside(target)).toEqual(succeeded(new RegExp(`^${node.address}/dashboard/#key=crn_`)));
       const other = await postgres.migrated();
+      expect(await beside(other)).toEqual(failed(/^cairn: The server at .* uses another database than postgres:\/\/cairn@\S+: say which with --store\.\n$/));
       expect(await command(other, ["dashboard", "--url", node.address])).toEqual(
         failed(/^cairn: The server at .* uses another database than postgres:\/\/cairn@\S+: say which with --store\.\n$/),
       );

@@ -251,6 +251,8 @@ test("the container's health check is a command that says of the container's own
   await using server = await startProcess({ dataDirectory: directory.path, environment: within });
   const asked = await runCairn(args, { environment: { ...environment, CAIRN_PORT: new URL(server.address).port } });
   expect(asked).toEqual(succeeded("ready\n"));
+  // In the container the data directory is the server's, which says where that listens.
+  expect(await runCairn(args, { environment: within })).toEqual(succeeded("ready\n"));
   const rebound = await fetch(`${server.address.replace("0.0.0.0", "127.0.0.1")}/health`, { headers: { Host: "evil.example" } });
   expect(rebound.status).toBe(403);
 });
