@@ -154,7 +154,9 @@ if (isHere(POSTGRES, "cairn serve on a database")) {
       const beside = (place: string) => runCairn(["dashboard", "--store", place, "--data-dir", node.dataDirectory]);
       expect(await beside(target)).toEqual(succeeded(new RegExp(`^${node.address}/dashboard/#key=crn_`)));
       const other = await postgres.migrated();
-      expect(await beside(other)).toEqual(failed(/^cairn: The server at .* uses another database than postgres:\/\/cairn@\S+: say which with --store\.\n$/));
+      expect(await beside(other)).toEqual(
+        failed(/^cairn: The server at .* uses another database than postgres:\/\/cairn@\S+: say which with --store\.\n$/),
+      );
       expect(await command(other, ["dashboard", "--url", node.address])).toEqual(
         failed(/^cairn: The server at .* uses another database than postgres:\/\/cairn@\S+: say which with --store\.\n$/),
       );
