@@ -62,6 +62,7 @@ import { Tickets } from "./keys/tickets.ts";
 import { TRACE_RETENTION_DAYS } from "./keys/tiers.ts";
 import { openStoreParts, type SharedState, type StoreOptions } from "./store-parts.ts";
 import { RecentTurns } from "./turns/recent-turns.ts";
+import { noteUsers, userDirectory } from "./users/directory.ts";
 import { userErasure } from "./users/erasure.ts";
 import type { WebhookDeps } from "./webhooks/webhooks.ts";
 import { openWebhooks, type WebhookOptions } from "./webhooks/open.ts";
@@ -218,12 +219,14 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     (leased) => documentExpiry({ ...records, store: leased }, log),
     (leased) => documentRemoval({ ...records, store: leased }, log),
     (leased) => userErasure({ ...records, store: leased }, log),
+    (leased) => userDirectory(leased),
     (leased) => traceRetention({ ...records, store: leased }, retentionDays, log),
     (leased) => retrievalRetention({ ...records, store: leased }, log),
     (leased) => idempotencyRetention({ ...records, store: leased }, log),
     (leased) => keyExpiry({ ...records, store: leased }, log),
     (leased) => backfill({ ...deps, store: leased }, [memoryTexts(deps), documentTexts(deps)]),
   ];
+  await noteUsers(store, log);
   const tasks = [
     ...parts.tasks,
     ...shared.map((make) => leasedTask(leases, store, make)),

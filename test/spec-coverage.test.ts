@@ -160,6 +160,7 @@ const HELD_BY: Record<string, Record<string, readonly (keyof typeof LIMITS)[]>> 
   },
   "users.test.ts": {
     "of a user with many records the first 10,000 of each kind are counted": ["userRecordsCountedMax"],
+    "users are listed by when they were seen last, with counts that stop at 100": ["listedUserRecordsCountedMax"],
   },
   "turns.test.ts": {
     "records too large to be in memory together come on several pages, and a context shows the newest of them": ["pageBytesMax"],

@@ -6,9 +6,9 @@
 import { DAY_MS } from "../src/lib/duration.ts";
 import { expect, test } from "bun:test";
 import { bare, firstBareIdAt, homeOf, NO_HOME } from "../src/lib/ids.ts";
-import { AFTER_ALL } from "../src/storage/keys.ts";
-import { erasures, idempotency, memories, RECORD_TABLES, retrievals } from "../src/storage/tables.ts";
-import { refusal } from "./support/answers.ts";
+import { AFTER_ALL, hashKey } from "../src/storage/keys.ts";
+import { erasures, idempotency, memories, meta, RECORD_TABLES, retrievals, users, USERS_MARK } from "../src/storage/tables.ts";
+import { pagesOf, refusal } from "./support/answers.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
 import { REQUESTS } from "./support/requests.ts";
 import { startServer } from "./support/server.ts";
@@ -46,6 +46,106 @@ test("users and agents are listed with their newest session, each once, page by 
   }
   const byName = new Map((await cairn.list("/v1/users?limit=100")).map((one) => [one.id, one.last_session_at]));
   expect([byName.get("ada"), byName.get("gone")]).toEqual(["2026-05-07T08:00:01.000Z", null]);
+});
+
+const namesOf = async (cairn: Cairn, query = "") => (await cairn.list(`/v1/users?limit=100${query}`)).map(({ id }) => id);
+const byCodePoint = (names: readonly string[]) => names.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+
+test("users are listed by name, and found by what their names begin with, page by page", async () => {
+  await using cairn = await startCairn();
+  const names = [...ODD_NAMES, "Ada", "ad", "ada-2", "adb", "x".repeat(255), "😀".repeat(256), `${"😀".repeat(255)}!`];
+  for (const name of names) await cairn.createSession({ user_id: name });
+  const ordered = byCodePoint(names).filter((name) => !name.startsWith("😀😀"));
+  const all = await namesOf(cairn);
+  expect(all.filter((name) => !name.startsWith("😀😀"))).toEqual(ordered);
+  expect(await namesOf(cairn, "&order=name")).toEqual(all);
+  for (const prefix of ["ad", "ada", "A", "%", "x", "x".repeat(256), "😀", "\u0000", `${"😀".repeat(255)}!`, "nobody"]) {
+    const found = all.filter((name) => name.startsWith(prefix));
+    expect(await namesOf(cairn, `&prefix=${encodeURIComponent(prefix)}`)).toEqual(found);
+    const paged = await pagesOf(cairn, `/v1/users?limit=2&prefix=${encodeURIComponent(prefix)}`);
+    expect(paged.flatMap(({ data }) => data.map(({ id }: any) => id))).toEqual(found);
+  }
+  // A cursor need not be there any more, nor begin with the prefix.
+  const after = (name: string) => namesOf(cairn, `&prefix=ad&starting_after=${encodeURIComponent(name)}`);
+  expect([await after("ad"), await after("ada-1"), await after("b"), await after("A")]).toEqual([
+    ["ada", "ada-2", "adb"],
+    ["ada-2", "adb"],
+    [],
+    ["ad", "ada", "ada-2", "adb"],
+  ]);
+  expect(refusal(await cairn.get("/v1/users?prefix=a&order=last_seen"))).toMatchObject({ status: 400, param: "prefix" });
+});
+
+test("users are listed by when they were seen last, with counts that stop at 100", async () => {
+  await using cairn = await startCairn();
+  const at: Record<string, string> = {};
+  const sees = async (user_id: string) => {
+    const { id, created_at } = await cairn.createSession({ user_id });
+    at[user_id] = created_at;
+    cairn.clock.advance({ seconds: 60 });
+    return id;
+  };
+  for (const name of ["ada", "bob", "eve", "ada"]) await sees(name);
+  const ofBob = await sees("bob");
+  await cairn.addMemory(ofBob, "tea", { embed: false });
+  const last = (await cairn.get("/v1/users?order=last_seen")).body.data;
+  expect(last).toEqual(
+    [
+      { id: "bob", sessions: 2, memories: 1 },
+      { id: "ada", sessions: 2, memories: 0 },
+      { id: "eve", sessions: 1, memories: 0 },
+    ].map((counted) => ({ object: "user", last_session_at: at[counted.id], last_seen_at: at[counted.id], more: false, ...counted })),
+  );
+  const paged = await pagesOf(cairn, "/v1/users?order=last_seen&limit=1");
+  expect(paged.flatMap(({ data }) => data)).toEqual(last);
+  expect(refusal(await cairn.get("/v1/users?order=last_seen&starting_after=nobody"))).toMatchObject({
+    status: 400,
+    param: "starting_after",
+  });
+
+  for (let i = 0; i < 101; i++) await cairn.addMemory(ofBob, `tea ${i}`, { embed: false });
+  expect((await cairn.get("/v1/users?prefix=bob")).body.data).toMatchObject([{ sessions: 2, memories: 100, more: true }]);
+  // Seen last stays when that session is gone, and the user goes with the last of them.
+  await cairn.ok(cairn.delete(`/v1/sessions/${ofBob}`));
+  const [{ id: first }] = await cairn.list("/v1/sessions?user_id=bob");
+  const [bob] = (await cairn.get("/v1/users?prefix=bob")).body.data;
+  expect(bob).toMatchObject({ last_seen_at: at["bob"], sessions: 1, memories: 0, more: false });
+  expect(bob.last_session_at < at["bob"]!).toBe(true);
+  await cairn.ok(cairn.delete(`/v1/sessions/${first}`));
+  expect(await namesOf(cairn)).toEqual(["ada", "eve"]);
+  expect(await namesOf(cairn, "&order=last_seen")).toEqual(["ada", "eve"]);
+  expect(await cairn.findings()).toEqual([]);
+});
+
+test("users whom a store of before does not list are listed from the first request on, and those of whom nothing is left are forgotten", async () => {
+  await using cairn = await startCairn();
+  const names = Array.from({ length: 450 }, (_, i) => `user-${i}`);
+  for (const name of names) await cairn.createSession({ user_id: name });
+  const gone = await cairn.createSession({ user_id: "memories alone", ttl_seconds: 1 });
+  await cairn.addMemory(gone.id, "tea", { embed: false });
+  cairn.clock.advance({ seconds: 2 });
+  await cairn.runTask("session expiry");
+  const all = await cairn.list("/v1/users?limit=100");
+  await cairn.service.store.commit(NO_HOME, (tx) => {
+    for (const key of tx.keys(users, { from: "", to: AFTER_ALL })) tx.remove(users, key);
+    tx.remove(meta, USERS_MARK);
+  });
+  expect(await namesOf(cairn)).toEqual([]);
+  await cairn.restart();
+  expect(await cairn.list("/v1/users?limit=100")).toEqual(all);
+  expect((await cairn.counts([users]))[0]).toBe(451);
+
+  // One that was noted without a session, and one with a session that was not noted.
+  await cairn.service.store.commit(NO_HOME, (tx) => {
+    tx.put(users, hashKey("nobody"), { userId: "nobody", seenAt: 1 });
+    tx.remove(users, hashKey("user-7"));
+  });
+  for (let run = 0; run < 4; run++) await cairn.runTask("users");
+  const noted = await cairn.read((reader) => reader.rows(users, { from: "", to: AFTER_ALL }));
+  expect(noted.map(({ row }) => row.userId).toSorted()).toEqual([...names, "memories alone"].toSorted());
+  await cairn.ok(cairn.delete("/v1/users/user-7"));
+  expect(await cairn.read((reader) => reader.has(users, hashKey("user-7")))).toBe(false);
+  expect(await cairn.findings()).toEqual([]);
 });
 
 test("a user is shown with counts, whatever the name, and one that nothing names is not found", async () => {

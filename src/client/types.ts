@@ -799,6 +799,10 @@ export interface ListUsersQuery {
   limit?: number;
   /** The last id of the previous page. */
   starting_after?: string;
+  /** `name` (by code points; unless given), or `last_seen`: those seen last first. */
+  order?: "name" | "last_seen";
+  /** Only users whose names begin with this, upper and lower case as given. Only by `name`. */
+  prefix?: string;
 }
 
 export interface ListVersionsQuery {
@@ -1839,13 +1843,21 @@ export interface TurnOutput {
   content: string;
 }
 
-/** A user that sessions or memories name. */
+/** A user that sessions or memories name, with how much there is. */
 export interface User {
   object: "user";
   /** The `user_id` of sessions. */
   id: string;
   /** When the newest session was created; null when none is left. */
   last_session_at: string | null;
+  /** When the newest session was created, to the minute, also if it is gone by now; null where that is not known. */
+  last_seen_at: string | null;
+  /** Sessions. At most 100 are counted in a list, and 10000 of one user. */
+  sessions: number;
+  /** Memories. At most 100 are counted in a list, and 10000 of one user. */
+  memories: number;
+  /** Whether one of the counts stopped before all were counted. */
+  more: boolean;
 }
 
 /** A user with how much there is of them. */
@@ -1855,16 +1867,18 @@ export interface UserDetails {
   id: string;
   /** When the newest session was created; null when none is left. */
   last_session_at: string | null;
+  /** When the newest session was created, to the minute, also if it is gone by now; null where that is not known. */
+  last_seen_at: string | null;
+  /** Sessions. At most 100 are counted in a list, and 10000 of one user. */
+  sessions: number;
+  /** Memories. At most 100 are counted in a list, and 10000 of one user. */
+  memories: number;
+  /** Whether one of the counts stopped before all were counted. */
+  more: boolean;
   /** The newest session. */
   last_session_id: string | null;
-  /** Sessions. */
-  sessions: number;
-  /** Memories. */
-  memories: number;
-  /** Traces. */
+  /** Traces, at most 10000. */
   traces: number;
-  /** Whether one of the counts stopped at 10000. */
-  more: boolean;
 }
 
 /** What an erasure has removed. */

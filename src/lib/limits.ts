@@ -136,8 +136,9 @@ export const LIMITS = {
   eventStreamsOfKeyMax: 10,
   eventCommentSeconds: 20,
 
-  /** Records of each kind that are counted of one user. */
+  /** Records of each kind that are counted of one user, and of each user in a list. */
   userRecordsCountedMax: 10_000,
+  listedUserRecordsCountedMax: 100,
 
   /** Backups that a server keeps of those it was asked for over HTTP. */
   backupsMax: 20,

@@ -18,6 +18,7 @@ import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
 import { narrowed, ownedPostings, ownerOfNew, type Owner } from "../storage/owner.ts";
 import { pageOf, type Page } from "../storage/page.ts";
 import { sessions, type SessionRow } from "../storage/tables.ts";
+import { noteUser } from "../storage/user-names.ts";
 import { posting, leapfrogJoin, type Posting } from "../storage/walk.ts";
 import { commitFor, ofUser, record, type Caller, type Deps } from "../traces/record.ts";
 import { diffObjects, isEmptyDiff } from "./diff.ts";
@@ -127,6 +128,7 @@ function addSession(tx: Tx, caller: Caller, input: NewSession): { id: SessionId;
     ...(input.forkedFrom === undefined ? {} : { forkedFrom: input.forkedFrom }),
   };
   tx.add(sessions, key, row);
+  noteUser(tx, input.userId);
   addVersion(tx, key, 0, { createdAt: now, actor: caller.actor, source: "initial", body: input.initialState });
   return { id, row, json: sessionJson(id, row, input.initialState) };
 }

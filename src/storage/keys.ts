@@ -42,6 +42,14 @@ export function ownNameKey(externalId: string, userId: string | null, agentId?: 
   return hashKey(JSON.stringify(["own", externalId, userId, agentId ?? null]));
 }
 
+/** Bytes of a name that its entries begin with, in hex: those of longer ones that begin alike are in no order. */
+const NAME_BYTES_MAX = 900;
+
+/** What sorts like a name by its code points, and begins like every name that begins with it. */
+export function nameKey(name: string): string {
+  return Buffer.from(name).subarray(0, NAME_BYTES_MAX).toString("hex");
+}
+
 /** Width 7 holds 3.5 × 10^12: milliseconds until 2081, and more versions than any session will have. */
 export const NUMBER_KEY_LENGTH = 7;
 

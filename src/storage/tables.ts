@@ -3,7 +3,7 @@
  *
  * ```
  * table                key                          row
- * meta                 name                         text: schema, backupNumber, tracesMark, namesMark
+ * meta                 name                         text: schema, backupNumber, tracesMark, namesMark, usersMark
  * sessions             session                      SessionRow
  *   byAgent            #agent session
  *   byUser             #user session
@@ -63,6 +63,9 @@
  * namespaces           #user #agent namespace       NamespaceRow: how many documents are in it and below it, or a user has
  * document_removals    #user #agent namespace       DocumentRemovalRow: what is left of a namespace that was emptied
  * last_document_id     home                         text: the last id of that home in these three, whose keys do not tell
+ * users                #user                        UserRow: whom a session or a memory names
+ *   byName             name !#user                  the name in hex, of its UTF-8
+ *   bySeen             ms #user
  * erasures             #user                        ErasureRow: a user whose records are being erased
  * settings             current                      SettingsRow
  * ```
@@ -76,12 +79,13 @@ import { bare, bareIdTime, BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
 import type { JsonText } from "../lib/json.ts";
 import { memoize } from "../lib/memoize.ts";
 import {
-  externalIdKey,
   HASH_KEY_LENGTH,
+  NUMBER_KEY_LENGTH,
+  externalIdKey,
   hashKey,
+  nameKey,
   namespaceOfDocument,
   namespacesAbove,
-  NUMBER_KEY_LENGTH,
   numberKey,
   ownNameKey,
 } from "./keys.ts";
@@ -264,7 +268,7 @@ function ahead(id: BareId, createdAt: number, entry: string = id): string | unde
 
 export const meta = table(
   "meta",
-  /^(schema|backupNumber|tracesMark|namesMark)$/,
+  /^(schema|backupNumber|tracesMark|namesMark|usersMark)$/,
   Type.String({ pattern: "^(0|[1-9][0-9]{0,9}|[0-9A-Za-z]{12})$", description: "the text of a whole number below 2^32, or an id" }),
   text,
 );
@@ -274,6 +278,8 @@ export const BACKUP_NUMBER = "backupNumber";
 export const TRACES_MARK = "tracesMark";
 /** Key of `1`: every session with an external id says who named it (`sessions/names.ts`). */
 export const NAMES_MARK = "namesMark";
+/** Key of `1`: every user whom a session or a memory names is in `users` (`users/directory.ts`). */
+export const USERS_MARK = "usersMark";
 
 const SessionRow = Type.Object({
   agentId: Text,
@@ -749,6 +755,18 @@ export const documentRemovals = table("document_removals", namespaces.key, Docum
 
 export const lastDocumentId = table("last_document_id", /^[0-9A-Za-z]{2}$/, BareIdText, text);
 
+const UserRow = Type.Object({
+  userId: Text,
+  /** When the newest session was made, to the minute; the newest memory, where no session was left when the user was noted. */
+  seenAt: Whole,
+});
+export type UserRow = Static<typeof UserRow>;
+const hashLast = (entry: string): string => entry.slice(-HASH_KEY_LENGTH);
+export const users = table("users", HASH, UserRow, json<UserRow>(), {
+  byName: { of: (hash, { userId }) => `${nameKey(userId)}!${hash}`, record: hashLast },
+  bySeen: { of: (hash, { seenAt }) => numberKey(seenAt) + hash, record: hashLast },
+});
+
 export const ERASURE_PHASES = [
   "sessions",
   "memories",
@@ -813,6 +831,7 @@ export const RECORD_TABLES: readonly Table<never>[] = [
   namespaces,
   documentRemovals,
   lastDocumentId,
+  users,
   erasures,
 ] as unknown as readonly Table<never>[];
 

@@ -35,6 +35,7 @@ import {
   retrievals,
   sessions,
   traces,
+  users,
   type AnyTable,
   type ErasureRow,
   type Index,
@@ -44,6 +45,7 @@ import { actionOf, isAdminAction } from "../traces/events.ts";
 import { record, type Caller, type Deps } from "../traces/record.ts";
 import { ERASED_DETAILS } from "../traces/traces.ts";
 import { removeDeliveries } from "../webhooks/queue.ts";
+import { isUnnamed } from "./directory.ts";
 import { noUser } from "./users.ts";
 
 /** One commit holds the request thread for a few milliseconds; each session can bring two hundred records with it. */
@@ -187,6 +189,7 @@ function eraseSome(tx: Tx, hash: string): { erasure: ErasureRow; isDone: boolean
 
 function end(tx: Tx, hash: string, erasure: ErasureRow): { erasure: ErasureRow; isDone: boolean } {
   tx.remove(erasures, hash);
+  if (isUnnamed(tx, hash)) tx.remove(users, hash);
   const { userId, actor, retentionDays } = erasure;
   const caller: Caller = { actor, keyId: null, owner: EVERYBODY, retentionDays, requestId: null, startedAt: null };
   record(tx, caller, { action: "user.erased", sessionId: null, userId, agentId: null, details: toJson(reportOf(erasure)) });

@@ -9,7 +9,7 @@ import { LIMITS } from "../lib/limits.ts";
 import { refuseBound } from "../storage/owner.ts";
 import type { Deps } from "../traces/record.ts";
 import { eraseUser, getErasure } from "./erasure.ts";
-import { Agent, Erasure, NameCursor, User, UserDetails } from "./schema.ts";
+import { Agent, Erasure, NameCursor, User, USER_FILTER, UserDetails } from "./schema.ts";
 import { getUser, listAgents, listUsers } from "./users.ts";
 
 const users = endpointGroup({ name: "Users", description: "The users and agents that sessions and memories name." });
@@ -20,10 +20,11 @@ export function userEndpoints(deps: Deps): Endpoint[] {
   return [
     users.list("/v1/users", {
       summary: "List users",
-      description: `In an arbitrary but stable order. ${NOT_BOUND}`,
+      description: `By name, or those seen last first, with counts, which stop at ${LIMITS.listedUserRecordsCountedMax}. ${NOT_BOUND}`,
+      filter: USER_FILTER,
       cursor: NameCursor(LIMITS.userIdLengthMax),
       response: ListOf(User, "A page of users."),
-      run: ({ page, caller }) => forAll(caller, () => listUsers(deps, page)),
+      run: ({ page, filter, caller }) => forAll(caller, () => listUsers(deps, { ...page, ...filter })),
     }),
     users.get(path, {
       summary: "Get a user",

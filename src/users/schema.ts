@@ -4,7 +4,7 @@
  * @module
  */
 import { Type } from "@sinclair/typebox";
-import { OneOf, OrNull, RecordId, Text, Timestamp } from "../http/types.ts";
+import { Default, OneOf, OrNull, RecordId, Text, Timestamp } from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
 
 const LastSession = OrNull(Timestamp("When the newest session was created; null when none is left."));
@@ -14,21 +14,43 @@ const Named = (object: "user" | "agent", example: string) => ({
   last_session_at: LastSession,
 });
 
-export const User = Type.Object(Named("user", "user-42"), { title: "User", description: "A user that sessions or memories name." });
 export const Agent = Type.Object(Named("agent", "support-bot"), {
   title: "Agent",
   description: "An agent that sessions or memories name.",
 });
 
 const count = (description: string, example: number) => Type.Integer({ description, examples: [example] });
+const COUNTED = `At most ${LIMITS.listedUserRecordsCountedMax} are counted in a list, and ${LIMITS.userRecordsCountedMax} of one user.`;
+export const User = Type.Object(
+  {
+    ...Named("user", "user-42"),
+    last_seen_at: OrNull(
+      Timestamp("When the newest session was created, to the minute, also if it is gone by now; null where that is not known."),
+    ),
+    sessions: count(`Sessions. ${COUNTED}`, 3),
+    memories: count(`Memories. ${COUNTED}`, 12),
+    more: Type.Boolean({ description: "Whether one of the counts stopped before all were counted.", examples: [false] }),
+  },
+  { title: "User", description: "A user that sessions or memories name, with how much there is." },
+);
+
+export const USER_FILTER = {
+  order: Default(
+    OneOf(["name", "last_seen"], { description: "`name` (by code points; unless given), or `last_seen`: those seen last first." }),
+    "name",
+  ),
+  prefix: Type.Optional(
+    Text(1, LIMITS.userIdLengthMax, {
+      description: "Only users whose names begin with this, upper and lower case as given. Only by `name`.",
+    }),
+  ),
+};
+
 export const UserDetails = Type.Object(
   {
     ...User.properties,
     last_session_id: OrNull(RecordId("sess", "The newest session.")),
-    sessions: count("Sessions.", 3),
-    memories: count("Memories.", 12),
-    traces: count("Traces.", 57),
-    more: Type.Boolean({ description: `Whether one of the counts stopped at ${LIMITS.userRecordsCountedMax}.`, examples: [false] }),
+    traces: count(`Traces, at most ${LIMITS.userRecordsCountedMax}.`, 57),
   },
   { title: "UserDetails", description: "A user with how much there is of them." },
 );

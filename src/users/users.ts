@@ -1,6 +1,6 @@
 /**
- * Users and agents: those whom sessions and memories name. They have no records of their own: the indexes of sessions and memories say
- * who there is, a look for each.
+ * Users and agents: those whom sessions and memories name, which their indexes say, a look for each. Users have a table of their own
+ * besides, so that they can be listed by name and by when they were seen.
  *
  * @module
  */
@@ -11,28 +11,35 @@ import { LIMITS } from "../lib/limits.ts";
 import { isoOrNull } from "../lib/time.ts";
 import { eachFetched, FIRST, type Reader } from "../storage/access.ts";
 import { isErased } from "../storage/erasure.ts";
-import { AFTER_ALL, hashKey, HASH_KEY_LENGTH } from "../storage/keys.ts";
-import { pageOf } from "../storage/page.ts";
-import { erasures, memories, sessions, traces, type Index, type MemoryRow, type SessionRow } from "../storage/tables.ts";
+import { AFTER_ALL, behind, hashKey, HASH_KEY_LENGTH, nameKey } from "../storage/keys.ts";
+import { pageOf, pageOfBatches, type Found } from "../storage/page.ts";
+import {
+  erasures,
+  memories,
+  sessions,
+  traces,
+  users,
+  type Index,
+  type MemoryRow,
+  type SessionRow,
+  type UserRow,
+} from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
 import type { Deps } from "../traces/record.ts";
 
 /** What names somebody: a user or an agent. */
 interface Naming {
-  readonly object: "user" | "agent";
   readonly sessions: Index<SessionRow>;
   readonly memories: Index<MemoryRow>;
   readonly nameOf: (row: SessionRow | MemoryRow) => string | null;
 }
 
-const USERS: Naming = {
-  object: "user",
+export const USERS: Naming = {
   sessions: sessions.index.byUser,
   memories: memories.index.byUser,
   nameOf: ({ userId }) => userId,
 };
 const AGENTS: Naming = {
-  object: "agent",
   sessions: sessions.index.byAgent,
   memories: memories.index.byAgent,
   nameOf: ({ agentId }) => agentId,
@@ -44,27 +51,102 @@ export interface NamePage {
   startingAfter?: string | undefined;
 }
 
-export function listUsers(deps: Deps, page: NamePage): JsonText | Promise<JsonText> {
-  return listNamed(deps, USERS, page);
+export interface UserPage extends NamePage {
+  order: (typeof USER_ORDERS)[number];
+  /** What the names begin with. */
+  prefix?: string | undefined;
+}
+
+/** By name, or those seen last first. */
+export const USER_ORDERS = ["name", "last_seen"] as const;
+const ENTRIES_PER_LOOK = 10;
+
+/** @throws {ApiError} `invalid_request` for a prefix where the order is another one, and for a cursor that leads nowhere in it */
+export async function listUsers({ store, listLooksMax }: Deps, { order, prefix = "", limit, startingAfter }: UserPage): Promise<JsonText> {
+  if (prefix !== "" && order !== "name")
+    throw new ApiError("invalid_request", "prefix is for the order name: by last_seen, names that begin alike do not follow each other.", {
+      param: "prefix",
+    });
+  const { byName, bySeen } = users.index;
+  const [index, descending] = order === "name" ? [byName, false] : [bySeen, true];
+  const span = await store.read((reader) => (order === "name" ? spanOfNames(prefix, startingAfter) : spanOfSeen(reader, startingAfter)));
+  async function* found(): AsyncGenerator<Found[], void, undefined> {
+    for (;;) {
+      const { items, last, isEnd } = await store.read((reader) => {
+        reader.aheadOf([erasures], FIRST);
+        const atOnce = Math.min(limit + 1, reader.recordsAtOnce);
+        const entries = reader.keys(index, { ...span, limit: atOnce, descending });
+        const hashes = entries.map((entry) => index.recordOf(entry));
+        reader.ahead(users, hashes);
+        const read = eachFetched(hashes, (hash) => listedUser(reader, hash, prefix));
+        return { items: read, last: entries.at(-1), isEnd: entries.length < atOnce };
+      });
+      for (const one of items) yield one;
+      if (isEnd || last === undefined) return;
+      if (descending) span.to = last;
+      else span.from = behind(last);
+    }
+  }
+  return pageOfBatches(found(), limit, listLooksMax);
+}
+
+/** A name that is gone is a cursor too. */
+function spanOfNames(prefix: string, after: string | undefined): { from: string; to: string } {
+  const begin = nameKey(prefix);
+  const behindName = after === undefined ? begin : behind(`${nameKey(after)}!${hashKey(after)}`);
+  return { from: behindName > begin ? behindName : begin, to: begin + AFTER_ALL };
+}
+
+function spanOfSeen(reader: Reader, after: string | undefined): { from: string; to: string } {
+  if (after === undefined) return { from: "", to: AFTER_ALL };
+  const hash = hashKey(after);
+  const row = reader.get(users, hash);
+  if (row === undefined)
+    throw new ApiError("invalid_request", "starting_after is a user of whom nothing is left: start the list again.", {
+      param: "starting_after",
+    });
+  return { from: "", to: users.index.bySeen.entriesOf(hash, row)[0]! };
+}
+
+/** A user with what is counted, unless nothing is left, or it is being erased. */
+function listedUser(reader: Reader, hash: string, prefix: string): Found[] {
+  const span = { from: hash, to: hash + AFTER_ALL, limit: LIMITS.listedUserRecordsCountedMax + 1, descending: true };
+  const [ofSessions = [], ofMemories = []] = eachFetched([USERS.sessions, USERS.memories], (index) => reader.keys(index, span));
+  const row = unlessUnreadable(() => reader.get(users, hash));
+  if (row === undefined) return [];
+  const passed: Found = { passed: row.userId, looks: 1 + (ofSessions.length + ofMemories.length) / ENTRIES_PER_LOOK };
+  const found = unlessUnreadable(() => foundBy(reader, USERS, { session: ofSessions[0], memory: ofMemories[0] }));
+  if (found === undefined || !row.userId.startsWith(prefix)) return [passed];
+  const { newestAt } = found;
+  const counts = countsOf({ sessions: ofSessions.length, memories: ofMemories.length }, LIMITS.listedUserRecordsCountedMax);
+  const last = { last_session_at: isoOrNull(newestAt), last_seen_at: lastSeen(row) };
+  return [{ id: row.userId, json: toJson({ object: "user", id: row.userId, ...last, ...counts }) }, passed];
+}
+
+const lastSeen = (row: UserRow | undefined): string | null => isoOrNull(row?.seenAt ?? null);
+
+/** Counts as far as they go, and whether one goes further. */
+function countsOf<Name extends string>(counted: Record<Name, number>, max: number): object {
+  const counts = Object.entries<number>(counted).map(([name, count]) => [name, Math.min(count, max)]);
+  return { ...Object.fromEntries(counts), more: Object.values<number>(counted).some((count) => count > max) };
 }
 
 export function listAgents(deps: Deps, page: NamePage): JsonText | Promise<JsonText> {
-  return listNamed(deps, AGENTS, page);
+  return listAgentsOf(deps, page);
 }
 
 /** In the order of the hashes of their names, which is none, but stays. */
-function listNamed({ store }: Deps, naming: Naming, { limit, startingAfter }: NamePage): JsonText | Promise<JsonText> {
+function listAgentsOf({ store }: Deps, { limit, startingAfter }: NamePage): JsonText | Promise<JsonText> {
   return store.read((reader) => {
-    if (naming === USERS) reader.aheadOf([erasures], FIRST);
     const items: { id: string; json: JsonText }[] = [];
     let after = startingAfter === undefined ? "" : hashKey(startingAfter) + AFTER_ALL;
     for (let wanted = limit + 1; wanted > 0; wanted = limit + 1 - items.length) {
-      const newest = nextNewest(reader, naming, after, wanted);
+      const newest = nextNewest(reader, AGENTS, after, wanted);
       eachFetched(newest, (entries) => {
-        const found = unlessUnreadable(() => foundBy(reader, naming, entries));
+        const found = unlessUnreadable(() => foundBy(reader, AGENTS, entries));
         if (found === undefined) return;
         const { name, newestAt } = found;
-        items.push({ id: name, json: toJson({ object: naming.object, id: name, last_session_at: isoOrNull(newestAt) }) });
+        items.push({ id: name, json: toJson({ object: "agent", id: name, last_session_at: isoOrNull(newestAt) }) });
       });
       if (newest.length < wanted) break;
       after = newest.at(-1)!.hash + AFTER_ALL;
@@ -80,7 +162,7 @@ interface NewestEntries {
 }
 
 /** Those of the next `limit` names, in the order of their hashes. */
-function nextNewest(reader: Reader, naming: Naming, after: string, limit: number): (NewestEntries & { readonly hash: string })[] {
+export function nextNewest(reader: Reader, naming: Naming, after: string, limit: number): (NewestEntries & { readonly hash: string })[] {
   const [ofSessions = [], ofMemories = []] = eachFetched([naming.sessions, naming.memories], (index) =>
     reader.lastOfEach(index, HASH_KEY_LENGTH, { from: after, to: AFTER_ALL, limit }),
   );
@@ -94,7 +176,7 @@ function nextNewest(reader: Reader, naming: Naming, after: string, limit: number
   return all.sort((a, b) => (a.hash < b.hash ? -1 : 1)).slice(0, limit);
 }
 
-function newestOf(reader: Reader, naming: Naming, hash: string): NewestEntries {
+export function newestOf(reader: Reader, naming: Naming, hash: string): NewestEntries {
   const span = { from: hash, to: hash + AFTER_ALL, limit: 1, descending: true };
   const [session, memory] = eachFetched([naming.sessions, naming.memories], (index) => reader.keys(index, span)[0]);
   return { session, memory };
@@ -105,17 +187,19 @@ interface FoundName {
   /** The newest session, and when it was made. */
   newest: BareId | undefined;
   newestAt: number | null;
+  /** When that, or else the newest memory, was made. */
+  seenAt: number;
 }
 
 /** Who is named, unless all that is found first of theirs is being erased. */
-function foundBy(reader: Reader, naming: Naming, { session, memory }: NewestEntries): FoundName | undefined {
+export function foundBy(reader: Reader, naming: Naming, { session, memory }: NewestEntries): FoundName | undefined {
   const newest = session && naming.sessions.recordOf(session);
   const id = newest ?? (memory && naming.memories.recordOf(memory));
   if (id === undefined) return undefined;
   const row = newest === undefined ? reader.get(memories, id) : reader.get(sessions, id);
   const name = row === undefined ? undefined : naming.nameOf(row);
   if (row === undefined || typeof name !== "string" || (naming === USERS && isErased(reader, row, id))) return undefined;
-  return { name, newest, newestAt: newest === undefined ? null : row.createdAt };
+  return { name, newest, newestAt: newest === undefined ? null : row.createdAt, seenAt: row.createdAt };
 }
 
 /** @throws {ApiError} `resource_not_found` for a user who has nothing */
@@ -127,18 +211,15 @@ export function getUser({ store }: Deps, userId: string): JsonText | Promise<Jso
     reader.aheadOf(records, span);
     const found = foundBy(reader, USERS, newestOf(reader, USERS, hash));
     if (found === undefined) throw noUser(userId);
-    const counted = records.map((index) => reader.keys(index, span).length);
-    const [ofSessions, ofMemories, ofTraces] = counted.map((count) => Math.min(count, LIMITS.userRecordsCountedMax));
+    const [ofSessions = 0, ofMemories = 0, ofTraces = 0] = records.map((index) => reader.keys(index, span).length);
     const { newest, newestAt } = found;
     return toJson({
       object: "user",
       id: userId,
       last_session_at: isoOrNull(newestAt),
+      last_seen_at: lastSeen(reader.get(users, hash)),
       last_session_id: newest === undefined ? null : withPrefix("sess", newest),
-      sessions: ofSessions,
-      memories: ofMemories,
-      traces: ofTraces,
-      more: counted.some((count) => count > LIMITS.userRecordsCountedMax),
+      ...countsOf({ sessions: ofSessions, memories: ofMemories, traces: ofTraces }, LIMITS.userRecordsCountedMax),
     });
   });
 }

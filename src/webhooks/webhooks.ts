@@ -14,7 +14,7 @@ import { findTarget, type Network } from "../lib/outbound.ts";
 import { within } from "../lib/deadline.ts";
 import { isoOrNull, toIso } from "../lib/time.ts";
 import { originOnly } from "../lib/urls.ts";
-import type { Reader, Tx } from "../storage/access.ts";
+import { eachFetched, type Reader, type Tx } from "../storage/access.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import { pageOf, rowsOf, type Page } from "../storage/page.ts";
 import { webhookFailures, webhooks, type WebhookRow } from "../storage/tables.ts";
@@ -101,9 +101,9 @@ export async function createWebhook(deps: WebhookDeps, caller: Caller, input: Ne
 export function listWebhooks({ store }: Deps, page: Page<WebhookId>): JsonText | Promise<JsonText> {
   const to = page.startingAfter === undefined ? AFTER_ALL : bare(page.startingAfter);
   return store.read((reader) => {
-    const rows = rowsOf(reader, webhooks, { from: "", to, descending: true }, page.limit + 1);
+    const rows = Array.from(rowsOf(reader, webhooks, { from: "", to, descending: true }, page.limit + 1));
     return pageOf(
-      rows.map(({ key, row }) => ({ id: withPrefix("whk", key), json: webhookJson(reader, key, row) })),
+      eachFetched(rows, ({ key, row }) => ({ id: withPrefix("whk", key), json: webhookJson(reader, key, row) })),
       page.limit,
     );
   });

@@ -63,6 +63,7 @@ export async function startFilled(options: Pick<Options, "directory" | "database
   await cairn.ok(cairn.patch(`/v1/memory/${memories[0]}`, { content: "Changed, with another vector.", tags: ["changed"] }));
   await cairn.ok(cairn.delete(`/v1/memory/${memories.pop()}`));
   await cairn.ok(cairn.delete(`/v1/sessions/${second}?reason=gone`));
+  await cairn.runTask("users");
   sessions.splice(1, 1);
   memories.splice(2, 2);
   await cairn.ok(cairn.post("/v1/sessions", { agent_id: "once", user_id: "once" }, { headers: { "Idempotency-Key": "once" } }));

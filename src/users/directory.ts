@@ -1,0 +1,79 @@
+/**
+ * Keeps the table of users what sessions and memories name: a new session notes its user (`storage/user-names.ts`), and this task takes
+ * away those of whom nothing is left, and adds those who were named by a Cairn without that table.
+ *
+ * @module
+ */
+import { ApiError } from "../lib/errors.ts";
+import { NO_HOME } from "../lib/ids.ts";
+import type { Log } from "../lib/log.ts";
+import type { Reader } from "../storage/access.ts";
+import { readable } from "../storage/bad-rows.ts";
+import { AFTER_ALL, behind } from "../storage/keys.ts";
+import type { RecordStore } from "../storage/record-store.ts";
+import { meta, users, USERS_MARK } from "../storage/tables.ts";
+import type { Task } from "../tasks/task.ts";
+import { foundBy, newestOf, nextNewest, USERS } from "./users.ts";
+
+const USERS_PER_COMMIT = 200;
+/** A million users are looked at in half a day. */
+const PAUSE_MS = 10_000;
+
+/** Notes the users of a store of before, ahead of the first request; on a full disk the start succeeds, and the task does it later. */
+export async function noteUsers(store: RecordStore, log: Log): Promise<void> {
+  if ((await store.read((reader) => reader.get(meta, USERS_MARK))) !== undefined) return;
+  try {
+    for (let after: string | undefined = ""; after !== undefined;) after = await settleSome(store, after);
+    await store.commit(NO_HOME, (tx) => tx.put(meta, USERS_MARK, "1"));
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    log.error("not all users are listed yet: trying again until they can be written", { reason: error.message });
+  }
+}
+
+export function userDirectory(store: RecordStore): Task {
+  let after = "";
+  return {
+    name: "users",
+    async run() {
+      after = (await settleSome(store, after)) ?? "";
+      return PAUSE_MS;
+    },
+  };
+}
+
+/** Adds and removes what has to be among the next users. @returns where to continue; undefined at the end */
+async function settleSome(store: RecordStore, after: string): Promise<string | undefined> {
+  const { missing, left, next } = await store.read((reader) => differences(reader, after));
+  if (missing.length > 0 || left.length > 0) {
+    await store.commit(NO_HOME, (tx) => {
+      for (const hash of missing) {
+        const found = tx.has(users, hash) ? undefined : readable(() => foundBy(tx, USERS, newestOf(tx, USERS, hash)));
+        if (found !== undefined) tx.put(users, hash, { userId: found.name, seenAt: found.seenAt });
+      }
+      for (const hash of left) if (isUnnamed(tx, hash)) tx.remove(users, hash);
+    });
+  }
+  return next;
+}
+
+/** Users who are named and not noted, and those who are noted and not named, in the order of their keys. */
+function differences(reader: Reader, after: string): { missing: string[]; left: string[]; next: string | undefined } {
+  const named = nextNewest(reader, USERS, after, USERS_PER_COMMIT).map(({ hash }) => hash);
+  const noted = reader.keys(users, { from: after, to: AFTER_ALL, limit: USERS_PER_COMMIT });
+  // What is behind the end of either may be in it all the same.
+  const ends = [named, noted].flatMap((hashes) => (hashes.length < USERS_PER_COMMIT ? [] : [hashes.at(-1)!]));
+  const end = ends.toSorted()[0] ?? AFTER_ALL;
+  const [isNamed, isNoted] = [new Set(named), new Set(noted)];
+  return {
+    missing: named.filter((hash) => hash <= end && !isNoted.has(hash)),
+    left: noted.filter((hash) => hash <= end && !isNamed.has(hash)),
+    next: ends.length === 0 ? undefined : behind(end),
+  };
+}
+
+/** Whether no session and no memory names a user any more. */
+export function isUnnamed(reader: Reader, hash: string): boolean {
+  const { session, memory } = newestOf(reader, USERS, hash);
+  return session === undefined && memory === undefined;
+}
