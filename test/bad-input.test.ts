@@ -55,7 +55,7 @@ test("unknown fields are ignored, and none of the service's own can be set", asy
     turn_number: 7,
     embedding_id: unknownId("emb"),
     vector_available: false,
-    userId: "forged",
+    owner: "forged",
   };
   const session = await cairn.createSession(own);
   expect(session).toMatchObject({ object: "session", user_id: null, state: {}, state_version: 0, memory_count: 0, turn_count: 0 });

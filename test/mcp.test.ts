@@ -61,6 +61,19 @@ for (const generation of GENERATION_NAMES) {
     await expect(mcp.client.getPrompt({ name: "none" })).rejects.toMatchObject({ code: -32602 });
   });
 
+  test(`a misspelt argument is refused with the one that was meant, for the client of ${generation}`, async () => {
+    await using mcp = await connect(generation);
+    expect(await mcp.refusal("add_memory", { contents: "Likes tea." })).toBe(
+      "invalid_request: contents is not a field here; did you mean content?",
+    );
+    expect(await mcp.refusal("get_state", { sessionId: "sess_000000000000" })).toBe(
+      "invalid_request: sessionId is not a field here; did you mean session_id?",
+    );
+    // Of another tool it is a field, and in the caller's own JSON it is the caller's.
+    const state = { sessionId: 1, user_ids: 2 };
+    expect(await mcp.use("update_state", { changes: state, memory_id: "x", unknown: 1 })).toMatchObject({ state });
+  });
+
   test(`a key that only reads is shown the tools that read, and has no others, in ${generation}`, async () => {
     const reader = await cairn.newKey({ scopes: ["read"] });
     await using mcp = await connect(generation, "?agent_id=reader", { "X-API-Key": reader });
@@ -332,6 +345,8 @@ test("a connection that says something odd of itself is refused, naming what", a
   expect(await refused("?user_id=")).toEqual([400, "user_id"]);
   expect(await refused(`?agent_id=${"a".repeat(257)}`)).toEqual([400, "agent_id"]);
   expect(await refused("?tools=some")).toEqual([400, "tools"]);
+  // Ignored, it would be everybody's.
+  expect(await refused("?userId=ada")).toEqual([400, "userId"]);
   expect(await refused("", { "X-Cairn-User": "\u00e9lo\u00efse" })).toEqual([400, "X-Cairn-User"]);
 });
 

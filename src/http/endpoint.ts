@@ -53,6 +53,8 @@ type MemoryOperation = "search_memory" | "create_memory" | "update_memory" | "de
 interface Tag {
   name: string;
   description: string;
+  /** Whether names that are nearly those of fields are ignored like other unknown ones, as programs made for another service expect. */
+  ignoresNearMisses?: true;
 }
 
 /** What the server posts to an address that a request gives. */

@@ -27,14 +27,15 @@ const DESCRIPTION = `${SUMMARY}
 - **Keys.** Every request under \`/v1\` needs an API key, in the header \`X-API-Key\` or as \`Authorization: Bearer\`. A key has
   scopes: \`read\`, \`write\` and \`admin\`, which implies the others.
 - **Bodies** are JSON objects with \`Content-Type: application/json\`, of at most ${LIMITS.bodyBytesMax / 1024 / 1024} MiB unless
-  the setting \`max_body_bytes\` says otherwise. Types are strict. Unknown fields are ignored, except that unknown settings are refused. A null for an
+  the setting \`max_body_bytes\` says otherwise. Types are strict. Unknown fields are ignored, except that unknown settings are refused, and a misspelt field (\`userId\`, or one letter off)
+  is 400 with "did you mean", in a query too. A null for an
   optional field is the same as leaving it out, except where a key would be bound to it. Nothing in a body nests deeper than ${LIMITS.jsonDepthMax} levels. A whole number that a double
   does not hold exactly (from 2^53 on) is refused with its path, such as \`state.order.id\`: send it as a string. Lengths of strings are
   counted in code points. A body must arrive within ${LIMITS.bodySecondsMax} s, or at ${LIMITS.bodyBytesPerSecondMin / 1024} KiB a second if that takes longer. While bodies that are arriving
   take ${LIMITS.arrivingBytesMax / 1024 / 1024} MiB in all, or half of that for one key, others are answered 503 with \`Retry-After\`.
 - **Times** are ISO 8601 in UTC with milliseconds. **Ids** are a prefix, an underscore and 12 letters or digits, and sort by time.
 - **Lists** are newest first. A filter that only other lists have is refused, because ignoring it would return too much; a parameter that
-  no list has is ignored. While \`has_more\` is true, pass \`last_id\` as \`starting_after\` to get the next page.
+  no list has is ignored, unless it is a misspelt one. While \`has_more\` is true, pass \`last_id\` as \`starting_after\` to get the next page.
   A page of large records ends early, after ${LIMITS.pageBytesMax / 1024 / 1024} MiB, with \`has_more\`. So does one whose filters rarely match,
   after ${LIMITS.listLooksMax.toLocaleString("en")} index entries: it can be short or empty, and its \`last_id\` is where the next page continues.
 - **Read answers** as they arrive: while answers that clients do not read take ${LIMITS.unsentBytesMax / 1024 / 1024} MiB in all, or half of that for one

@@ -15,6 +15,7 @@ import { bodyOf, type Body } from "./body.ts";
 import { isIdempotent, operationId, type ApiCaller, type Call, type Endpoint } from "./endpoint.ts";
 import { apiErrorOf, type FailingStore } from "./errors.ts";
 import { checkIdempotencyKey, type Idempotency } from "./idempotency.ts";
+import { ConceptNames, fieldNamesOf, refuseNearMiss, type FieldNames } from "./near-misses.ts";
 import { encodedPart } from "./path.ts";
 import { pathParameters, pathSchema } from "./path-parameters.ts";
 import { listParametersOf, refuseForeignFilter } from "./query.ts";
@@ -67,14 +68,17 @@ export class Operation {
   readonly isChange: boolean;
   readonly #parameters: readonly string[];
   readonly #listParameters: ReadonlySet<string>;
+  readonly #queryNames: FieldNames;
+  /** Whether another operation knows a name; undefined where unknown names are all ignored. */
+  readonly #isKnown: ((name: string) => boolean) | undefined;
   readonly #checkQuery: Validate;
   readonly #checkBody: Validate;
   readonly #queryFields: Validate;
   readonly #bodyFields: Validate;
   readonly #deps: OperationDeps;
 
-  /** @param listParameters - what `listParametersOf` gives of all endpoints */
-  constructor(endpoint: Endpoint, listParameters: ReadonlySet<string>, deps: OperationDeps) {
+  /** @param listParameters - what `listParametersOf` gives of all endpoints; @param names - those of all endpoints */
+  constructor(endpoint: Endpoint, listParameters: ReadonlySet<string>, names: ConceptNames, deps: OperationDeps) {
     this.endpoint = endpoint;
     this.name = operationId(endpoint);
     this.takesQuery = Object.keys(endpoint.query.properties).length > 0;
@@ -83,8 +87,10 @@ export class Operation {
     this.isChange = endpoint.method !== "GET" && endpoint.scope !== "read";
     this.#parameters = pathParameters(endpoint.path);
     this.#listParameters = listParameters;
+    this.#queryNames = fieldNamesOf(endpoint.query);
+    this.#isKnown = endpoint.tag.ignoresNearMisses === true ? undefined : (name) => names.knows(endpoint, name);
     this.#checkQuery = validator(endpoint.query);
-    this.#checkBody = validator(endpoint.body ?? endpoint.query);
+    this.#checkBody = validator(endpoint.body ?? endpoint.query, this.#isKnown);
     this.#queryFields = fieldReader(endpoint.query);
     this.#bodyFields = fieldReader(endpoint.body ?? endpoint.query);
     this.#deps = deps;
@@ -147,12 +153,13 @@ export class Operation {
     caller: ApiCaller,
     params: Record<string, string | null>,
     query: Record<string, unknown> = NOTHING,
-    names: Iterable<string> = NO_NAMES,
+    names: readonly string[] = NO_NAMES,
   ): CheckedCall {
     for (const name of this.#parameters) params[name] ??= "";
     let checked = NOTHING;
     if (this.takesQuery) {
       refuseForeignFilter(names, this.endpoint, this.#listParameters);
+      if (this.#isKnown !== undefined) for (const name of names) refuseNearMiss(name, this.#queryNames, "", this.#isKnown);
       checked = this.#queryFields(this.#checkQuery(query));
     }
     return { params: params as Record<string, string>, query: checked, body: NOTHING, sent: NOTHING, caller };
@@ -192,5 +199,6 @@ export class Operation {
 
 export function operationsOf(endpoints: readonly Endpoint[], deps: OperationDeps): Operation[] {
   const listParameters = listParametersOf(endpoints);
-  return endpoints.map((endpoint) => new Operation(endpoint, listParameters, deps));
+  const names = new ConceptNames(endpoints);
+  return endpoints.map((endpoint) => new Operation(endpoint, listParameters, names, deps));
 }

@@ -215,7 +215,7 @@ export class Pipeline {
     const caller = this.#callerOf(exchange, key);
     for (const name of Object.keys(params)) params[name] ??= partOf(pathWithoutQuery(url), operation.endpoint.path, name);
     const sent = operation.takesQuery ? parametersOf(url) : undefined;
-    const call = operation.check(caller, params, sent && readQuery(sent, operation.endpoint.query), sent?.keys());
+    const call = operation.check(caller, params, sent && readQuery(sent, operation.endpoint.query), sent && [...sent.keys()]);
     exchange.latencyHeader = operation.endpoint.latencyHeader;
     this.noteOperation(exchange, operation, params["session_id"] ?? call.query["sessionId"]);
     if (operation.endpoint.send !== undefined) return this.#send(exchange, key, operation.endpoint, call);

@@ -3,7 +3,7 @@
  * wrong, what was expected and what came.
  *
  * A null for an optional field counts as left out, unless the schema says otherwise. Unknown fields are ignored unless the schema refuses
- * them. Types are strict: `"5"` is no integer.
+ * them, or they are nearly a field of it. Types are strict: `"5"` is no integer.
  *
  * @module
  */
@@ -13,6 +13,7 @@ import { ApiError } from "../lib/errors.ts";
 import { toJson } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { camelCase, codePointLength, firstCodePoints, type CamelCase } from "../lib/text.ts";
+import { fieldNamesOf, refuseNearMiss, type FieldNames } from "./near-misses.ts";
 import { EXPECTED, NOT_NULL, OBJECT_KIND, ONE_OF, PARSE, textProblem, type ParsedSchema } from "./types.ts";
 
 export type Validate = (input: Record<string, unknown>) => Record<string, unknown>;
@@ -20,13 +21,16 @@ export type Validate = (input: Record<string, unknown>) => Record<string, unknow
 /**
  * Returns what checks input: it returns that without its nulls, or throws `invalid_request`. The schema is compiled for the first input:
  * to compile all of them would take a third of the start.
+ *
+ * @param isKnown - whether an unknown name means something elsewhere, so that it is no near miss; without this none is
  */
-export function validator(schema: TObject): Validate {
-  const properties = propertiesOf(schema);
+export function validator(schema: TObject, isKnown?: (name: string) => boolean): Validate {
+  const members = membersOf(schema);
   let check: TypeCheck<TObject> | undefined;
   return (input) => {
     check ??= TypeCompiler.Compile(schema);
-    const value = withoutNulls(properties, input);
+    if (isKnown !== undefined) refuseNearMisses(members, input, "", isKnown);
+    const value = withoutNulls(members, input);
     if (!check.Check(value)) throw explain(check, value);
     return value;
   };
@@ -65,30 +69,52 @@ export function fieldReader(schema: TObject): Validate {
   };
 }
 
-interface Property {
+/** The members of an object that a schema describes. */
+interface Members {
+  /** Undefined for an object that refuses all other names. */
+  readonly names: FieldNames | undefined;
+  readonly all: readonly Member[];
+}
+
+interface Member {
   name: string;
   /** Whether it is optional, so that a null means the same as leaving it out. */
   mayBeLeftOut: boolean;
   /** The members of an object that the schema describes, or of the objects in an array. */
-  inner: readonly Property[] | undefined;
+  inner: Members | undefined;
 }
 
-function propertiesOf(schema: TObject): Property[] {
-  return Object.entries(schema.properties).map(([name, property]) => ({
+function membersOf(schema: TObject): Members {
+  const all = Object.entries(schema.properties).map(([name, property]) => ({
     name,
     mayBeLeftOut: OptionalKind in property && property["nullable"] !== true && !(NOT_NULL in property),
     inner: innerOf(property[Kind] === "Array" ? (property["items"] as TSchema) : property),
   }));
+  return { names: schema.additionalProperties === false ? undefined : fieldNamesOf(schema), all };
 }
 
-function innerOf(schema: TSchema): readonly Property[] | undefined {
-  return schema[Kind] === "Object" ? propertiesOf(schema as TObject) : undefined;
+function innerOf(schema: TSchema): Members | undefined {
+  return schema[Kind] === "Object" ? membersOf(schema as TObject) : undefined;
+}
+
+/** Looks as deep as the schema describes: what is the caller's own is not looked at. */
+function refuseNearMisses({ names, all }: Members, input: object, path: string, isKnown: (name: string) => boolean): void {
+  if (names !== undefined) for (const name of Object.keys(input)) refuseNearMiss(name, names, path, isKnown);
+  for (const { name, inner } of all) {
+    if (inner === undefined || !Object.hasOwn(input, name)) continue;
+    const member = (input as Record<string, unknown>)[name];
+    if (!Array.isArray(member)) {
+      if (isObject(member)) refuseNearMisses(inner, member, `${path}${name}.`, isKnown);
+      continue;
+    }
+    for (const [i, item] of member.entries()) if (isObject(item)) refuseNearMisses(inner, item, `${path}${name}.${i}.`, isKnown);
+  }
 }
 
 /** Returns the input without the nulls of optional members, as deep as the schema describes; the same object if there are none. */
-function withoutNulls(properties: readonly Property[], input: Record<string, unknown>): Record<string, unknown> {
+function withoutNulls({ all }: Members, input: Record<string, unknown>): Record<string, unknown> {
   let changed: Record<string, unknown> | undefined;
-  for (const { name, mayBeLeftOut, inner } of properties) {
+  for (const { name, mayBeLeftOut, inner } of all) {
     const member = Object.hasOwn(input, name) ? input[name] : undefined;
     if (member === null) {
       if (mayBeLeftOut) delete (changed ??= { ...input })[name];
@@ -100,10 +126,13 @@ function withoutNulls(properties: readonly Property[], input: Record<string, unk
   return changed ?? input;
 }
 
-function itemsWithoutNulls(properties: readonly Property[], items: readonly unknown[]): readonly unknown[] {
-  const isObject = (item: unknown) => typeof item === "object" && item !== null && !Array.isArray(item);
-  const cleaned = items.map((item) => (isObject(item) ? withoutNulls(properties, item as Record<string, unknown>) : item));
+function itemsWithoutNulls(members: Members, items: readonly unknown[]): readonly unknown[] {
+  const cleaned = items.map((item) => (isObject(item) ? withoutNulls(members, item) : item));
   return cleaned.some((item, i) => item !== items[i]) ? cleaned : items;
+}
+
+function isObject(item: unknown): item is Record<string, unknown> {
+  return typeof item === "object" && item !== null && !Array.isArray(item);
 }
 
 function explain(check: TypeCheck<TObject>, input: unknown): ApiError {

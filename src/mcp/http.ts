@@ -7,6 +7,7 @@
  */
 import { createMcpHandler, isLegacyRequest, WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
 import { Type } from "@sinclair/typebox";
+import { fieldNamesOf, refuseNearMiss } from "../http/near-misses.ts";
 import { parametersOf } from "../http/query.ts";
 import { OneOf, Text, UserId } from "../http/types.ts";
 import { validator } from "../http/validate.ts";
@@ -18,14 +19,14 @@ import { AGENT_DEFAULT } from "./use.ts";
 
 /** What a connection says of itself, with each request: as a header, or in the query of its URL. */
 const HEADERS = { user_id: "X-Cairn-User", agent_id: "X-Cairn-Agent", session_id: "X-Cairn-Session" };
-const checkConnection = validator(
-  Type.Object({
-    user_id: Type.Optional(UserId()),
-    agent_id: Type.Optional(Text(1, LIMITS.agentIdLengthMax)),
-    session_id: Type.Optional(Text(1, undefined)),
-    tools: Type.Optional(OneOf(TOOL_SETS)),
-  }),
-);
+const Connection = Type.Object({
+  user_id: Type.Optional(UserId()),
+  agent_id: Type.Optional(Text(1, LIMITS.agentIdLengthMax)),
+  session_id: Type.Optional(Text(1, undefined)),
+  tools: Type.Optional(OneOf(TOOL_SETS)),
+});
+const checkConnection = validator(Connection);
+const CONNECTION_NAMES = fieldNamesOf(Connection);
 
 /**
  * The package looks at each member several times, some of them for microseconds: half a megabyte of them takes a second. What an argument
@@ -56,6 +57,7 @@ type Connection = Pick<McpOptions, "identity" | "tools">;
 /** A bound key speaks for its user and its agent without naming them. */
 function connectionOf({ headers, url }: Request, owner: Owner): Connection {
   const query = parametersOf(url);
+  for (const name of query.keys()) refuseNearMiss(name, CONNECTION_NAMES, "", () => false);
   const given: Record<string, unknown> = { tools: query.get("tools") };
   for (const [name, header] of Object.entries(HEADERS)) {
     const value = headers.get(header);

@@ -7,6 +7,7 @@ import { McpServer, ProtocolError, ProtocolErrorCode } from "@modelcontextprotoc
 import { HOUR_MS } from "../lib/duration.ts";
 import { ApiError } from "../lib/errors.ts";
 import { toJson, type JsonObject } from "../lib/json.ts";
+import { namesIn } from "../http/near-misses.ts";
 import { validator } from "../http/validate.ts";
 import type { Api } from "./api.ts";
 import { inputSchemaOf, outputSchemaOf } from "./json-schema.ts";
@@ -37,7 +38,9 @@ const LISTED = new Map(
     return [name, { name, title, description, ...schemas, annotations: hints }];
   }),
 );
-const CHECKED = new Map(TOOLS.map((tool) => [tool.name, { tool, check: validator(tool.input) }]));
+/** What any tool takes or shows is no near miss for another one. */
+const NAMES = namesIn(TOOLS.flatMap(({ input, output }) => [input, output]));
+const CHECKED = new Map(TOOLS.map((tool) => [tool.name, { tool, check: validator(tool.input, (name) => NAMES.has(name)) }]));
 
 const RESOURCES_LISTED = 20;
 const JSON_TYPE = "application/json";
