@@ -24,7 +24,7 @@ import { bareIdTime } from "./lib/ids.ts";
 import { FairSemaphore } from "./lib/fair-semaphore.ts";
 import { LIMITS } from "./lib/limits.ts";
 import { describeError, type Log } from "./lib/log.ts";
-import { removeOtherAddons } from "./lib/native.ts";
+import { lacksAvx2, removeOtherAddons } from "./lib/native.ts";
 import { systemResolve } from "./lib/outbound.ts";
 import { toIso } from "./lib/time.ts";
 import { backfill, memoryTexts } from "./memories/backfill.ts";
@@ -78,6 +78,8 @@ export interface ServiceOptions extends StoreOptions {
   apiKey?: string | undefined;
   listLooksMax?: number;
   keptAnswerBytesMax?: number;
+  /** The encoder's thread; a test has another. */
+  newEncoder?: () => Worker;
   /** What makes backups; this program unless a test has another. */
   backupProgram?: readonly string[];
 }
@@ -180,7 +182,12 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     random: chance,
     resolve: options.network?.resolve ?? systemResolve,
     onFailure: () => backfillActivator.wake(),
+    onEncoderFailure: (reason) => log.error("the thread of the built-in encoder has ended", { reason }),
+    newEncoder: options.newEncoder,
   });
+  if (embeddings.active.builtin !== undefined && lacksAvx2()) {
+    log.warn("this processor has no AVX2: the built-in encoder takes about four times as long for a text");
+  }
   const policy = () => settings.effective.webhooks;
   const hooks = openWebhooks({ ...records, log, random: chance, system, leases }, policy, options.network ?? {});
   const quotas = new StoreQuotas(store, clock, () => settings.values);
@@ -243,9 +250,10 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
   opened.defer(async () => {
     feed.close();
     // Runs that wait for a provider or a receiver end by this.
-    embeddings.close();
+    const embeddingsClosed = embeddings.close();
     await hooks.stop();
     await driver.stop();
+    await embeddingsClosed;
     await parts.release();
   });
   const tickets = new Tickets(clock);

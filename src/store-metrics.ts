@@ -137,7 +137,7 @@ function outcomeMetrics({ webhooks, retrievals: { counts } }: MetricDeps): Metri
   ];
 }
 
-function vectorMetrics({ store, vectors, documentVectors }: MetricDeps): MetricSource[] {
+function vectorMetrics({ store, embeddings, vectors, documentVectors }: MetricDeps): MetricSource[] {
   return [
     gauge(
       "cairn_vectors_stored",
@@ -160,12 +160,13 @@ function vectorMetrics({ store, vectors, documentVectors }: MetricDeps): MetricS
       "part",
     ),
     gauge("cairn_embeddings_pending", "Vectors still to be made.", () => store.count(pendingEmbeddings)),
+    gauge("cairn_encoder_waiting", "Texts that wait for the built-in encoder.", () => embeddings.active.builtin?.waiting ?? 0),
   ];
 }
 
 function cacheMetrics(deps: MetricDeps): MetricSource[] {
   const uses = (of: keyof CacheUses) => () => {
-    const queryVectors = deps.embeddings.active.remote?.queryVectorUses ?? { hits: 0, misses: 0 };
+    const queryVectors = (deps.embeddings.active.remote ?? deps.embeddings.active.builtin)?.queryVectorUses ?? { hits: 0, misses: 0 };
     const all = {
       ...deps.store.cacheUses,
       recent_turns: deps.recentTurns.uses,

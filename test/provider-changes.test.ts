@@ -83,7 +83,7 @@ describe("another provider", () => {
     }
   });
 
-  test("answers searches meanwhile from what is ready, with its own scores alone", async () => {
+  test("answers searches meanwhile by words and what is ready, with its own scores alone", async () => {
     await using server = startEmbeddingServer({ length: 384, unrelated: 0.6 });
     await using cairn = await startCairn();
     const notes = NOTES(250);
@@ -100,13 +100,19 @@ describe("another provider", () => {
       seen.push(await search({ user_id: "user" }));
       seenOfSession.push(await search({ session_id: sessions[1] }));
     } while ((await cairn.runTaskOnce(EMBEDDINGS)) === 0);
-    expect(seen.map(({ length }) => length)).toEqual([0, 0, 0, 50, 50, 50, 50]);
-    // The score of each is the one that it has in the end, whenever it was found.
+    expect(seen.map(({ length }) => length)).toEqual([0, 50, 50, 50, 50, 50, 50]);
+    // The score of each is the one that it has by its words, or else the one that it has in the end, whenever it was found.
+    const byWords = new Map(seenOfSession[2]!.map(({ content, score }) => [content, score]));
     const inTheEnd = new Map<string, number>();
     for (const session_id of sessions) for (const { content, score } of await search({ session_id })) inTheEnd.set(content, score);
     expect(inTheEnd.size).toBe(250);
-    expect(seenOfSession.map(({ length }) => length)).toEqual([0, 0, 0, 14, 50, 50, 50]);
-    for (const { content, score } of [...seen, ...seenOfSession].flat()) expect([content, score]).toEqual([content, inTheEnd.get(content)]);
+    expect(seenOfSession.map(({ length }) => length)).toEqual([0, 50, 50, 50, 50, 50, 50]);
+    const isOfNeither = (found: readonly any[]) =>
+      found.filter(({ content, score }) => score !== inTheEnd.get(content) && score !== byWords.get(content));
+    expect(seenOfSession.map((found) => isOfNeither(found).length)).toEqual([0, 0, 0, 0, 0, 0, 0]);
+    const isMade = (found: readonly any[]) => found.filter(({ content, score }) => score === inTheEnd.get(content)).length;
+    expect(seenOfSession.map(isMade)).toEqual([0, 0, 0, 14, 50, 50, 50]);
+    expect(seen.at(-1)!.every(({ content, score }) => score === inTheEnd.get(content))).toBe(true);
     expect(before.some(({ content, score }) => inTheEnd.get(content) === score)).toBe(false);
   });
 

@@ -240,8 +240,9 @@ describe("while the provider is down", () => {
     const change = setEmbedding(cairn, openai(other));
     const nextChange = setEmbedding(cairn, openai(other));
     await Promise.all([server.arrived(asked + 1), other.arrived(1)]);
-    cairn.service.embeddings.close();
+    const closed = cairn.service.embeddings.close();
     await probing;
+    await closed;
     expect([refusal(await change), refusal(await nextChange)]).toEqual([UNAVAILABLE, UNAVAILABLE]);
     expect((await cairn.settings()).embedding.base_url.value).toBe(server.baseUrl);
     await cairn[Symbol.asyncDispose]();

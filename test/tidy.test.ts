@@ -94,7 +94,7 @@ const FENCES: { what: string; pattern: RegExp; allowed: RegExp }[] = [
     pattern:
       /^(export )?let |^(export )?const \w+(: (?!readonly |Readonly<)[^=]+)? = (\[\];|\{\};|new (?!(Map|Set)(<.*>)?\((?!\))|RegExp\(|Text(De|En)coder\(|\w+Array\(0\))\w)/m,
     allowed:
-      /^src\/(vectors\/(worker|packed|encoding)|cli\/http-client|lib\/clock|http\/path|operations\/files|memories\/relevance|embeddings\/local\/(characters|local|semantics))\.ts$/,
+      /^src\/(vectors\/(worker|packed|encoding)|cli\/http-client|lib\/clock|http\/path|operations\/files|memories\/relevance|embeddings\/(builtin\/encoder-worker|local\/(characters|local|semantics)))\.ts$/,
   },
 ];
 

@@ -6,7 +6,8 @@
  *
  * @module
  */
-import { calibrationOf, type Calibration } from "../../src/embeddings/calibration.ts";
+import { calibrationOf } from "../../src/embeddings/calibration.ts";
+import type { Calibration } from "../../src/embeddings/score.ts";
 import type { EmbeddedQuery } from "../../src/embeddings/embedder.ts";
 import { localEmbedder } from "../../src/embeddings/local/local.ts";
 import { systemClock } from "../../src/lib/clock.ts";

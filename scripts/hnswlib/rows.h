@@ -209,12 +209,17 @@ private:
 
 class RowComparer : public Napi::ObjectWrap<RowComparer> {
 public:
-  /** (dimension: numbers of a query, head: the place of a sparse row's first number, unit: what 1 is in a sum of products times a scale) */
+  /**
+   * (dimension: numbers of a query, head: the place of a sparse row's first number, unit: what 1 is in a sum of products times a scale,
+   * emptyScale: the scale of a row without a vector, noCosine: what is written as its cosine)
+   */
   RowComparer(const Napi::CallbackInfo& info)
     : Napi::ObjectWrap<RowComparer>(info),
       dimension_(info[0].As<Napi::Number>().Uint32Value()),
       head_(info[1].As<Napi::Number>().Uint32Value()),
-      unit_(info[2].As<Napi::Number>().DoubleValue()) {}
+      unit_(info[2].As<Napi::Number>().DoubleValue()),
+      emptyScale_(info[3].As<Napi::Number>().Uint32Value()),
+      noCosine_(info[4].As<Napi::Number>().DoubleValue()) {}
 
   static void Init(Napi::Env env, Napi::Object exports) {
     exports.Set("RowComparer", DefineClass(env, "RowComparer", {
@@ -272,6 +277,8 @@ private:
   const uint32_t dimension_;
   const uint32_t head_;
   const double unit_;
+  const uint32_t emptyScale_;
+  const double noCosine_;
   std::vector<const uint32_t*> pieces_;
   std::vector<Chunk> chunks_;
   /** Scratch. */
@@ -338,10 +345,11 @@ private:
       return info.Env().Undefined();
     }
     for (size_t i = 0; i < length; i++) {
-      bounds[i] = (1 - share) * std::max(0.0, std::min(1.0, (cosines[i] - unrelated) / (same - unrelated))) + ROUNDING;
+      const double near = std::max(0.0, std::min(1.0, (cosines[i] - unrelated) / (same - unrelated)));
+      bounds[i] = (cosines[i] == noCosine_ ? 0 : (1 - share) * near) + ROUNDING;
     }
-    words_.cover(terms_, [=](const uint32_t row, const double covered, const bool isLast) {
-      bounds[row] = isLast ? INFINITY : bounds[row] + share * covered;
+    words_.cover(terms_, [this, bounds, cosines, share](const uint32_t row, const double covered, const bool isLast) {
+      bounds[row] = isLast ? INFINITY : bounds[row] + (cosines[row] == noCosine_ ? 1 : share) * covered;
     });
     ordered_.resize(length);
     for (size_t i = 0; i < length; i++) ordered_[i] = Bound{bounds[i], static_cast<uint32_t>(i)};
@@ -417,7 +425,9 @@ private:
       }
     }
     for (size_t i = 0; i < pairs_.count; i++) sums_[pairs_.rows[i]] += product(pairs_.values[i], query);
-    for (size_t i = 0; i < count; i++) cosines[i] = static_cast<double>(static_cast<int32_t>(sums_[i])) * scales_[i] / unit_;
+    for (size_t i = 0; i < count; i++) {
+      cosines[i] = scales_[i] == emptyScale_ ? noCosine_ : static_cast<double>(static_cast<int32_t>(sums_[i])) * scales_[i] / unit_;
+    }
     return true;
   }
 

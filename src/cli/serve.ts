@@ -215,7 +215,7 @@ export async function finishRequests({ embeddings, feed }: Service, listeners: L
   const stoppingAt = systemClock.elapsed();
   const isWithin = (seconds: number) => systemClock.elapsed() - stoppingAt < seconds * 1000;
   while (listeners.pending() > 0 && isWithin(STOP_SECONDS)) {
-    if (!isWithin(STOP_PROVIDER_SECONDS)) embeddings.close();
+    if (!isWithin(STOP_PROVIDER_SECONDS)) void embeddings.close();
     await systemClock.sleep(STOP_POLL_MS);
   }
   await listeners.stop();

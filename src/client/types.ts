@@ -474,8 +474,11 @@ export interface EmbeddingTry {
    * background.
    */
   embedding?: {
-    /** `local` is built in; `openai` is any server that speaks `/v1/embeddings`. */
-    provider?: "local" | "openai" | null;
+    /**
+     * `local` is built in; `builtin` is a neural network of a hundred languages, built in too; `words` finds by words alone; `openai` is
+     * any server that speaks `/v1/embeddings`.
+     */
+    provider?: "local" | "builtin" | "words" | "openai" | null;
     /**
      * Address of the provider's server, up to and including `/v1`. A key that was set for another server is not sent to it; an address of a
      * cloud metadata service is refused.
@@ -845,7 +848,7 @@ export interface Memory {
   created_at: string;
   /** ID of the vector, which changes with the content; left out when there is none. */
   embedding_id?: string;
-  /** Whether semantic search finds it. */
+  /** Whether it has a vector. While one is to be made, it is found by its words. */
   vector_available: boolean;
 }
 
@@ -1350,10 +1353,13 @@ export interface Settings {
    * background.
    */
   embedding: {
-    /** `local` is built in; `openai` is any server that speaks `/v1/embeddings`. */
+    /**
+     * `local` is built in; `builtin` is a neural network of a hundred languages, built in too; `words` finds by words alone; `openai` is
+     * any server that speaks `/v1/embeddings`.
+     */
     provider: {
-      value: "local" | "openai";
-      default?: "local" | "openai";
+      value: "local" | "builtin" | "words" | "openai";
+      default?: "local" | "builtin" | "words" | "openai";
       /** Where the value comes from. */
       source: "default" | "environment" | "setting" | "probes" | "built-in";
     };
@@ -1419,7 +1425,7 @@ export interface Settings {
      * half at 0.8 or less, a quarter at 0.9 or more.
      */
     separation: number | null;
-    /** Length of the provider's own vectors. */
+    /** How many numbers the provider's vectors have. */
     vector_length: number | null;
     /** Whether searches can be answered. */
     state: {
@@ -1483,8 +1489,11 @@ export interface SettingsChanges {
    * background.
    */
   embedding?: {
-    /** `local` is built in; `openai` is any server that speaks `/v1/embeddings`. */
-    provider?: "local" | "openai" | null;
+    /**
+     * `local` is built in; `builtin` is a neural network of a hundred languages, built in too; `words` finds by words alone; `openai` is
+     * any server that speaks `/v1/embeddings`.
+     */
+    provider?: "local" | "builtin" | "words" | "openai" | null;
     /**
      * Address of the provider's server, up to and including `/v1`. A key that was set for another server is not sent to it; an address of a
      * cloud metadata service is refused.

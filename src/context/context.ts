@@ -35,7 +35,7 @@ export async function getContext(deps: ContextDeps, searcher: Searcher, id: stri
   const { store } = deps;
   const { query, memoryLimit, turnLimit } = request;
   const scope = await store.read((reader) => scopeOf(liveSession(reader, owner, id), owner));
-  const options = { threshold: 0, limit: memoryLimit, explain: request.explain };
+  const options = { threshold: 0, limit: memoryLimit, explain: request.explain, limitsId };
   const found = query === undefined || memoryLimit === 0 ? undefined : await rank(deps, query, scope, options, permit);
   // With nothing to look for in a query of spaces alone, the newest as without one.
   const ranking = found?.query.lexical.size === 0 ? undefined : found;

@@ -31,9 +31,12 @@ export class Budget {
   #needsPermit = false;
   /** Whether much may be held while other requests are let through: more than one turn of the event loop takes a permit for that. */
   readonly mayHoldMuch: boolean;
+  /** Whose query it is, for the turns of those who wait. */
+  readonly limitsId: string;
 
-  constructor(mayHoldMuch: boolean) {
+  constructor(mayHoldMuch: boolean, limitsId: string) {
     this.mayHoldMuch = mayHoldMuch;
+    this.limitsId = limitsId;
   }
 
   get isSpent(): boolean {

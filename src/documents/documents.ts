@@ -15,8 +15,7 @@ import { bare, homeOfUser, NO_HOME, withPrefix, type BareId, type SessionId } fr
 import { invariant } from "../lib/invariant.ts";
 import { toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
-import type { Embedding } from "../embeddings/embedder.ts";
-import type { Active, Embeddings } from "../embeddings/embeddings.ts";
+import { BACKGROUND, type Active, type Embeddings, type MadeEmbedding } from "../embeddings/embeddings.ts";
 import { liveSession } from "../sessions/live-session.ts";
 import { eachFetched, eachRead, FIRST, type Reader, type Tx } from "../storage/access.ts";
 import { DOCUMENTS } from "../storage/collections.ts";
@@ -110,7 +109,7 @@ export async function changeDocuments(deps: DocumentDeps, caller: Caller, named:
   if (changes.some(({ op }) => op === "put")) deps.quotas?.refuseGrowth();
   const prepared = await prepareAll(changes);
   const { active } = deps.embeddings;
-  const embeddings = await embedAll(deps, active, prepared);
+  const embeddings = await embedAll(deps, active, prepared, caller.limitsId ?? BACKGROUND.limitsId);
   const answer = await commitFor(deps, caller, owner.userId === undefined ? NO_HOME : homeOfUser(owner.userId), (tx) => {
     const batch = new Batch(tx, owner, active, changes);
     const results = eachFetched(Array.from(changes.entries()), ([i, change]) =>
@@ -119,7 +118,7 @@ export async function changeDocuments(deps: DocumentDeps, caller: Caller, named:
     return batch.end(results);
   });
   deps.documentVectors.changed();
-  if (prepared.some((one, i) => one !== undefined && one.text !== "" && embeddings[i] === undefined)) deps.backfill.wake();
+  if (prepared.some((one, i) => one !== undefined && one.text !== "" && embeddings[i]?.isPending === true)) deps.backfill.wake();
   return answer;
 }
 
@@ -159,11 +158,12 @@ async function embedAll(
   { embeddings }: DocumentDeps,
   active: Active,
   prepared: readonly (Prepared | undefined)[],
-): Promise<(Embedding | undefined)[]> {
-  const embed = async (text = "") => (text === "" ? undefined : embeddings.embedMemory(active, text));
-  // Another provider is asked for all at once, and others are answered while it thinks.
-  if (active.remote !== undefined) return Promise.all(prepared.map((one) => embed(one?.text)));
-  const made: (Embedding | undefined)[] = [];
+  limitsId: string,
+): Promise<(MadeEmbedding | undefined)[]> {
+  const embed = async (text = "") => (text === "" ? undefined : embeddings.embedMemory(active, text, limitsId));
+  // Where others are answered while the provider thinks, it is asked for all at once.
+  if (active.remote !== undefined || active.builtin !== undefined) return Promise.all(prepared.map((one) => embed(one?.text)));
+  const made: (MadeEmbedding | undefined)[] = [];
   let characters = 0;
   for (const one of prepared) {
     made.push(await embed(one?.text));
@@ -206,7 +206,7 @@ class Batch {
   }
 
   /** @param param - the name of the change, for errors; @param prepared - of a put, with the vector of its text if there is one */
-  run(change: Change, param: string, prepared: Prepared | undefined, embedding: Embedding | undefined): JsonText {
+  run(change: Change, param: string, prepared: Prepared | undefined, embedding: MadeEmbedding | undefined): JsonText {
     const namespace = namespaceKey(this.#space, change.namespace);
     switch (change.op) {
       case "put":
@@ -234,7 +234,7 @@ class Batch {
     change: Change & { op: "put" },
     param: string,
     { value, text }: Prepared,
-    embedding: Embedding | undefined,
+    embedding: MadeEmbedding | undefined,
   ): JsonText {
     const { now } = this.#tx;
     this.#puts++;
@@ -258,12 +258,13 @@ class Batch {
     return toJson({ key: name, version });
   }
 
-  /** Gives a document its vector; when there is none, or none of the provider that is set by now, it is made later. */
-  #index(id: BareId, key: string, embedding: Embedding | undefined): void {
+  /** Gives a document its vector and words; when there is none of the provider that is set by now, it is made later. */
+  #index(id: BareId, key: string, embedding: MadeEmbedding | undefined): void {
     const row: IndexedDocumentRow = { document: key };
     const { generation } = this.#active;
-    if (embedding === undefined || generationOf(this.#tx) !== generation) this.#tx.put(pendingEmbeddings, id, "");
-    else row.embedding = storeVector(this.#tx, DOCUMENTS, id, generation, embedding, withPrefix("emb", id));
+    const isOfProvider = embedding !== undefined && generationOf(this.#tx) === generation;
+    if (!isOfProvider || embedding.isPending === true) this.#tx.put(pendingEmbeddings, id, "");
+    if (isOfProvider) row.embedding = storeVector(this.#tx, DOCUMENTS, id, generation, embedding, withPrefix("emb", id));
     this.#tx.add(indexedDocuments, id, row);
   }
 
@@ -378,7 +379,7 @@ export async function queryDocuments(
   const space = documentSpace(userId, agentId);
   using permit = deps.documentQueries.permitOf(limitsId);
   for (;;) {
-    const budget = new Budget(permit.isTaken);
+    const budget = new Budget(permit.isTaken, limitsId);
     const results: JsonText[] = [];
     const together = readTogether(deps.store, space, queries);
     for (const [i, query] of queries.entries()) {

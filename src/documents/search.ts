@@ -16,7 +16,7 @@ import type { Embedded } from "../memories/backfill.ts";
 import { relevance } from "../memories/relevance.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { eachFetched, eachRead, FIRST, type Reader } from "../storage/access.ts";
-import { DOCUMENTS } from "../storage/collections.ts";
+import { DOCUMENTS, hasVector } from "../storage/collections.ts";
 import { emptiedUntil, visibleDocument } from "../storage/document-records.ts";
 import { behind, hashKey, namespaceKey } from "../storage/keys.ts";
 import { generationOf } from "../storage/memory-records.ts";
@@ -125,7 +125,7 @@ async function find(deps: SearchDeps, namespace: string, search: Search, budget:
     const { active } = deps.embeddings;
     if (!budget.mayWait()) return { matches: [], hasMore: true };
     try {
-      const query = await deps.embeddings.embedQuery(active, search.query);
+      const query = await deps.embeddings.embedQuery(active, search.query, budget.limitsId);
       const isVain = (query.lexical.size === 0 && search.threshold > 0) || (await deps.store.read(generationOf)) !== active.generation;
       const found =
         isVain || budget.isSpent
@@ -253,9 +253,9 @@ export function documentTexts({ documentVectors: index }: Pick<SearchDeps, "docu
   return {
     collection: DOCUMENTS,
     index,
-    textOf(reader, id) {
+    textOf(reader, id, isMadeAgain = false) {
       const indexed = reader.get(indexedDocuments, id);
-      const row = indexed === undefined || indexed.embedding !== undefined ? undefined : reader.get(documents, indexed.document);
+      const row = indexed === undefined || (hasVector(indexed) && !isMadeAgain) ? undefined : reader.get(documents, indexed.document);
       return row?.index === undefined || row.id !== id ? undefined : textOf(JSON.parse(row.body) as JsonObject, row.index);
     },
     nameOf: (id) => id,

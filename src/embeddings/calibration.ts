@@ -16,6 +16,7 @@
  */
 import { RELATED_PROBES, UNRELATED_PROBES } from "./probes.ts";
 import type { TextKind } from "./remote/batch-queue.ts";
+import type { Calibration } from "./score.ts";
 
 export interface MeasuredCosines {
   /** From here on a text is about the query. May be set by hand. */
@@ -99,17 +100,6 @@ const LINE_MAX = 0.8;
 /** Marks that fall together are kept this far apart. */
 const APART_MIN = 0.01;
 
-/** What `memories/relevance.ts` needs to know of a provider. */
-export interface Calibration {
-  /** How much words count, against meaning, 0 to 1. */
-  readonly lexicalShare: number;
-  /** The cosine of texts that have nothing to do with each other, and that of texts about the same thing. */
-  readonly cosineOfUnrelated: number;
-  readonly cosineOfSame: number;
-  /** The mean of semantic and lexical that is shown as 0.7, between 0 and 0.7. */
-  readonly relevant: number;
-}
-
 /**
  * The calibration by what was measured. A memory whose cosine is `relevantCosine` scores 0.7 if a fifth
  * of the query is met by its words; the two marks give way where they leave no room for that.
@@ -121,6 +111,7 @@ export function calibrationOf({ relevantCosine, cosineOfUnrelated, cosineOfSame,
   const line = (relevantCosine - low) / (high - low);
   const lexicalShare = lexicalShareAt(separation);
   return {
+    kind: "measured",
     lexicalShare,
     cosineOfUnrelated: low,
     cosineOfSame: high,

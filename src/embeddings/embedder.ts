@@ -20,7 +20,7 @@ export const LENGTH_PLACE = DIMENSION_MAX - 1;
 
 /** What is stored for one memory. */
 export interface Embedding {
-  /** As many floats as the provider's vectors have, unit length; none, or all zero, for a text that is near to nothing. */
+  /** As many floats as the provider's vectors have, unit length; none for a text that is found by its words alone. */
   readonly vector: Float32Array;
   /**
    * Ids of the distinct terms, ascending, without duplicates; see `TermId` for what an id says. The last one is the
@@ -29,12 +29,25 @@ export interface Embedding {
   readonly terms: Uint32Array;
 }
 
+/** The vector of a text that has none, or has none yet. */
+export const NO_VECTOR = new Float32Array(0);
+
+/** The cosine with a text that has no vector: less than any other. */
+export const NO_COSINE = -2;
+
 /** A query ready to be compared with memories. */
 export interface EmbeddedQuery {
+  /** None of a query that finds by its words alone. */
   readonly vector: Float32Array;
   readonly lexical: QueryTerms;
   /** The numbers of the vector that are not zero, of a provider that has few of them. */
   readonly parts?: QueryParts | undefined;
+}
+
+/** Whether it finds by meaning, and not by its words alone. */
+export function hasMeaning(query: EmbeddedQuery): boolean {
+  // A vector may have to be made first.
+  return query.parts !== undefined || query.vector.length > 0;
 }
 
 export interface QueryParts {
@@ -108,6 +121,14 @@ export function bucketOf(id: TermId, mask: number): number {
  * for the same text, until another identity of the provider is set (`embeddings.ts`).
  */
 export interface Embedder {
-  embedMemory(text: string): Embedding | Promise<Embedding>;
-  embedQuery(text: string): EmbeddedQuery | Promise<EmbeddedQuery>;
+  embedMemory(text: string, request: Request): Embedding | Promise<Embedding>;
+  embedQuery(text: string, request: Request): EmbeddedQuery | Promise<EmbeddedQuery>;
+}
+
+/** For whom a text is embedded. */
+export interface Request {
+  /** Those who wait get their turns alike, whatever each of them has waiting. */
+  readonly limitsId: string;
+  /** Once it aborts, nobody waits any more. */
+  readonly signal?: AbortSignal;
 }

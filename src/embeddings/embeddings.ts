@@ -9,22 +9,31 @@
  */
 import { nextTurn } from "../lib/clock.ts";
 import { ApiError } from "../lib/errors.ts";
-import { Deadline, within } from "../lib/deadline.ts";
+import { Deadline, unlessAborted } from "../lib/deadline.ts";
 import { NO_HOME } from "../lib/ids.ts";
 import { AFTER_ALL, behind } from "../storage/keys.ts";
+import { COLLECTIONS } from "../storage/collections.ts";
 import { generationOf } from "../storage/memory-records.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import type { RecordStore } from "../storage/record-store.ts";
 import { pendingEmbeddings, provider, PROVIDER_KEY, VECTOR_TABLES, type AnyTable, type ProviderRow } from "../storage/tables.ts";
-import { calibrate, calibrationOf, type Calibration } from "./calibration.ts";
+import { calibrate, calibrationOf } from "./calibration.ts";
+import { BuiltinEmbedder, WordEmbedder } from "./builtin/builtin.ts";
+import { EncoderThread } from "./builtin/encoder-thread.ts";
 import type { EmbeddedQuery, Embedder, Embedding } from "./embedder.ts";
-import { localEmbedder } from "./local/local.ts";
-import { identityOf, type EmbeddingSettings } from "./provider-settings.ts";
+import { localEmbedder, wordsOf } from "./local/local.ts";
+import { identityOf, PROVIDER_DEFAULTS, type EmbeddingSettings } from "./provider-settings.ts";
+import { BUILTIN_CALIBRATION, type Calibration, WORDS_CALIBRATION } from "./score.ts";
 import { OpenAiEmbedder, type OpenAiDeps } from "./remote/openai.ts";
 import { closed, ProviderError, PUBLIC_REASON, tooLate } from "./remote/provider-error.ts";
 
 /** A request that stores a memory waits this long for its vector; after that the vector is pending. */
 const STORE_WAIT_MS = 2_500;
+/** Not at all where the encoder has so much to do that it would take longer. */
+const ENCODER_WAIT_MS = 50;
+
+/** Whose turns are those of texts that no request waits for. */
+export const BACKGROUND = { limitsId: "background" };
 
 /** A request that sets a provider waits this long: clients and proxies close a connection that is silent for a minute. */
 const TRIAL_MS = 50_000;
@@ -36,12 +45,17 @@ export interface Active {
   /** Never changes for one object: another provider, or another setting of it, is another object. */
   readonly embedder: Embedder;
   readonly remote: OpenAiEmbedder | undefined;
+  readonly builtin: BuiltinEmbedder | undefined;
   readonly generation: number;
-  /** undefined for the built-in provider, and for another one until it is measured. */
+  /** undefined for `local`, and for a remote provider until it is measured. */
   readonly calibration: Calibration | undefined;
 }
 
 export interface EmbeddingsDeps extends OpenAiDeps {
+  /** Told why the encoder's thread has ended. */
+  readonly onEncoderFailure: (reason: string) => void;
+  /** A thread of its own for tests. */
+  readonly newEncoder?: (() => Worker) | undefined;
   /** Called when a search could not be answered, so that the provider is probed until it is back. */
   readonly onFailure: () => void;
 }
@@ -50,6 +64,7 @@ export interface EmbeddingsDeps extends OpenAiDeps {
 export interface Provider {
   readonly settings: EmbeddingSettings;
   readonly remote: OpenAiEmbedder | undefined;
+  readonly builtin: BuiltinEmbedder | undefined;
   readonly row: ProviderFacts;
 }
 
@@ -62,15 +77,25 @@ export interface Progress {
   pending: number;
 }
 
+/** What a memory is stored with. */
+export interface MadeEmbedding extends Embedding {
+  /** Whether the vector is to be made later. */
+  readonly isPending?: boolean;
+}
+
 export interface VectorCounts {
+  /** What can be found, by a vector or by words alone until that is made. */
   readonly stored: number;
   readonly pending: number;
+  /** What could have a vector. */
+  readonly records: number;
 }
 
 export class Embeddings {
   readonly #store: RecordStore;
   readonly #deps: EmbeddingsDeps;
   readonly #closing = new AbortController();
+  readonly #words = new WordEmbedder();
   #provider: Provider;
   #active: Active;
   /** Set until the generation of the active provider is started: the identity that the store still holds. */
@@ -81,7 +106,7 @@ export class Embeddings {
     const row: ProviderFacts = stored?.identity === identity ? stored : { identity };
     this.#store = store;
     this.#deps = deps;
-    this.#provider = { settings, row, remote: this.#remoteOf(settings, row) };
+    this.#provider = { settings, row, ...this.#embeddersOf(settings, row) };
     this.#notStarted = row === stored ? undefined : { stored: stored?.identity };
     this.#active = this.#activeOf(this.#provider, stored);
   }
@@ -135,9 +160,14 @@ export class Embeddings {
 
   /** How many vectors there are, and how many records wait for one. */
   async counts(): Promise<VectorCounts> {
-    const counted = await Promise.all([pendingEmbeddings, ...VECTOR_TABLES].map(async (table) => this.#store.count(table)));
-    const [pending = 0, ...stored] = counted;
-    return { pending, stored: stored.reduce((sum, count) => sum + count, 0) };
+    const sumOf = async (tables: readonly AnyTable[]) =>
+      (await Promise.all(tables.map(async (table) => this.#store.count(table)))).reduce((sum, count) => sum + count, 0);
+    const [pending, stored, records] = await Promise.all([
+      sumOf([pendingEmbeddings]),
+      sumOf(VECTOR_TABLES),
+      sumOf(Object.values(COLLECTIONS).map((collection) => collection.records)),
+    ]);
+    return { pending, stored, records };
   }
 
   /** Vectors of a previous provider count as pending, whether or not they were removed yet. */
@@ -147,31 +177,38 @@ export class Embeddings {
   }
 
   /** The same inside a scope, of what was counted before. */
-  progressIn(reader: Reader, { pending, stored }: VectorCounts): Progress {
+  progressIn(reader: Reader, { pending, stored, records }: VectorCounts): Progress {
     const replacesUntil = this.#notStarted === undefined ? reader.get(provider, PROVIDER_KEY)?.replacesUntil : AFTER_ALL;
     // New ones are few as long as there are old ones, which are removed first.
     const newerThan = (until: string, table: AnyTable) => reader.keys(table, { from: behind(until), to: AFTER_ALL }).length;
-    const ready = replacesUntil === undefined ? stored : VECTOR_TABLES.reduce((sum, table) => sum + newerThan(replacesUntil, table), 0);
-    return { ready, pending: pending + Math.max(0, stored - ready) };
+    const found = replacesUntil === undefined ? stored : VECTOR_TABLES.reduce((sum, table) => sum + newerThan(replacesUntil, table), 0);
+    // What is pending has its words there already: those of before a change of the provider count twice until they are removed.
+    const ready = Math.max(0, found - pending);
+    return { ready, pending: Math.max(pending, Math.min(pending + Math.max(0, stored - found), records - ready)) };
   }
 
-  /** Returns the vector of a memory about to be stored, or undefined if it is left pending. Never takes longer than 2.5 s. */
-  async embedMemory({ embedder, remote }: Active, text: string): Promise<Embedding | undefined> {
+  /** Returns the vector of a memory about to be stored, or its words if the vector is left pending. Never takes longer than 2.5 s. */
+  async embedMemory({ embedder, remote, builtin }: Active, text: string, limitsId: string): Promise<MadeEmbedding> {
     if (text.length > LONG_TEXT_LENGTH) await nextTurn();
-    if (remote === undefined) return embedder.embedMemory(text);
+    if (remote === undefined && builtin === undefined) return embedder.embedMemory(text, { limitsId });
+    const pending = () => ({ ...wordsOf(text), isPending: true as const });
+    if (builtin?.isPrompt(text) === false) return pending();
+    using deadline = new Deadline(this.#deps.clock, builtin === undefined ? STORE_WAIT_MS : ENCODER_WAIT_MS);
+    const { signal } = deadline;
     try {
-      return await within(this.#deps.clock, STORE_WAIT_MS, remote.embedMemory(text));
+      const made = await unlessAborted(Promise.resolve(embedder.embedMemory(text, { limitsId, signal })), signal);
+      return made ?? pending();
     } catch (error) {
-      if (error instanceof ProviderError) return undefined;
+      if (error instanceof ProviderError) return pending();
       throw error;
     }
   }
 
   /** @throws {ApiError} `service_unavailable` with what is wrong with the provider */
-  async embedQuery({ embedder, remote, calibration }: Active, text: string): Promise<EmbeddedQuery> {
+  async embedQuery({ embedder, remote, calibration }: Active, text: string, limitsId: string): Promise<EmbeddedQuery> {
     try {
       if (text.length > LONG_TEXT_LENGTH) await nextTurn();
-      const query = await embedder.embedQuery(text);
+      const query = await embedder.embedQuery(text, { limitsId });
       if (remote === undefined || calibration !== undefined || query.lexical.size === 0) return query;
       throw new ApiError("service_unavailable", "What the embedding provider's vectors mean was not measured yet. Try again in a moment.");
     } catch (error) {
@@ -208,8 +245,9 @@ export class Embeddings {
   async prepare(settings: EmbeddingSettings): Promise<Provider> {
     const identity = identityOf(settings);
     const known = identity === this.row.identity ? this.row : { identity };
-    const remote = this.#remoteOf(settings, known);
-    if (remote === undefined) return { settings, remote, row: known };
+    if (identity === this.row.identity && this.#provider.builtin !== undefined) return this.activeWith(settings);
+    const { remote, builtin } = this.#embeddersOf(settings, known);
+    if (remote === undefined) return { settings, remote, builtin, row: known };
     using deadline = new Deadline(this.#deps.clock, TRIAL_MS, this.#closing.signal);
     deadline.signal.addEventListener("abort", () => remote.close());
     try {
@@ -217,7 +255,7 @@ export class Embeddings {
       await remote.probe();
       const row = known.measured === undefined ? await measuredBy(remote, identity) : known;
       if (deadline.signal.aborted) throw closed();
-      return { settings, remote, row };
+      return { settings, remote, builtin, row };
     } catch (error) {
       remote.close();
       throw deadline.signal.aborted && !this.isClosed ? tooLate(TRIAL_MS) : error;
@@ -238,10 +276,10 @@ export class Embeddings {
   /** Switches to a candidate, after that commit. */
   async activate(candidate: Provider): Promise<void> {
     const stored = await this.#store.read(storedProvider);
-    const before = this.#provider.remote;
+    const before = this.#provider;
     this.#activate(candidate, stored);
-    if (before !== candidate.remote) before?.close();
-    if (this.isClosed) candidate.remote?.close();
+    closeUnused(before, candidate);
+    if (this.isClosed) closeUnused(candidate);
   }
 
   /**
@@ -252,52 +290,75 @@ export class Embeddings {
    */
   follow(settings: EmbeddingSettings, stored: ProviderRow | undefined): boolean {
     if (stored?.identity !== identityOf(settings)) return false;
-    const { remote: before, ...known } = this.#provider;
+    const before = this.#provider;
+    const known = { settings: before.settings, row: before.row };
     const isReachedAlike = Bun.deepEquals({ ...settings, relevant_cosine: null }, { ...known.settings, relevant_cosine: null });
     const isKnown = isReachedAlike && this.#notStarted === undefined && Bun.deepEquals({ settings, row: stored }, known);
     if (isKnown || this.isClosed) return true;
-    const remote = isReachedAlike ? before : this.#remoteOf(settings, stored);
-    this.#activate({ settings, remote, row: stored }, stored);
-    if (before !== remote) before?.close();
+    const { remote, builtin } = isReachedAlike ? before : this.#embeddersOf(settings, stored);
+    const after = { settings, remote, builtin, row: stored };
+    this.#activate(after, stored);
+    closeUnused(before, after);
     return true;
   }
 
-  /** Returns what a candidate's cosines mean; undefined for the built-in provider. */
-  calibrationOf({ settings, remote, row: { measured } }: Provider): Calibration | undefined {
+  /** Returns what a candidate's cosines mean; undefined for `local`. */
+  calibrationOf({ settings, remote, builtin, row: { measured } }: Provider): Calibration | undefined {
+    if (builtin !== undefined) return BUILTIN_CALIBRATION;
+    if (settings.provider === "words") return WORDS_CALIBRATION;
     if (remote === undefined || measured === undefined) return undefined;
     return calibrationOf({ ...measured, relevantCosine: settings.relevant_cosine ?? measured.relevantCosine });
   }
 
-  /** Closes a candidate that is not activated after all. */
-  release({ remote }: Provider): void {
-    if (remote !== this.#provider.remote) remote?.close();
+  embedderOf({ remote, builtin, row }: Provider): Embedder {
+    return remote ?? builtin ?? (row.identity === localEmbedder.version ? localEmbedder : this.#words);
   }
 
-  close(): void {
+  /** Closes a candidate that is not activated after all. */
+  release(candidate: Provider): void {
+    closeUnused(candidate, this.#provider);
+  }
+
+  /** Ends what waits for a provider. Resolves when the encoder's thread has ended. */
+  async close(): Promise<void> {
     this.#closing.abort();
     this.#provider.remote?.close();
+    await this.#provider.builtin?.close();
   }
 
-  #activate({ settings, remote, row }: Provider, stored: ProviderRow | undefined): void {
+  #activate(candidate: Provider, stored: ProviderRow | undefined): void {
     this.#notStarted = undefined;
-    this.#provider = { settings, remote, row: stored ?? row };
+    this.#provider = { ...candidate, row: stored ?? candidate.row };
     this.#active = this.#activeOf(this.#provider, stored);
   }
 
   #activeOf(active: Provider, stored: ProviderRow | undefined): Active {
-    const { remote } = active;
+    const { remote, builtin } = active;
     return {
-      embedder: remote ?? localEmbedder,
+      embedder: this.embedderOf(active),
       remote,
+      builtin,
       // No vector is stored for a generation that has not started, since the store knows another one.
       generation: (stored?.generation ?? 0) + (this.#notStarted === undefined ? 0 : 1),
       calibration: this.calibrationOf(active),
     };
   }
 
-  #remoteOf(settings: EmbeddingSettings, { identity, vectorLength }: ProviderFacts): OpenAiEmbedder | undefined {
-    return identity === localEmbedder.version ? undefined : new OpenAiEmbedder(settings, vectorLength, this.#deps);
+  #embeddersOf(settings: EmbeddingSettings, { vectorLength }: ProviderFacts): Pick<Provider, "remote" | "builtin"> {
+    const { clock, onEncoderFailure, newEncoder } = this.#deps;
+    const isRemote = settings.provider === "openai";
+    const isBuiltin = (settings.provider ?? PROVIDER_DEFAULTS.provider) === "builtin";
+    return {
+      remote: isRemote ? new OpenAiEmbedder(settings, vectorLength, this.#deps) : undefined,
+      builtin: isBuiltin ? new BuiltinEmbedder(new EncoderThread(clock, onEncoderFailure, newEncoder)) : undefined,
+    };
   }
+}
+
+/** Closes what one provider has and another does not use. */
+function closeUnused(before: Provider, after?: Provider): void {
+  if (before.remote !== after?.remote) before.remote?.close();
+  if (before.builtin !== after?.builtin) void before.builtin?.close();
 }
 
 export function storedProvider(reader: Reader): ProviderRow | undefined {

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { BUILTIN_VERSION } from "./builtin/version.ts";
 import { localEmbedder } from "./local/local.ts";
 
 /** As in the API; what is left out has its default. */
@@ -48,6 +49,8 @@ export function apiKeyProblem(apiKey: string): string | undefined {
 export function identityOf(settings: EmbeddingSettings): string {
   const { provider, base_url, model, query_prefix, document_prefix, dimensions } = { ...PROVIDER_DEFAULTS, ...settings };
   if (provider === "local") return localEmbedder.version;
+  if (provider === "builtin") return BUILTIN_VERSION;
+  if (provider === "words") return `words-1-${localEmbedder.version}`;
   // Without the query string: it can hold a key, and has no part in what a vector means.
   const { origin, pathname } = new URL(base_url);
   const server = `${origin}${withoutSlashes(pathname)}`;

@@ -111,6 +111,14 @@ export function cpuFlags(): ReadonlySet<string> {
   }
 }
 
+/** Whether code for processors without AVX2 is all that runs here, as far as the system says. */
+export function lacksAvx2(
+  flags: ReadonlySet<string> = cpuFlags(),
+  { platform, arch }: Pick<NodeJS.Process, "platform" | "arch"> = process,
+): boolean {
+  return platform === "linux" && arch === "x64" && flags.size > 0 && !flags.has("avx2");
+}
+
 function settings(): NativeSettings {
   const value: unknown = getEnvironmentData(SETTINGS_KEY);
   return typeof value === "object" && value !== null ? value : {};

@@ -2,9 +2,9 @@
  * Makes pending vectors, of memories and of all else that is searched: those that a provider could not give in time, and all of them
  * after a change of provider.
  *
- * After a change the vectors of earlier generations are evicted in batches, and their records get pending ones. All that has
- * to be done is in the store, so nothing is forgotten when the process ends; what changed or went meanwhile is found out in
- * the transaction that stores the vector.
+ * After a change the vectors of earlier generations are evicted in batches, and their records get pending ones: until these are made
+ * they are found by their words. All that has to be done is in the store, so nothing is forgotten when the process ends; what changed or
+ * went meanwhile is found out in the transaction that stores the vector.
  *
  * ```
  * earlier generations ──evict──▶ pending ──make──▶ the current generation
@@ -15,17 +15,21 @@
  *
  * @module
  */
-import type { Active } from "../embeddings/embeddings.ts";
+import { BACKGROUND, type Active } from "../embeddings/embeddings.ts";
 import type { Embedding } from "../embeddings/embedder.ts";
+import { wordsOf } from "../embeddings/local/local.ts";
 import { ProviderError } from "../embeddings/remote/provider-error.ts";
+import { nextTurn } from "../lib/clock.ts";
 import { HOUR_MS } from "../lib/duration.ts";
 import { NO_HOME, withPrefix, type BareId } from "../lib/ids.ts";
 import { BadRows } from "../storage/bad-rows.ts";
 import { AFTER_ALL, behind } from "../storage/keys.ts";
-import { generationOf } from "../storage/memory-records.ts";
+import { generationOf, removeVector } from "../storage/memory-records.ts";
 import { memories, pendingEmbeddings, provider, PROVIDER_KEY } from "../storage/tables.ts";
 import { Unread, type Reader, type Tx } from "../storage/access.ts";
-import { MEMORIES, type Collection } from "../storage/collections.ts";
+import { hasVector, MEMORIES, type Collection } from "../storage/collections.ts";
+import type { RecordStore } from "../storage/record-store.ts";
+import { unlessUnreadable } from "../storage/unreadable.ts";
 import type { Task } from "../tasks/task.ts";
 import { storedGeneration, storedMemory } from "../vectors/encoding.ts";
 import { storeVector } from "../vectors/store-vector.ts";
@@ -39,6 +43,8 @@ const EVICTED_PER_COMMIT = 200;
 const MADE_PER_COMMIT = 64;
 const CHARACTERS_PER_COMMIT = 100_000;
 const LOOKED_AT_PER_RUN = 1_000;
+/** To cut as many into words takes a few milliseconds. */
+const CHARACTERS_PER_TURN = 50_000;
 
 const IDLE_MS = 60_000;
 /** The pause after a failure that is not the texts' own fault, and did not bring the provider down. */
@@ -51,8 +57,12 @@ const PROGRESS_MS = 5_000;
 export interface Embedded {
   readonly collection: Collection;
   readonly index: CandidateIndex;
-  /** What the vector of a record is to be made of; undefined for one that is gone, has a vector or wants none. */
-  textOf(reader: Reader, record: BareId): string | undefined;
+  /**
+   * What the vector of a record is to be made of; undefined for one that is gone, has a vector or wants none.
+   *
+   * @param isMadeAgain - whether it may have one
+   */
+  textOf(reader: Reader, record: BareId, isMadeAgain?: boolean): string | undefined;
   /** How the log names a record. */
   nameOf(record: BareId): string;
 }
@@ -61,9 +71,9 @@ export function memoryTexts({ vectors: index }: Pick<MemoryDeps, "vectors">): Em
   return {
     collection: MEMORIES,
     index,
-    textOf(reader, memory) {
+    textOf(reader, memory, isMadeAgain = false) {
       const row = reader.get(memories, memory);
-      return row === undefined || !row.embed || row.embedding !== undefined ? undefined : row.content;
+      return row === undefined || !row.embed || (hasVector(row) && !isMadeAgain) ? undefined : row.content;
     },
     nameOf: (memory) => withPrefix("mem", memory),
   };
@@ -196,8 +206,9 @@ async function evict({ store }: BackfillDeps, kinds: readonly Embedded[], bad: B
     if (ids.length === limit) break;
   }
   const isEnd = kind === kinds.length;
+  const words = await wordsOfFound(store, found);
   await bad.commit((tx, isolate) => {
-    for (const { of, id } of found) isolate(id, () => evictOne(tx, of.collection, id));
+    for (const [i, { of, id }] of found.entries()) isolate(id, () => evictOne(tx, of, id, words[i]));
     const row = tx.get(provider, PROVIDER_KEY);
     if (!isEnd || row?.generation !== generation) return;
     const { replacesUntil: _, ...done } = row;
@@ -208,15 +219,49 @@ async function evict({ store }: BackfillDeps, kinds: readonly Embedded[], bad: B
   return found.length > 0;
 }
 
-function evictOne(tx: Tx, { vectors, records }: Collection, id: BareId): void {
+/** What a record is found by until its vector is made. */
+interface Words {
+  readonly text: string;
+  readonly embedding: Embedding;
+}
+
+/** Cuts the texts of the records that some vectors are of into words, with other requests in between. */
+async function wordsOfFound(store: RecordStore, found: readonly { of: Embedded; id: BareId }[]): Promise<(Words | undefined)[]> {
+  const words: (Words | undefined)[] = [];
+  let characters = 0;
+  for (const { of, id } of found) {
+    const text = await store.read((reader) => textOfVector(reader, of, id));
+    words.push(text === undefined ? undefined : { text, embedding: wordsOf(text) });
+    characters += text?.length ?? 0;
+    if (characters < CHARACTERS_PER_TURN) continue;
+    characters = 0;
+    await nextTurn();
+  }
+  return words;
+}
+
+/** The text of the record that a vector is of; undefined where that cannot be read. */
+function textOfVector(reader: Reader, of: Embedded, id: BareId): string | undefined {
+  return unlessUnreadable(() => {
+    const bytes = reader.vectorBytes(of.collection.vectors, id);
+    return bytes === undefined ? undefined : of.textOf(reader, storedMemory(bytes), true);
+  });
+}
+
+/** Leaves a record its words, where it still says what these were made of. */
+function evictOne(tx: Tx, of: Embedded, id: BareId, words: Words | undefined): void {
+  const { vectors, records } = of.collection;
   const bytes = tx.vectorBytes(vectors, id);
-  if (bytes === undefined || storedGeneration(bytes) === generationOf(tx)) return;
+  const generation = generationOf(tx);
+  if (bytes === undefined || storedGeneration(bytes) === generation) return;
   const record = storedMemory(bytes);
   tx.removeVector(vectors, id);
   const row = tx.get(records, record);
   if (row?.embedding?.id !== withPrefix("emb", id)) return;
   const { embedding: _, ...rest } = row;
-  tx.put(records, record, rest);
+  const isSame = words !== undefined && of.textOf(tx, record, true) === words.text;
+  const embedding = isSame ? storeVector(tx, of.collection, record, generation, words.embedding) : undefined;
+  tx.put(records, record, embedding === undefined ? rest : { ...rest, embedding });
   tx.put(pendingEmbeddings, record, "");
 }
 
@@ -312,7 +357,7 @@ async function make(deps: BackfillDeps, active: Active, batch: readonly Pending[
 
 async function embeddingOf({ embedder, remote }: Active, text: string): Promise<Embedding | "rejected" | "failed"> {
   try {
-    return await embedder.embedMemory(text);
+    return await embedder.embedMemory(text, BACKGROUND);
   } catch (error) {
     if (!(error instanceof ProviderError)) throw error;
     return error.facts.inputRejected === true && remote?.openCircuit === undefined ? "rejected" : "failed";
@@ -341,7 +386,11 @@ function settle(
     return wasRejected ? undefined : "rejected";
   }
   tx.remove(pendingEmbeddings, key);
-  const { records } = of.collection;
-  tx.put(records, key, { ...tx.get(records, key), embedding: storeVector(tx, of.collection, key, active.generation, made) });
+  const { collection } = of;
+  const row = tx.get(collection.records, key) ?? {};
+  // Its words are there already, and there is nothing else.
+  if (made.vector.length === 0 && row.embedding?.generation === active.generation) return undefined;
+  removeVector(tx, collection, row);
+  tx.put(collection.records, key, { ...row, embedding: storeVector(tx, collection, key, active.generation, made) });
   return "made";
 }

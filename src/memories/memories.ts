@@ -16,13 +16,12 @@ import { LIMITS } from "../lib/limits.ts";
 import type { Log } from "../lib/log.ts";
 import { codePointLength, firstCodePoints } from "../lib/text.ts";
 import { toIso } from "../lib/time.ts";
-import type { Embedding } from "../embeddings/embedder.ts";
-import type { Active, Embeddings } from "../embeddings/embeddings.ts";
+import { BACKGROUND, type Active, type Embeddings, type MadeEmbedding } from "../embeddings/embeddings.ts";
 import { diffObjects, isEmptyDiff } from "../sessions/diff.ts";
 import { isAnyMemoryHidden, areMemoriesHidden } from "../sessions/removal.ts";
 import { laterOf, liveSession, refuseLargeMetadata } from "../sessions/live-session.ts";
 import type { Reader, Tx } from "../storage/access.ts";
-import { MEMORIES } from "../storage/collections.ts";
+import { hasVector, MEMORIES } from "../storage/collections.ts";
 import { isErased } from "../storage/erasure.ts";
 import { hashKey } from "../storage/keys.ts";
 import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
@@ -65,7 +64,9 @@ export async function addMemory(deps: MemoryDeps, caller: Caller, input: NewMemo
   await deps.store.read((reader) => liveSession(reader, caller.owner, input.sessionId));
   refuseLongContent(input.content);
   const { active } = deps.embeddings;
-  const embedding = input.embed ? await deps.embeddings.embedMemory(active, input.content) : undefined;
+  const embedding = input.embed
+    ? await deps.embeddings.embedMemory(active, input.content, caller.limitsId ?? BACKGROUND.limitsId)
+    : undefined;
   const answer = await commitFor(deps, caller, homeOf(input.sessionId), (tx) => {
     const session = liveSession(tx, caller.owner, input.sessionId);
     const id = tx.id("mem");
@@ -96,7 +97,7 @@ export async function addMemory(deps: MemoryDeps, caller: Caller, input: NewMemo
         content_preview: preview(row.content),
         type: row.type,
         tags: row.tags,
-        embedded: row.embedding !== undefined,
+        embedded: hasVector(row),
       }),
       record: json,
     });
@@ -106,21 +107,22 @@ export async function addMemory(deps: MemoryDeps, caller: Caller, input: NewMemo
   return answer;
 }
 
-/** Gives a memory its vector; when there is none, or none of the provider that is set by now, it is made later. */
-function embed(tx: Tx, active: Active, memory: BareId, row: MemoryRow, embedding: Embedding | undefined, id?: Id<"emb">): void {
-  if (embedding === undefined || generationOf(tx) !== active.generation) tx.put(pendingEmbeddings, memory, "");
-  else row.embedding = storeVector(tx, MEMORIES, memory, active.generation, embedding, id);
+/** Gives a memory its vector and words; when there is none of the provider that is set by now, it is made later. */
+function embed(tx: Tx, active: Active, memory: BareId, row: MemoryRow, embedding: MadeEmbedding | undefined, id?: Id<"emb">): void {
+  const isOfProvider = embedding !== undefined && generationOf(tx) === active.generation;
+  if (!isOfProvider || embedding.isPending === true) tx.put(pendingEmbeddings, memory, "");
+  if (isOfProvider) row.embedding = storeVector(tx, MEMORIES, memory, active.generation, embedding, id);
 }
 
 /** To be called after a commit that stored a vector, or left one to be made later. */
-function noteVectors(deps: MemoryDeps, embedding: Embedding | undefined): void {
-  if (embedding === undefined) deps.backfill.wake();
-  else deps.vectors.changed();
+function noteVectors(deps: MemoryDeps, embedding: MadeEmbedding | undefined): void {
+  if (embedding === undefined || embedding.isPending === true) deps.backfill.wake();
+  if (embedding !== undefined) deps.vectors.changed();
 }
 
 /** A memory as the wire has it. The previous provider's vector counts as none. */
 export function memoryJson(id: MemoryId, row: MemoryRow, generation: number): JsonText {
-  const embedding = row.embedding?.generation === generation ? row.embedding : undefined;
+  const embedding = hasVector(row) && row.embedding?.generation === generation ? row.embedding : undefined;
   return toJson({
     object: "memory",
     id,
@@ -279,7 +281,7 @@ export async function updateMemory(deps: MemoryDeps, caller: Caller, id: string,
   const embedding =
     changes.content === undefined || changes.content === current.row.content || !current.row.embed
       ? undefined
-      : await deps.embeddings.embedMemory(active, changes.content);
+      : await deps.embeddings.embedMemory(active, changes.content, caller.limitsId ?? BACKGROUND.limitsId);
   const answer = await commitFor(deps, caller, homeOf(id), (tx) => {
     const { id: memoryId, key, row: before } = findMemory(tx, caller.owner, id);
     const row: MemoryRow = {

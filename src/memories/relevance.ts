@@ -1,12 +1,7 @@
 /**
  * How relevant a memory is for a query: one score from 0 to 1 out of meaning and words, and the reasons for it.
  *
- * ```
- * semantic  cosine of the two vectors, stretched so that what counts as the same subject reaches 1
- * lexical   share of the query's weight that the memory covers: a word itself whole, its nearest in meaning in part
- * score     calibrated(half semantic, half lexical; of a good provider three quarters semantic): 0.7 says "this is about it",
- *           for every provider
- * ```
+ * What words cover is found out here; how that and the cosine make a score is `embeddings/score.ts`'s.
  *
  * A score depends on the two texts and on nothing else: not on how many memories there are, nor on what they say, so a
  * threshold keeps its meaning as memories come and go. A text scores exactly 1 for itself, known by its fingerprint and
@@ -14,15 +9,12 @@
  *
  * @module
  */
-import type { Calibration } from "../embeddings/calibration.ts";
-import { bucketOf, type EmbeddedQuery, type QueryTerms, SIGN, WHOLE_WORTH } from "../embeddings/embedder.ts";
+import { bucketOf, type EmbeddedQuery, hasMeaning, NO_COSINE, type QueryTerms, SIGN, WHOLE_WORTH } from "../embeddings/embedder.ts";
 import { spellings } from "../embeddings/local/local.ts";
+import { type Calibration, closenessOf, LOCAL_CALIBRATION, nearnessOf, scoreOfCloseness } from "../embeddings/score.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { firstCodePoints } from "../lib/text.ts";
 import { LONG_FROM, LONG_PENALTY } from "../vectors/length-codes.ts";
-
-/** The built-in provider's, measured on public sets of conversations, questions and sentence pairs. */
-export const LOCAL_CALIBRATION: Calibration = { lexicalShare: 0.5, cosineOfUnrelated: 0, cosineOfSame: 0.4, relevant: 0.5 };
 
 /** Why a memory was found, as the API answers it. */
 export interface Explanation {
@@ -46,9 +38,6 @@ export interface WordMatch {
   share: number;
 }
 
-/** What is left of the way to 1 beyond `cosineOfSame`: little, so that only order changes there. */
-const REST = 0.03;
-
 /** For each of the query's terms, what the memory's best answer is worth (of 255) and which term that is. Scratch. */
 let worths = new Uint8Array(64);
 let answerers = new Uint32Array(64);
@@ -65,8 +54,8 @@ export function relevance(query: EmbeddedQuery, cosine: number, terms: Uint32Arr
 }
 
 /** The same by what `closeness` gives. */
-export function scoreOf(both: number, { relevant } = LOCAL_CALIBRATION): number {
-  return both === SAME_TEXT ? 1 : rounded(calibrated(both, relevant), 1e6);
+export function scoreOf(both: number, calibration = LOCAL_CALIBRATION): number {
+  return both === SAME_TEXT ? 1 : scoreOfCloseness(calibration, both);
 }
 
 /** What a memory of the query's very words has for `closeness`: more than any other. */
@@ -78,25 +67,21 @@ const SAME_TEXT = 2;
  * @param from - and `to`: which of the terms are the memory's
  */
 export function closeness(
-  { lexical }: EmbeddedQuery,
-  cosine: number,
+  query: EmbeddedQuery,
+  cosineOfVectors: number,
   terms: Uint32Array,
   calibration: Calibration,
   from = 0,
   to = terms.length,
 ): number {
+  const { lexical } = query;
+  const cosine = hasMeaning(query) ? cosineOfVectors : NO_COSINE;
   if (lexical.size === 0 || to === from) return 0;
   // A fingerprint alone answers to nothing.
-  if (to - from === 1) return closenessAt(0, cosine, calibration);
+  if (to - from === 1) return closenessOf(calibration, 0, cosine);
   const end = endOf(lexical, terms, from, to);
   if (answer(lexical, terms, from, end) && terms[to - 1] === lexical.fingerprint) return SAME_TEXT;
-  return closenessAt(coverage(lexical, end - from), cosine, calibration);
-}
-
-/** The same of a memory that is not the query itself, by the share of the query's weight that it covers. */
-function closenessAt(covered: number, cosine: number, calibration: Calibration): number {
-  const { lexicalShare } = calibration;
-  return lexicalShare * covered + (1 - lexicalShare) * nearness(cosine, calibration);
+  return closenessOf(calibration, coverage(lexical, end - from), cosine);
 }
 
 /** @param content - the memory's text, for the spelling of its words */
@@ -127,7 +112,10 @@ export function explainer(query: EmbeddedQuery, calibration = LOCAL_CALIBRATION)
       if (other !== undefined && other.toLowerCase() !== word.toLowerCase()) match.matched_word = shown(other);
       matches.push(match);
     }
-    const parts = { semantic: rounded(nearness(cosine, calibration), 1e4), lexical: rounded(coverage(lexical, end), 1e4) };
+    const parts = {
+      semantic: rounded(hasMeaning(query) ? nearnessOf(calibration, cosine) : 0, 1e4),
+      lexical: rounded(coverage(lexical, end), 1e4),
+    };
     const omitted = matches.length - LIMITS.explainedWordsMax;
     return omitted > 0 ? { ...parts, matches: ofLargestShare(matches), omitted } : { ...parts, matches };
   };
@@ -142,12 +130,6 @@ function ofLargestShare(matches: readonly WordMatch[]): WordMatch[] {
 
 function shown(word: string): string {
   return word.length <= LIMITS.explainedWordLengthMax ? word : `${firstCodePoints(word, LIMITS.explainedWordLengthMax)}…`;
-}
-
-/** A smooth rising map of 0 … 1 onto itself that takes `relevant` to 0.7. */
-export function calibrated(both: number, relevant: number): number {
-  const bend = (0.3 * relevant) / (0.7 - relevant);
-  return (both * (1 + bend)) / (both + bend);
 }
 
 /** Fills `worths` and `answerers` by the terms that can answer; true if the memory has every word of the query itself. */
@@ -194,11 +176,6 @@ function endOf({ ids }: QueryTerms, terms: Uint32Array, from: number, to: number
   let end = to - 1;
   if (ids[0]! < SIGN) while (end > from && terms[end - 1]! >= SIGN) end--;
   return end;
-}
-
-function nearness(cosine: number, { cosineOfUnrelated, cosineOfSame }: Calibration): number {
-  const stretched = (cosine - cosineOfUnrelated) / (cosineOfSame - cosineOfUnrelated);
-  return Math.max(0, Math.min(stretched, 1 - REST + REST * Math.min(1, cosine)));
 }
 
 /** Hides the last bits, in which machines may differ: how a cosine is summed up, how an engine takes a logarithm. */

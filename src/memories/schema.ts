@@ -59,7 +59,10 @@ export const Memory = Type.Object(
     metadata: Metadata("Custom metadata."),
     created_at: Timestamp("When the memory was added."),
     embedding_id: Type.Optional(RecordId("emb", "ID of the vector, which changes with the content; left out when there is none.")),
-    vector_available: Type.Boolean({ description: "Whether semantic search finds it.", examples: [true] }),
+    vector_available: Type.Boolean({
+      description: "Whether it has a vector. While one is to be made, it is found by its words.",
+      examples: [true],
+    }),
   },
   { title: "Memory", description: "A memory." },
 );

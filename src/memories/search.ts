@@ -12,8 +12,9 @@ import { withPrefix, type BareId } from "../lib/ids.ts";
 import type { Permit } from "../lib/fair-semaphore.ts";
 import { kthLargest } from "../lib/kth-largest.ts";
 import { jsonArray, jsonWith, toJson, type JsonText } from "../lib/json.ts";
-import type { EmbeddedQuery } from "../embeddings/embedder.ts";
+import { type EmbeddedQuery, hasMeaning } from "../embeddings/embedder.ts";
 import type { Active } from "../embeddings/embeddings.ts";
+import { LOCAL_CALIBRATION } from "../embeddings/score.ts";
 import type { Asking } from "../retrievals/log.ts";
 import { isAnyMemoryHidden } from "../sessions/removal.ts";
 import type { Reader } from "../storage/access.ts";
@@ -25,7 +26,7 @@ import type { Candidate } from "../vectors/candidates.ts";
 import { comparedNumbers } from "../vectors/encoding.ts";
 import type { ScoredQuery } from "../vectors/query.ts";
 import { memoryMembers, memoryPostings, visibleMemories, type MemoryFilter, type MemoryDeps } from "./memories.ts";
-import { closeness, explainer, LOCAL_CALIBRATION, relevance, scoreOf } from "./relevance.ts";
+import { closeness, explainer, relevance, scoreOf } from "./relevance.ts";
 
 /** How many memories are looked at closely, at least. */
 const CANDIDATES_MIN = 48;
@@ -59,13 +60,14 @@ export async function rank(
   deps: MemoryDeps,
   text: string,
   filter: Filter,
-  options: { threshold: number; limit: number; explain: boolean },
+  options: { threshold: number; limit: number; explain: boolean; limitsId: string },
   permit: Permit,
 ): Promise<Ranking> {
+  const { limitsId } = options;
   for (let isAgain = false; ;) {
     const { active } = deps.embeddings;
     try {
-      const query = await deps.embeddings.embedQuery(active, text);
+      const query = await deps.embeddings.embedQuery(active, text, limitsId);
       if (options.explain) await permit.take();
       // Without words or signs everything scores 0. Vectors of another generation are the previous provider's.
       const isVain = (query.lexical.size === 0 && options.threshold > 0) || (await deps.store.read(generationOf)) !== active.generation;
@@ -218,7 +220,7 @@ export function scoredQuery(embedded: EmbeddedQuery, active: Active, limit: numb
       return comparedNumbers(embedded);
     },
     words: embedded.lexical,
-    blend: calibration,
+    calibration: hasMeaning(embedded) ? calibration : { ...calibration, kind: "measured", lexicalShare: 1 },
     score,
     limit,
     enough,
@@ -246,7 +248,7 @@ export async function searchMemories(deps: MemoryDeps, searcher: Searcher, searc
   const filter = await deps.store.read((reader) => memoryPostings(reader, searcher.owner, search));
   if (filter === undefined) return resultsJson(search, []);
   using permit = deps.searches.permitOf(searcher.limitsId);
-  const ranking = await rank(deps, search.query, filter, search, permit);
+  const ranking = await rank(deps, search.query, filter, { ...search, limitsId: searcher.limitsId }, permit);
   const explanations = search.explain ? await explanationsJson(ranking) : undefined;
   if (deps.retrievals.isOn) noteSearch(deps, searcher, search, ranking);
   return deps.store.read((reader) => {

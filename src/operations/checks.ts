@@ -37,7 +37,7 @@ import {
   type MemoryRow,
   type SessionRow,
 } from "../storage/tables.ts";
-import { isEmbedding, storedGeneration, storedMemory } from "../vectors/encoding.ts";
+import { hasNoVector, isEmbedding, storedGeneration, storedMemory } from "../vectors/encoding.ts";
 import { removeDeliveries } from "../webhooks/queue.ts";
 import { mendedText, parseRow, RECORDS, stored, type RecordTable } from "./records.ts";
 
@@ -293,9 +293,10 @@ function* vectorFaults(reader: Reader, collection: Collection, key: BareId, exam
   }
   const { id, generation } = row.embedding;
   const bytes = reader.vectorBytes(vectors, bare(id));
+  const saysOtherwise = bytes !== undefined && hasNoVector(bytes) !== (row.embedding.hasNoVector === true);
   const newest = readable(() => generationOf(reader)) ?? Number.POSITIVE_INFINITY;
   if (bytes === undefined || !isEmbedding(bytes)) yield { what: `${vectors.name}: missing or damaged`, example, fix };
-  else if (storedMemory(bytes) !== key || storedGeneration(bytes) !== generation || generation > newest)
+  else if (storedMemory(bytes) !== key || storedGeneration(bytes) !== generation || generation > newest || saysOtherwise)
     yield { what: `${vectors.name}: of another record or provider than it says`, example, fix };
 }
 

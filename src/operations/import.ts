@@ -17,7 +17,7 @@ import { LIMITS } from "../lib/limits.ts";
 import { isShortened } from "../lib/urls.ts";
 import { storedKey } from "../keys/stored-key.ts";
 import type { GivenSettings } from "../settings/schema.ts";
-import { collectionOf, wantsVector, type EmbeddedRow } from "../storage/collections.ts";
+import { collectionOf, hasVector, wantsVector, type EmbeddedRow } from "../storage/collections.ts";
 import { eachFetched, type Tx } from "../storage/access.ts";
 import type { PostgresStore } from "../storage/postgres/postgres-store.ts";
 import type { ChangedStore } from "../storage/record-store.ts";
@@ -307,7 +307,9 @@ function add(tx: Tx, { number, table, key, row, vector }: Line): void {
   if (vector !== undefined) {
     if (tx.has(vector.table, vector.id)) throw wrong(number, `another vector has the id ${withPrefix("emb", vector.id)}`);
     tx.putVector(vector.table, vector.id, vector.bytes);
-  } else if (collectionOf(table) !== undefined && wantsVector(row as EmbeddedRow)) tx.put(pendingEmbeddings, key, "");
+  }
+  const embedded = collectionOf(table) === undefined ? undefined : (row as EmbeddedRow);
+  if (embedded !== undefined && wantsVector(embedded) && !hasVector(embedded)) tx.put(pendingEmbeddings, key, "");
 }
 
 function wrong(number: number, reason: string): OperationError {

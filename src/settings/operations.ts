@@ -7,6 +7,7 @@
  * @module
  */
 import type { Embeddings, Progress, Provider } from "../embeddings/embeddings.ts";
+import type { BuiltinEmbedder } from "../embeddings/builtin/builtin.ts";
 import type { OpenAiEmbedder } from "../embeddings/remote/openai.ts";
 import { ProviderError } from "../embeddings/remote/provider-error.ts";
 import { ApiError } from "../lib/errors.ts";
@@ -29,7 +30,7 @@ export interface SettingsDeps extends Deps {
 const SEPARATION_MIN = 0.8;
 
 export async function getSettings({ settings, embeddings }: SettingsDeps): Promise<JsonText> {
-  return toJson(describeSettings(settings.effective, embeddings.active.remote, embeddings.row, await embeddings.progress()));
+  return toJson(describeSettings(settings.effective, embeddings.active, embeddings.row, await embeddings.progress()));
 }
 
 /** @throws {ApiError} `invalid_request` with the reason, when a provider does not work */
@@ -62,8 +63,7 @@ async function commitChanges(
     const changed = after.changesSince(before);
     if (Object.keys(changed).length > 0) recordAdmin(tx, caller, "settings.updated", { changes: changed });
     const row = prepared === undefined ? embeddings.row : embeddings.put(tx, prepared);
-    const remote = prepared === undefined ? embeddings.active.remote : prepared.remote;
-    return toJson(describeSettings(after, remote, row, embeddings.progressIn(tx, counts)));
+    return toJson(describeSettings(after, prepared ?? embeddings.active, row, embeddings.progressIn(tx, counts)));
   });
   const wasPrivateAllowed = settings.effective.webhooks.allowPrivate;
   await settings.reload();
@@ -116,10 +116,16 @@ function paramOf({ kind, message, facts }: ProviderError): string {
   return kind === "rejected" && facts.status !== undefined && /model/i.test(message) ? "embedding.model" : "embedding";
 }
 
+/** What a provider embeds with, for what is known of it. */
+interface Embedders {
+  readonly remote: Pick<OpenAiEmbedder, "openCircuit"> | undefined;
+  readonly builtin: Pick<BuiltinEmbedder, "dimension" | "failure"> | undefined;
+}
+
 /** The settings as the API shows them, with what is known of the embedding provider. */
 export function describeSettings(
   effective: EffectiveSettings,
-  remote: Pick<OpenAiEmbedder, "openCircuit"> | undefined,
+  { remote, builtin }: Embedders,
   { measured, vectorLength }: Pick<ProviderRow, "measured" | "vectorLength">,
   vectors: Progress,
 ): object {
@@ -132,8 +138,8 @@ export function describeSettings(
       ...membersOf("embedding", described),
       relevant_cosine: relevantCosine(effective, remote !== undefined, measured?.relevantCosine ?? null),
       separation: remote === undefined ? null : (measured?.separation ?? null),
-      vector_length: remote === undefined ? null : (vectorLength ?? null),
-      state: stateOf(remote, measured),
+      vector_length: builtin?.dimension ?? (remote === undefined ? null : (vectorLength ?? null)),
+      state: stateOf({ remote, builtin }, measured),
       vectors,
     },
   };
@@ -146,10 +152,8 @@ function relevantCosine(effective: EffectiveSettings, isRemote: boolean, probed:
 }
 
 /** Whether a search can be answered. */
-function stateOf(
-  remote: Pick<OpenAiEmbedder, "openCircuit"> | undefined,
-  measured: ProviderRow["measured"],
-): { available: boolean; reason?: string } {
+function stateOf({ remote, builtin }: Embedders, measured: ProviderRow["measured"]): { available: boolean; reason?: string } {
+  if (builtin?.failure !== undefined) return { available: false, reason: builtin.failure.message };
   if (remote === undefined) return { available: true };
   if (remote.openCircuit !== undefined) return { available: false, reason: remote.openCircuit.error.message };
   return measured === undefined ? { available: false, reason: "It was not reached yet since it was set." } : { available: true };

@@ -14,7 +14,8 @@ import { EffectiveSettings } from "./settings.ts";
 const Source = OneOf(["default", "environment", "setting", "probes", "built-in"], { description: "Where the value comes from." });
 
 const REQUEST = { trace_retention_days: 400, region: "eu", webhooks: { timeout: "30s" } };
-const EXAMPLE = describeSettings(new EffectiveSettings({}, changesIn(REQUEST) as SettingsRow), undefined, {}, { ready: 20, pending: 0 });
+const NO_EMBEDDERS = { remote: undefined, builtin: undefined };
+const EXAMPLE = describeSettings(new EffectiveSettings({}, changesIn(REQUEST) as SettingsRow), NO_EMBEDDERS, {}, { ready: 20, pending: 0 });
 
 const answered = ofEach(answeredAs);
 const SettingsAnswer = Type.Object(
@@ -31,7 +32,7 @@ const SettingsAnswer = Type.Object(
               "Share of the probes that the provider puts on the right side: 0.5 is chance, 1 perfect. It decides how much words count in a score: half at 0.8 or less, a quarter at 0.9 or more.",
           }),
         ),
-        vector_length: OrNull(Type.Integer({ description: "Length of the provider's own vectors." })),
+        vector_length: OrNull(Type.Integer({ description: "How many numbers the provider's vectors have." })),
         state: Type.Object(
           { available: Type.Boolean(), reason: Type.Optional(Type.String({ description: "What is wrong." })) },
           { description: "Whether searches can be answered." },

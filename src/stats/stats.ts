@@ -45,7 +45,7 @@ export async function getStats(
     versions: ofVersions,
     memories: ofMemories,
     traces: ofTraces,
-    vectors: { stored: stored! + storedOfDocuments!, pending },
+    vectors: { stored: Math.max(0, stored! + storedOfDocuments! - pending!), pending },
     deliveries: { pending: ofPending, failed: failedAttemptsOfDay, exhausted: ofFailed },
     store: {
       bytes: store.bytes,

@@ -8,8 +8,11 @@ import { documentVectors, indexedDocuments, memories, vectors, type Index, type 
 
 /** What the row of every record that is searched says of its vector. */
 export interface EmbeddedRow {
-  /** Set while there is a vector: its id, which without the prefix is its key, and its generation. */
-  embedding?: { id: `emb_${string}`; generation: number };
+  /**
+   * Set while it can be found: the id of its vector and words, which without the prefix is their key, and the generation. Where it has no
+   * vector it is found by its words alone, until one is made if it is pending.
+   */
+  embedding?: { id: `emb_${string}`; generation: number; hasNoVector?: true };
   /** false when the caller asked for none. */
   embed?: boolean;
 }
@@ -42,6 +45,11 @@ export const DOCUMENTS: Collection = {
   directory: "document-vectors",
 };
 export const COLLECTIONS: Record<CollectionName, Collection> = { memories: MEMORIES, documents: DOCUMENTS };
+
+/** Whether a record has a vector, and not its words alone. */
+export function hasVector({ embedding }: EmbeddedRow): boolean {
+  return embedding !== undefined && embedding.hasNoVector !== true;
+}
 
 /** Whether a record should have a vector, now or later. */
 export function wantsVector({ embed }: EmbeddedRow): boolean {

@@ -371,7 +371,7 @@ export const turns = table(
   halves,
 );
 
-const Embedding = Type.Object({ id: IdText("emb"), generation: Uint32 });
+const Embedding = Type.Object({ id: IdText("emb"), generation: Uint32, hasNoVector: Type.Optional(Type.Literal(true)) });
 
 const MemoryRow = Type.Object({
   sessionId: IdText("sess"),

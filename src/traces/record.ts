@@ -49,6 +49,8 @@ export interface Caller {
   /** First 8 characters of the API key, or `system` for a timer. */
   readonly actor: string;
   readonly keyId: KeyId | null;
+  /** Whose limits count for it; none do for a timer. */
+  readonly limitsId?: string;
   /** Whose records it sees and changes. */
   readonly owner: Owner;
   /** How long the traces of this caller are kept. */

@@ -5,7 +5,8 @@
  */
 import { ApiError } from "../lib/errors.ts";
 import { toJson, type JsonText } from "../lib/json.ts";
-import { localEmbedder } from "../embeddings/local/local.ts";
+import { BACKGROUND } from "../embeddings/embeddings.ts";
+import { NO_COSINE } from "../embeddings/embedder.ts";
 import { ProviderError } from "../embeddings/remote/provider-error.ts";
 import { relevance } from "../memories/relevance.ts";
 import { triedProvider, type SettingsDeps } from "../settings/operations.ts";
@@ -48,19 +49,20 @@ export class Trials {
     if (!("provider" in tried)) return failed(tried.reason, tried.param);
     const { provider } = tried;
     try {
-      const embedder = provider.remote ?? localEmbedder;
+      const embedder = embeddings.embedderOf(provider);
       const startedAt = clock.elapsed();
-      const asked = await embedder.embedQuery(query);
+      const asked = await embedder.embedQuery(query, BACKGROUND);
       const durationMs = clock.elapsed() - startedAt;
-      const stored = await embedder.embedMemory(content);
-      const cosine = asked.vector.reduce((sum, value, i) => sum + value * (stored.vector[i] ?? 0), 0);
+      const stored = await embedder.embedMemory(content, BACKGROUND);
+      const isCompared = asked.vector.length > 0 && stored.vector.length > 0;
+      const cosine = isCompared ? asked.vector.reduce((sum, value, i) => sum + value * (stored.vector[i] ?? 0), 0) : NO_COSINE;
       return toJson({
         object: "embedding_trial",
         works: true,
         reason: null,
         param: null,
         duration_ms: Math.round(durationMs * 100) / 100,
-        vector_length: provider.row.vectorLength ?? null,
+        vector_length: provider.builtin?.dimension ?? provider.row.vectorLength ?? null,
         separation: provider.row.measured?.separation ?? null,
         score: asked.lexical.size === 0 ? 0 : relevance(asked, cosine, stored.terms, embeddings.calibrationOf(provider)),
       });

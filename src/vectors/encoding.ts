@@ -19,7 +19,15 @@
  *
  * @module
  */
-import { DIMENSION_MAX, type EmbeddedQuery, type Embedding, LENGTH_PLACE, WORD_PLACES } from "../embeddings/embedder.ts";
+import {
+  DIMENSION_MAX,
+  type EmbeddedQuery,
+  type Embedding,
+  LENGTH_PLACE,
+  NO_COSINE,
+  NO_VECTOR,
+  WORD_PLACES,
+} from "../embeddings/embedder.ts";
 import { BARE_ID_LENGTH, HOME_WIDTH, type BareId } from "../lib/ids.ts";
 
 /** What 1 is in a number of a query. */
@@ -30,6 +38,8 @@ const SCALE_UNIT = 2 ** 22;
 export const COSINE_UNIT = UNIT * SCALE_UNIT;
 /** With less a sum of products could exceed 2^31. */
 const SCALE_MIN = SCALE_UNIT / 2 ** 15;
+/** No vector of unit length has as large a one: it says that there is no vector. */
+export const NO_VECTOR_SCALE = 0xffff;
 const NUMBER_MAX = 127;
 const PAIR_NUMBER_MAX = 32_767;
 /** Half of the least that can be told from zero. */
@@ -116,7 +126,7 @@ export function encodeVector({ vector: given, terms }: Embedding, { memory, gene
   const sparseBytes = DIMENSION_MAX - HEAD + pairs * PAIR_BYTES;
   const isWhole = length <= sparseBytes;
   const [from, to] = isWhole ? [0, length] : [HEAD, LENGTH_PLACE];
-  const scale = scaleOf(vector, from, to);
+  const scale = vector.length === 0 ? NO_VECTOR_SCALE : scaleOf(vector, from, to);
   const termsAt = isWhole ? length : sparseBytes;
   const bytes = new Uint8Array(termsAt + terms.byteLength + TRAILER_BYTES);
   const numbers = new Int8Array(bytes.buffer, 0, isWhole ? length : DIMENSION_MAX - HEAD);
@@ -213,19 +223,25 @@ export function dotStored(query: Int16Array, bytes: Uint8Array): number {
   return cosineOf(sum, scale);
 }
 
-/** The cosine by a sum of products of a query's numbers with those of a stored vector of this scale. */
+/** The cosine by a sum of products of a query's numbers with those of a vector of this scale; `NO_COSINE` where there is no vector. */
 export function cosineOf(sum: number, scale: number): number {
-  return (sum * scale) / COSINE_UNIT;
+  return scale === NO_VECTOR_SCALE ? NO_COSINE : (sum * scale) / COSINE_UNIT;
 }
 
 /** A stored vector, of which `encodeVector` makes the same numbers again. Of one stored whole the zeros at its end are left out. */
 export function storedVector(bytes: Uint8Array): Float32Array<ArrayBuffer> {
   const { numbers, place, pairs, scale } = storedNumbers(bytes);
+  if (scale === NO_VECTOR_SCALE) return NO_VECTOR;
   const unit = scale / SCALE_UNIT;
   const vector = new Float32Array(place === 0 ? numbers.length : DIMENSION_MAX);
   for (let i = 0; i < numbers.length; i++) vector[place + i] = numbers[i]! * unit;
   for (const pair of pairs) vector[pair & 0xffff] = (pair >> 16) * unit;
   return vector;
+}
+
+/** Whether it says words alone. */
+export function hasNoVector(bytes: Uint8Array): boolean {
+  return scaleIn(bytes) === NO_VECTOR_SCALE;
 }
 
 export function storedTerms(bytes: Uint8Array): Uint32Array {

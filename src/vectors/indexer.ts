@@ -10,6 +10,7 @@
  *
  * @module
  */
+import { closenessOf } from "../embeddings/score.ts";
 import { BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
 import { kthLargest } from "../lib/kth-largest.ts";
 import { LIMITS } from "../lib/limits.ts";
@@ -25,7 +26,7 @@ import { type Passing, PassingSlots, type PassingSlotsOptions } from "./passing-
 import { SearchIndex, type SavedParts } from "./search-index.ts";
 import { type Breadth, breadthOf, flatMax, workerPlan } from "./search-plan.ts";
 import { type LoadedSnapshot, loadSnapshot, removeSnapshot, saveSnapshot } from "./snapshot.ts";
-import { blended, type Query } from "./query.ts";
+import type { Query } from "./query.ts";
 import type { Shared } from "./shared-vectors.ts";
 import { SlotTable } from "./slot-table.ts";
 import type { SlotFilter } from "./term-search.ts";
@@ -386,7 +387,7 @@ export class Indexer {
     const scores = new Float64Array(count);
     for (let i = 0; i < count; i++) {
       const slot = found[i]!;
-      scores[i] = slots.has(slot) ? blended(query.blend, coverages[i]!, cosines[i]!) : GONE;
+      scores[i] = slots.has(slot) ? closenessOf(query.calibration, coverages[i]!, cosines[i]!) : GONE;
     }
     const chosen = placesOfLargest(scores, found, Math.ceil(query.limit * (1 - NEAR_SHARE)));
     // What has few of the words has places of its own, by its vector alone.

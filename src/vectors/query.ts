@@ -3,29 +3,18 @@
  *
  * @module
  */
-import type { Calibration } from "../embeddings/calibration.ts";
 import type { QueryTerms } from "../embeddings/embedder.ts";
+import type { Calibration } from "../embeddings/score.ts";
 import type { BareId } from "../lib/ids.ts";
 import { packed, unpacked } from "./packed.ts";
 import type { QueryWords } from "./term-search.ts";
-
-/** How words and cosine make a score together: as in `memories/relevance.ts`, but for what does not change the order. */
-export type Blend = Omit<Calibration, "relevant">;
-
-/** What is left of the way beyond `cosineOfSame`: little, so that only order changes there. */
-const REST = 0.03;
-
-/** @param coverage - share of the query's words that a memory has, 0 to 1 */
-export function blended({ lexicalShare, cosineOfUnrelated, cosineOfSame }: Blend, coverage: number, cosine: number): number {
-  const near = (cosine - cosineOfUnrelated) / (cosineOfSame - cosineOfUnrelated);
-  return lexicalShare * coverage + (1 - lexicalShare) * (near > 1 ? 1 + REST * (cosine - cosineOfSame) : Math.max(0, near));
-}
 
 export interface Query {
   /** As `quantize` gives it; of one that was embedded here, valid until that of another is asked for. */
   readonly vector: Int16Array;
   readonly words: QueryWords & Pick<QueryTerms, "fingerprint">;
-  readonly blend: Blend;
+  /** How words and cosine make a score together. */
+  readonly calibration: Calibration;
   /** How many candidates are wanted. */
   readonly limit: number;
 }
@@ -37,12 +26,13 @@ export interface Query {
  * 8 bytes each: HEADER numbers  |  weights  |  4 each: keys  |  answers  |  2 each: vector
  * ```
  */
-export function packQuery({ vector, words: { weights, keys, answers, fingerprint }, blend, limit }: Query): string {
+export function packQuery({ vector, words: { weights, keys, answers, fingerprint }, calibration, limit }: Query): string {
   const { keysAt, answersAt, vectorAt } = layoutOf(weights.length, keys.length);
   return packed(vectorAt + vector.byteLength, (buffer) => {
-    const { lexicalShare, cosineOfUnrelated, cosineOfSame } = blend;
+    const { kind, lexicalShare, cosineOfUnrelated, cosineOfSame, relevant } = calibration;
     const numbers = new Float64Array(buffer, 0, HEADER + weights.length);
-    numbers.set([weights.length, keys.length, vector.length, limit, fingerprint, lexicalShare, cosineOfUnrelated, cosineOfSame]);
+    numbers.set([weights.length, keys.length, vector.length, limit, fingerprint]);
+    numbers.set([KINDS.indexOf(kind), lexicalShare, cosineOfUnrelated, cosineOfSame, relevant], COUNTS);
     numbers.set(weights, HEADER);
     new Uint32Array(buffer, keysAt, keys.length).set(keys);
     new Uint32Array(buffer, answersAt, keys.length).set(answers);
@@ -53,16 +43,20 @@ export function packQuery({ vector, words: { weights, keys, answers, fingerprint
 export function unpackQuery(text: string): Query {
   const buffer = unpacked(text);
   const header = new Float64Array(buffer, 0, HEADER);
-  const [weightCount, keyCount, dimension, limit, fingerprint, lexicalShare, cosineOfUnrelated, cosineOfSame] = header as unknown as Header;
+  const [weightCount, keyCount, dimension, limit, fingerprint, kindAt, lexicalShare, cosineOfUnrelated, cosineOfSame, relevant] =
+    header as unknown as Header;
   const { keysAt, answersAt, vectorAt } = layoutOf(weightCount, keyCount);
   const weights = new Float64Array(buffer, 8 * HEADER, weightCount);
   const [keys, answers] = [new Uint32Array(buffer, keysAt, keyCount), new Uint32Array(buffer, answersAt, keyCount)];
   const vector = new Int16Array(buffer, vectorAt, dimension);
-  return { vector, words: { weights, keys, answers, fingerprint }, blend: { lexicalShare, cosineOfUnrelated, cosineOfSame }, limit };
+  const calibration = { kind: KINDS[kindAt]!, lexicalShare, cosineOfUnrelated, cosineOfSame, relevant };
+  return { vector, words: { weights, keys, answers, fingerprint }, calibration, limit };
 }
 
-const HEADER = 8;
-type Header = [number, number, number, number, number, number, number, number];
+const KINDS = ["builtin", "measured"] as const;
+const COUNTS = 5;
+const HEADER = 10;
+type Header = [number, number, number, number, number, number, number, number, number, number];
 
 function layoutOf(weightCount: number, keyCount: number): { keysAt: number; answersAt: number; vectorAt: number } {
   const keysAt = 8 * (HEADER + weightCount);
@@ -72,7 +66,7 @@ function layoutOf(weightCount: number, keyCount: number): { keysAt: number; answ
 /** A query on the thread that scores what is found. */
 export interface ScoredQuery extends Query {
   /**
-   * A number that rises with the score of a memory of these terms: at most what `blend` has of it, but of the very text of the query.
+   * A number that rises with the score of a memory of these terms: at most what the calibration gives, but for the very text of the query.
    * Terms are from one place to before another, or all that are given.
    */
   readonly score: (cosine: number, terms: Uint32Array, from?: number, to?: number) => number;

@@ -5,8 +5,8 @@
  * @module
  */
 import hnswlib from "hnswlib-node";
-import { DIMENSION_MAX } from "../embeddings/embedder.ts";
-import { COSINE_UNIT, HEAD } from "./encoding.ts";
+import { DIMENSION_MAX, NO_COSINE } from "../embeddings/embedder.ts";
+import { COSINE_UNIT, HEAD, NO_VECTOR_SCALE } from "./encoding.ts";
 
 /** Reads the places and rows that it was given, where they are. A slot without a place is a RangeError, as are arrays of other lengths. */
 export interface RowComparer {
@@ -19,7 +19,8 @@ export interface RowComparer {
   /**
    * Writes the cosines of a query with the vectors at these places, and what each scores at most: infinity where the last of its terms is
    * the one that is named. Otherwise the share of words times what its terms cover of the weights, each by the best of its answers; and the
-   * rest times how far its cosine is on the way from unrelated to the same. Writes which have the largest bounds, too, largest first.
+   * rest times how far its cosine is on the way from unrelated to the same. Words alone count where there is no vector. Writes which have
+   * the largest bounds, too, largest first.
    *
    * @param length - how many vectors: there may be more places, and room for more cosines and bounds
    * @param best - as long as is wanted, at most as there are vectors
@@ -44,8 +45,10 @@ export interface RowComparer {
 }
 
 /** A class that is not hnswlib's: it is compiled with it. */
-const addon = hnswlib as unknown as { RowComparer: new (dimension: number, head: number, unit: number) => RowComparer };
+const addon = hnswlib as unknown as {
+  RowComparer: new (dimension: number, head: number, unit: number, emptyScale: number, noCosine: number) => RowComparer;
+};
 
 export function newRowComparer(): RowComparer {
-  return new addon.RowComparer(DIMENSION_MAX, HEAD, COSINE_UNIT);
+  return new addon.RowComparer(DIMENSION_MAX, HEAD, COSINE_UNIT, NO_VECTOR_SCALE, NO_COSINE);
 }

@@ -15,7 +15,7 @@ import type { BareId } from "../lib/ids.ts";
 import type { Reader } from "../storage/access.ts";
 import { AFTER_ALL, behind } from "../storage/keys.ts";
 import type { VectorTable } from "../storage/tables.ts";
-import { dotStored, storedGeneration, storedMemory, storedTerms, storedVector } from "./encoding.ts";
+import { dotStored, hasNoVector, storedGeneration, storedMemory, storedTerms, storedVector } from "./encoding.ts";
 import { HnswIndex } from "./hnsw-index.ts";
 import type { IndexBytes } from "./index-status.ts";
 import { DENSE_DIMENSION, SPARSE_DIMENSION } from "./projection.ts";
@@ -141,7 +141,7 @@ export class SearchIndex {
     if (hadAllRows) this.rows.add(stored);
   }
 
-  /** Inserts the next slot into the graph. @returns whether there was one */
+  /** Inserts the next slot into the graph, where it has a vector; without one it is found by its words. @returns whether there was one */
   insert(reader: Reader): boolean {
     if (this.#graphEnd === this.slots.length) return false;
     this.#graph ??= HnswIndex.empty(this.isDense ? DENSE_DIMENSION : SPARSE_DIMENSION);
@@ -149,7 +149,7 @@ export class SearchIndex {
     if (this.slots.has(slot)) {
       const stored = this.#stored(reader, this.slots.id(slot));
       if (stored === undefined) this.remove(slot);
-      else this.#graph.add(slot, storedVector(stored));
+      else if (!hasNoVector(stored)) this.#graph.add(slot, storedVector(stored));
     }
     if (!this.slots.has(slot)) this.#removedAhead--;
     this.#graphEnd++;

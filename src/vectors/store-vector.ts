@@ -1,5 +1,5 @@
 /**
- * Stores the vector of a record, inside a commit.
+ * Stores the vector and the words of a record, inside a commit.
  *
  * @module
  */
@@ -22,5 +22,5 @@ export function storeVector(
   id: Id<"emb"> = tx.id("emb", homeOf(record)),
 ): NonNullable<EmbeddedRow["embedding"]> {
   tx.putVector(vectors, bare(id), encodeVector(embedding, { memory: record, generation }));
-  return { id, generation };
+  return embedding.vector.length === 0 ? { id, generation, hasNoVector: true } : { id, generation };
 }

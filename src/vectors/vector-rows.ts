@@ -247,7 +247,7 @@ export class VectorRows {
    *
    * @param places - one after the other, of at least as many as are enough; those beyond the length are left alone
    */
-  bound({ vector, words, blend, enough }: ScoredQuery, places: Uint32Array, length: number): Bounded {
+  bound({ vector, words, calibration, enough }: ScoredQuery, places: Uint32Array, length: number): Bounded {
     const scratch = this.#scratch;
     if (scratch.cosines.length < length) {
       scratch.cosines = new Float64Array(2 * length);
@@ -256,7 +256,7 @@ export class VectorRows {
     if (scratch.best.length !== enough) scratch.best = new Uint32Array(enough);
     const { cosines, bounds, best } = scratch;
     const { weights, keys, answers, fingerprint } = words;
-    const { lexicalShare, cosineOfUnrelated, cosineOfSame } = blend;
+    const { lexicalShare, cosineOfUnrelated, cosineOfSame } = calibration;
     scratch.next = this.#comparer.bound(
       vector,
       places,

@@ -23,6 +23,7 @@ import {
   type Embedder,
   type Embedding,
   LENGTH_PLACE,
+  NO_VECTOR,
   type QueryParts,
   type QueryTerms,
   type TermId,
@@ -233,12 +234,13 @@ const NEIGHBOUR_WORTH_MIN = 40;
 const ROOMY = 8;
 const FEW_ANSWERS = 2000;
 
-function queryTermsOf(table: Semantics, text: string, { terms, fingerprint }: Cut): QueryTerms {
+/** @param weightOf - where words weigh by something else than the table, which then says nothing of what is near to them either */
+function queryTermsOf(table: Semantics, text: string, { terms, fingerprint }: Cut, weightOf?: (term: TermId) => number): QueryTerms {
   const { neighboursPerRow, neighbourRows, neighbourWorths } = table;
   const ids = new Uint32Array(terms.length);
   const weights = new Float64Array(terms.length);
   let answerCount = terms.length;
-  for (const term of terms) if (term.row >= 0) answerCount += neighboursPerRow;
+  for (const term of terms) if (term.row >= 0 && weightOf === undefined) answerCount += neighboursPerRow;
   let bucketCount = 16;
   while (bucketCount < (answerCount < FEW_ANSWERS ? ROOMY : 2) * answerCount) bucketCount *= 2;
   const buckets = new Uint32Array(bucketCount);
@@ -257,9 +259,9 @@ function queryTermsOf(table: Semantics, text: string, { terms, fingerprint }: Cu
   for (let index = 0; index < terms.length; index++) {
     const { id, row, weight } = terms[index]!;
     ids[index] = id;
-    weights[index] = weight;
+    weights[index] = weightOf === undefined ? weight : weightOf(id);
     put(id, index * 256 + WHOLE_WORTH);
-    if (row < table.wordsFrom) continue; // Only the number itself will do: 1912 is not 1913, however near in meaning.
+    if (row < table.wordsFrom || weightOf !== undefined) continue; // Only the number itself will do: 1912 is not 1913, however near in meaning.
     for (let i = row * neighboursPerRow, end = i + neighboursPerRow; i < end && neighbourWorths[i]! >= NEIGHBOUR_WORTH_MIN; i++) {
       put(neighbourRows[i]!, index * 256 + neighbourWorths[i]!);
     }
@@ -284,6 +286,13 @@ function cutter(): TermCutter {
 /** The terms of a memory, as `Embedding.terms`; for providers that bring a vector of their own. */
 export function memoryTerms(text: string): Uint32Array {
   return termsOf(cutter().memory(text));
+}
+
+/** The terms of a query that count alone, without what is near to them. @param weightOf - what a word weighs, as the query writes it */
+export function plainQueryTerms(text: string, weightOf: (word: string) => number): QueryTerms {
+  const cut = cutter().query(text);
+  const written = spellings(text, "query");
+  return queryTermsOf(semantics(), text, cut, (id) => weightOf(written.get(id) ?? ""));
 }
 
 /** The terms of a query, as `EmbeddedQuery.lexical`; for providers that bring a vector of their own. */
@@ -317,6 +326,11 @@ const WRITTEN_PIECE = /[\p{L}\p{N}](?:[^\s]{0,80}[\p{L}\p{N}\p{M}])?/gu;
 
 /** Two characters of a script without spaces are one term and have at most this many units; more are several terms. */
 const PAIR_LENGTH_MAX = 8;
+
+/** A memory by its words alone. */
+export function wordsOf(text: string): Embedding {
+  return { vector: NO_VECTOR, terms: memoryTerms(text) };
+}
 
 /** The built-in embedder. The table of meanings is read with the first text, once per process. */
 export const localEmbedder = {

@@ -12,7 +12,7 @@ import { HOUR_MS } from "../../lib/duration.ts";
 import { CACHE_BYTES_MAX } from "../../lib/limits.ts";
 import { Connections, type Resolve } from "../../lib/outbound.ts";
 import { retryAfterMs } from "../../lib/retry-after.ts";
-import { DIMENSION_MAX, type EmbeddedQuery, type Embedder, type Embedding } from "../embedder.ts";
+import { DIMENSION_MAX, NO_VECTOR, type EmbeddedQuery, type Embedder, type Embedding } from "../embedder.ts";
 import { memoryTerms, queryTerms } from "../local/local.ts";
 import { PROVIDER_DEFAULTS, withoutSlashes, type EmbeddingSettings } from "../provider-settings.ts";
 import { BatchQueue, type BatchQueueDeps, type OpenCircuit, PROBE_TEXT, type TextKind } from "./batch-queue.ts";
@@ -172,6 +172,3 @@ function refuseLength(length: number, before: number, wanted: number | undefined
   }
   if (length !== before) throw badAnswer(`has vectors of ${length} numbers, and before they had ${before}. Is it another model?`);
 }
-
-/** That of a text without a letter, digit or sign. */
-const NO_VECTOR = new Float32Array(0);

@@ -1,18 +1,20 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { calibrate, type Calibration, calibrationOf, type Embed, measure } from "../../../src/embeddings/calibration.ts";
+import { calibrate, calibrationOf, type Embed, measure } from "../../../src/embeddings/calibration.ts";
 import { memoryTerms, queryTerms } from "../../../src/embeddings/local/local.ts";
 import { OpenAiEmbedder } from "../../../src/embeddings/remote/openai.ts";
 import { type ProbePair, RELATED_PROBES, UNRELATED_PROBES } from "../../../src/embeddings/probes.ts";
-import { calibrated, explainer, relevance } from "../../../src/memories/relevance.ts";
+import { calibrated, type Calibration } from "../../../src/embeddings/score.ts";
+import { explainer, relevance } from "../../../src/memories/relevance.ts";
 import { startEmbeddingServer } from "../../support/embedding-server.ts";
 import { FakeClock } from "../../support/clock.ts";
 
 const PAIRS = [...RELATED_PROBES, ...UNRELATED_PROBES];
-const NO_VECTOR = new Float32Array(0);
+/** The cosine is given: that there is a vector is enough. */
+const ANY_VECTOR = new Float32Array(1);
 
 function score({ query, memory }: ProbePair, cosine: number, calibration: Calibration): number {
-  return relevance({ vector: NO_VECTOR, lexical: queryTerms(query) }, cosine, memoryTerms(memory), calibration);
+  return relevance({ vector: ANY_VECTOR, lexical: queryTerms(query) }, cosine, memoryTerms(memory), calibration);
 }
 
 /** How many standard deviations a pair lies from the middle of its kind: the quantiles of a normal distribution, shuffled. */
@@ -56,7 +58,7 @@ describe("the probes", () => {
 
   test("say related things in other words, and unrelated ones sometimes in the same", () => {
     const covered = ({ query, memory }: ProbePair) =>
-      explainer({ vector: NO_VECTOR, lexical: queryTerms(query) })(0, memoryTerms(memory), memory).lexical;
+      explainer({ vector: ANY_VECTOR, lexical: queryTerms(query) })(0, memoryTerms(memory), memory).lexical;
     const related = RELATED_PROBES.map(covered);
     expect(related.reduce((sum, value) => sum + value, 0) / related.length).toBeLessThan(0.2);
     expect(UNRELATED_PROBES.map(covered).filter((value) => value > 0.4).length).toBe(10);
@@ -135,6 +137,7 @@ test("a memory on the line scores 0.7 with a fifth of the query's words, whateve
 
 test("marks that were measured are used as they are", () => {
   expect(calibrationOf({ relevantCosine: 0.2, cosineOfUnrelated: 0.1, cosineOfSame: 0.5, separation: 1 })).toEqual({
+    kind: "measured",
     lexicalShare: 0.25,
     cosineOfUnrelated: 0.1,
     cosineOfSame: 0.5,

@@ -29,6 +29,7 @@ async function open() {
         random: () => 1,
         resolve: () => Promise.resolve([]),
         onFailure: () => failures.push("failed"),
+        onEncoderFailure: () => undefined,
       });
       opened.push(embeddings);
       return embeddings;
@@ -39,7 +40,7 @@ async function open() {
       });
     },
     async [Symbol.asyncDispose]() {
-      for (const embeddings of opened) embeddings.close();
+      for (const embeddings of opened) await embeddings.close();
       await store.close();
       rmSync(directory, { recursive: true, force: true });
     },
@@ -185,7 +186,7 @@ test("until a provider is measured its vectors answer no query, and each such qu
   await using opened = await open();
   await using server = startEmbeddingServer({ length: 384 });
   const embeddings = await opened.embeddings({ ...REMOTE, base_url: server.baseUrl });
-  const ask = (text: string) => embeddings.embedQuery(embeddings.active, text);
+  const ask = (text: string) => embeddings.embedQuery(embeddings.active, text, "key");
   await expect(ask("tea")).rejects.toThrow("What the embedding provider's vectors mean was not measured yet. Try again in a moment.");
   expect((await ask(" ")).lexical.size).toBe(0);
   await embeddings.recover();

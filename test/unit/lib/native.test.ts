@@ -8,7 +8,7 @@ import { createHash } from "node:crypto";
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { bestSimdLevel, configureNative, type EmbeddedAddon, loadNative } from "../../../src/lib/native.ts";
+import { bestSimdLevel, configureNative, type EmbeddedAddon, lacksAvx2, loadNative } from "../../../src/lib/native.ts";
 
 const bytes = readFileSync(join(dirname(Bun.resolveSync("hnswlib-node/package.json", import.meta.dir)), "build/Release/addon.node"));
 
@@ -78,3 +78,12 @@ function unpackedIn(parent: string): string {
 function sha256(content: Uint8Array): string {
   return createHash("sha256").update(content).digest("hex");
 }
+
+test("a processor is said to lack AVX2 where the system names its flags, and that is none of them", () => {
+  const linux = { platform: "linux", arch: "x64" } as const;
+  expect(lacksAvx2(new Set(["sse2", "avx"]), linux)).toBe(true);
+  expect(lacksAvx2(new Set(["sse2", "avx2"]), linux)).toBe(false);
+  expect(lacksAvx2(new Set(), linux)).toBe(false);
+  expect(lacksAvx2(new Set(["fp", "asimd"]), { platform: "linux", arch: "arm64" })).toBe(false);
+  expect(lacksAvx2(new Set(["sse2"]), { platform: "darwin", arch: "x64" })).toBe(false);
+});

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import type { Calibration } from "../../../src/embeddings/calibration.ts";
 import { type EmbeddedQuery, WHOLE_WORTH } from "../../../src/embeddings/embedder.ts";
 import { localEmbedder } from "../../../src/embeddings/local/local.ts";
-import { calibrated, explainer, relevance } from "../../../src/memories/relevance.ts";
+import { calibrated, type Calibration } from "../../../src/embeddings/score.ts";
+import { explainer, relevance } from "../../../src/memories/relevance.ts";
 import { floodingSyllables, syllables } from "../../support/flood.ts";
 import { ratioOf } from "../../support/timing.ts";
 
@@ -156,7 +156,7 @@ test("the words of a query are spelled once, however many memories are explained
 test("a provider's own calibration decides what its cosines mean", () => {
   const query = embedder.embedQuery("tea");
   const { terms } = embedder.embedMemory("a cup");
-  const narrow: Calibration = { lexicalShare: 0.2, cosineOfUnrelated: 0.7, cosineOfSame: 0.9, relevant: 0.5 };
+  const narrow: Calibration = { kind: "measured", lexicalShare: 0.2, cosineOfUnrelated: 0.7, cosineOfSame: 0.9, relevant: 0.5 };
   expect(relevance(query, 0.7, terms, narrow)).toBeLessThan(0.4);
   expect(relevance(query, 0.9, terms, narrow)).toBeGreaterThan(0.85);
 });

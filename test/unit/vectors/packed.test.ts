@@ -2,7 +2,13 @@ import { expect, test } from "bun:test";
 import { packQuery, unpackQuery } from "../../../src/vectors/query.ts";
 import { pack, RowCandidate, unpack, type SlotTables } from "../../../src/vectors/candidates.ts";
 
-const BLEND = { lexicalShare: 0.5, cosineOfUnrelated: -0.125, cosineOfSame: 1 / 3 };
+const CALIBRATIONS = (["measured", "builtin"] as const).map((kind) => ({
+  kind,
+  lexicalShare: 0.5,
+  cosineOfUnrelated: -0.125,
+  cosineOfSame: 1 / 3,
+  relevant: 0.2,
+}));
 
 function query(weights: number, keys: number, dimension: number) {
   const vector = Int16Array.from({ length: dimension }, (_, i) => (i % 2 === 0 ? 32_767 - i : -32_768 + i));
@@ -12,7 +18,7 @@ function query(weights: number, keys: number, dimension: number) {
     answers: Uint32Array.from({ length: keys }, (_, i) => i * 256 + 255),
     fingerprint: 0xdfffffff,
   };
-  return { vector, words, blend: BLEND, limit: 48 };
+  return { vector, words, calibration: CALIBRATIONS[weights % 2]!, limit: 48 };
 }
 
 test("a query is the same on the other thread, of any length, and stays so when the next one is packed", () => {

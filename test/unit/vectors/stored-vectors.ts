@@ -13,14 +13,15 @@ import { bare, NO_HOME, withPrefix, type BareId } from "../../../src/lib/ids.ts"
 import { AFTER_ALL, hashKey } from "../../../src/storage/keys.ts";
 import { MEMORIES } from "../../../src/storage/collections.ts";
 import { storeVector } from "../../../src/vectors/store-vector.ts";
-import { closeness, LOCAL_CALIBRATION } from "../../../src/memories/relevance.ts";
+import { type Calibration, LOCAL_CALIBRATION } from "../../../src/embeddings/score.ts";
+import { closeness } from "../../../src/memories/relevance.ts";
 import { generationOf, removeRecord, removeVector } from "../../../src/storage/memory-records.ts";
 import { Store } from "../../../src/storage/store.ts";
 import { memories, vectors, type MemoryRow } from "../../../src/storage/tables.ts";
 import { matches, posting, type Filter } from "../../../src/storage/walk.ts";
 import { cosineOf, encodeVector, quantize, storedMemory, storedNumbers, storedVector } from "../../../src/vectors/encoding.ts";
 import { IdTable } from "../../../src/vectors/id-table.ts";
-import type { Blend, Neighbour, ScoredQuery } from "../../../src/vectors/query.ts";
+import type { Neighbour, ScoredQuery } from "../../../src/vectors/query.ts";
 import type { Shared } from "../../../src/vectors/shared-vectors.ts";
 import { VectorRows } from "../../../src/vectors/vector-rows.ts";
 import { FakeClock } from "../../support/clock.ts";
@@ -171,7 +172,7 @@ export const idAt = (number: number): BareId => String(number).padStart(12, "0")
 
 const NO_WORDS = { weights: new Float64Array(0), keys: new Uint32Array(1), answers: new Uint32Array(1), fingerprint: 0 };
 /** By cosine alone. */
-const BY_COSINE: Blend = { lexicalShare: 0, cosineOfUnrelated: -1, cosineOfSame: 1 };
+const BY_COSINE: Calibration = { kind: "measured", lexicalShare: 0, cosineOfUnrelated: -1, cosineOfSame: 1, relevant: 0.5 };
 
 export function queryFor(vector: Float32Array, limit: number): ScoredQuery {
   return {
@@ -179,7 +180,7 @@ export function queryFor(vector: Float32Array, limit: number): ScoredQuery {
     limit,
     enough: limit,
     words: NO_WORDS,
-    blend: BY_COSINE,
+    calibration: BY_COSINE,
     score: (cosine) => cosine,
   };
 }
@@ -192,7 +193,7 @@ export function queryOf(text: string, limit: number): ScoredQuery {
     limit,
     enough: limit,
     words: embedded.lexical,
-    blend: LOCAL_CALIBRATION,
+    calibration: LOCAL_CALIBRATION,
     score: (cosine, terms, from, to) => closeness(embedded, cosine, terms, LOCAL_CALIBRATION, from, to),
   };
 }

@@ -469,7 +469,7 @@ import { createLog } from ${JSON.stringify(join(source, "lib/log.ts"))};
     const log = createLog({ level: "silent", pretty: false, now: () => 0, write: () => undefined });
     const index = new VectorIndex(await Store.open(${JSON.stringify(vectors.directory)}, systemClock), log);
     await index.open();
-    console.log((await index.nearest({ vector: new Int16Array(1536).fill(300), limit: 10, words: { weights: new Float64Array(0), keys: new Uint32Array(1), answers: new Uint32Array(1), fingerprint: 0 }, blend: { lexicalShare: 0.5, cosineOfUnrelated: 0, cosineOfSame: 0.4 } }, [])).length);
+    console.log((await index.nearest({ vector: new Int16Array(1536).fill(300), limit: 10, words: { weights: new Float64Array(0), keys: new Uint32Array(1), answers: new Uint32Array(1), fingerprint: 0 }, calibration: { kind: "measured", lexicalShare: 0.5, cosineOfUnrelated: 0, cosineOfSame: 0.4, relevant: 0.5 } }, [])).length);
   `;
   const child = Bun.spawn([process.execPath, "-e", script], { stdin: "ignore", stdout: "pipe", stderr: "pipe" });
   const [stdout, stderr] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);

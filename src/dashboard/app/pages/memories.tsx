@@ -141,7 +141,7 @@ function MemoryItem({ memory, mayWrite, onOpen }: { memory: Memory; mayWrite: bo
     <li data-row tabIndex={-1}>
       <LongText text={memory.content} />
       <MemoryFacts memory={memory} onOpen={mayWrite ? (kind) => onOpen({ kind, memory }) : undefined}>
-        {!memory.vector_available && <span class="quiet">no vector yet: search does not find it</span>}
+        {!memory.vector_available && <span class="quiet">no vector: not found by meaning</span>}
       </MemoryFacts>
     </li>
   );

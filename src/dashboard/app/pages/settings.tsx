@@ -47,7 +47,11 @@ const SETTINGS: Record<SettingName, Described> = {
   },
   "webhooks.timeout": { label: "Time limit of an attempt", kind: "text", hint: "For example 15s." },
   "webhooks.retry_schedule": { label: "Waits before each further attempt", kind: "text", hint: "For example 5s,5m,30m,2h." },
-  "embedding.provider": { label: "Provider", kind: ["local", "openai"], hint: "openai is any server that speaks /v1/embeddings." },
+  "embedding.provider": {
+    label: "Provider",
+    kind: ["local", "builtin", "words", "openai"],
+    hint: "openai is any server that speaks /v1/embeddings; the others are built in.",
+  },
   "embedding.base_url": { label: "Address of the server", kind: "text", hint: "Up to and including /v1." },
   "embedding.model": { label: "Model", kind: "text" },
   "embedding.api_key": { label: "Key of the provider", kind: "secret", hint: "It is stored, and never shown." },

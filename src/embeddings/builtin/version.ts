@@ -1,0 +1,9 @@
+/**
+ * Which vectors and words the built-in provider makes.
+ *
+ * @module
+ */
+import { WEIGHTS_VERSION } from "./weights.ts";
+
+/** Changes whenever the vector or the terms of the same text would change, so that stored ones are replaced. */
+export const BUILTIN_VERSION = `builtin-1-${WEIGHTS_VERSION}`;

@@ -1,0 +1,241 @@
+import { describe, expect, test } from "bun:test";
+import { pendingEmbeddings, vectors } from "../src/storage/tables.ts";
+import { AFTER_ALL } from "../src/storage/keys.ts";
+import { refusal } from "./support/answers.ts";
+import { startCairn, type Cairn, type Options } from "./support/cairn.ts";
+import { startEmbeddingServer } from "./support/embedding-server.ts";
+import { ENDS_THREAD } from "./support/held-encoder.ts";
+import {
+  addAll,
+  CHESS,
+  EMBEDDINGS,
+  log,
+  makeVectors,
+  NOTES,
+  RENT,
+  setEmbedding,
+  setProvider,
+  TEA,
+  vectorsOf,
+} from "./support/providers.ts";
+
+const DOGS = "Lives in Lisbon with two dogs.";
+/** So long that no request waits for its vector. */
+const LONG = `The quokka of Rottnest is called Bert. ${"It rained all day, and nobody went out. ".repeat(40)}`;
+
+const BUILTIN: Options = { environment: { embedding: { provider: "builtin" } } };
+const FRAGILE: Options = {
+  ...BUILTIN,
+  newEncoder: () => new Worker(new URL("./support/held-encoder.ts", import.meta.url).href),
+};
+
+const best = async (cairn: Cairn, query: string) => (await cairn.search(query, { threshold: 0, limit: 1 })).data[0]?.content;
+const contentsOf = async (cairn: Cairn, query: string) =>
+  (await cairn.search(query, { threshold: 0 })).data.map(({ content }: any) => content);
+
+describe("the built-in encoder", () => {
+  test("finds what is meant, without a word in common and in other languages", async () => {
+    await using cairn = await startCairn(BUILTIN);
+    const memories = await addAll(cairn, [TEA, CHESS, RENT, DOGS]);
+    expect(memories.map((memory) => memory.vector_available)).toEqual([true, true, true, true]);
+    expect(await best(cairn, "Does the user have any pets?")).toBe(DOGS);
+    expect(await best(cairn, "A-t-il des animaux ?")).toBe(DOGS);
+    expect(await best(cairn, "ペットを飼っていますか")).toBe(DOGS);
+    expect(await best(cairn, "Какую игру любит Лука?")).toBe(CHESS);
+    expect(await best(cairn, "Was kostet die Wohnung?")).toBe(RENT);
+    expect((await cairn.settings()).embedding).toMatchObject({
+      provider: { value: "builtin" },
+      vector_length: 384,
+      separation: null,
+      relevant_cosine: { value: null },
+      state: { available: true },
+      vectors: { ready: 4, pending: 0 },
+    });
+  });
+
+  test("a text scores 1 for itself, whoever asks and whenever", async () => {
+    await using cairn = await startCairn(BUILTIN);
+    await addAll(cairn, [TEA, DOGS]);
+    expect((await cairn.search(DOGS)).data[0]).toMatchObject({ content: DOGS, score: 1 });
+    expect((await cairn.search(DOGS)).data).toEqual((await cairn.search(DOGS)).data);
+  });
+
+  test("says why: meaning and words apart", async () => {
+    await using cairn = await startCairn(BUILTIN);
+    await addAll(cairn, [TEA, DOGS]);
+    const { data } = await cairn.search("two dogs", { threshold: 0, explain: true });
+    expect(data[0]).toMatchObject({
+      content: DOGS,
+      explanation: {
+        semantic: expect.any(Number),
+        lexical: 1,
+        matches: ["two", "dogs"].map((word) => ({ word, matched_by: "word", share: expect.any(Number) })),
+      },
+    });
+    const [other] = (await cairn.search("pets", { threshold: 0, explain: true, limit: 1 })).data;
+    expect(other).toMatchObject({ content: DOGS, explanation: { lexical: 0, matches: [] } });
+  });
+
+  test("a text without a word that it knows has no vector, and is found by its signs", async () => {
+    await using cairn = await startCairn(BUILTIN);
+    const [memory] = await addAll(cairn, ["\u{10900}\u{10901}\u{10902}", TEA]);
+    expect(memory).toMatchObject({ vector_available: false });
+    expect(memory).not.toHaveProperty("embedding_id");
+    expect(await vectorsOf(cairn)).toEqual({ ready: 2, pending: 0 });
+    expect((await cairn.search("\u{10900}\u{10901}\u{10902}")).data).toMatchObject([{ score: 1 }]);
+  });
+
+  test("finds documents, too", async () => {
+    await using cairn = await startCairn(BUILTIN);
+    const namespace = ["notes"];
+    const put = (key: string, text: string) => ({ op: "put", namespace, key, value: { text }, index: true });
+    await cairn.ok(cairn.post("/v1/documents/batch", { operations: [put("a", TEA), put("b", DOGS), put("c", LONG)] }));
+    const search = async (query: string) =>
+      (await cairn.ok(cairn.post("/v1/documents/query", { operations: [{ op: "search", namespace, query, threshold: 0 }] }))).data[0]
+        .data[0].key;
+    expect(await search("Does the user have any pets?")).toBe("b");
+    expect(await search("quokka")).toBe("c");
+    await makeVectors(cairn);
+    expect(await search("Was it wet outside, and did people stay in?")).toBe("c");
+  });
+});
+
+describe("a memory whose vector is still to be made", () => {
+  test("is found by its words at once, and by its meaning later", async () => {
+    await using cairn = await startCairn(BUILTIN);
+    const [memory] = await addAll(cairn, [LONG, TEA]);
+    expect(memory).toMatchObject({ vector_available: false });
+    expect(memory).not.toHaveProperty("embedding_id");
+    expect(await vectorsOf(cairn)).toEqual({ ready: 1, pending: 1 });
+    expect((await cairn.ok(cairn.get("/v1/stats"))).vectors).toEqual({ stored: 1, pending: 1 });
+    const [found] = (await cairn.search("Rottnest quokka")).data;
+    expect(found).toMatchObject({ content: LONG, score: expect.any(Number) });
+    expect(await best(cairn, "What is the name of the animal on the island?")).toBe(TEA);
+    await makeVectors(cairn);
+    expect(await vectorsOf(cairn)).toEqual({ ready: 2, pending: 0 });
+    expect(await cairn.ok(cairn.get(`/v1/memory/${memory.id}`))).toMatchObject({
+      vector_available: true,
+      embedding_id: expect.stringMatching(/^emb_/),
+    });
+    expect(await best(cairn, "Was it wet and did people stay at home?")).toBe(LONG);
+    expect((await cairn.search("Rottnest quokka")).data[0].score).not.toBe(found.score);
+  });
+
+  test("is found by its new words once it was changed, and no longer by those before", async () => {
+    await using cairn = await startCairn(BUILTIN);
+    const [memory] = await addAll(cairn, [LONG]);
+    const changed = LONG.replace("quokka", "numbat");
+    await cairn.ok(cairn.patch(`/v1/memory/${memory.id}`, { content: changed }));
+    expect(await contentsOf(cairn, "numbat")).toEqual([changed]);
+    expect((await cairn.search("quokka", { threshold: 0.1 })).data).toEqual([]);
+    await makeVectors(cairn);
+    expect(await vectorsOf(cairn)).toEqual({ ready: 1, pending: 0 });
+    expect(await contentsOf(cairn, "numbat")).toEqual([changed]);
+  });
+
+  test("leaves nothing behind when it is deleted first, nor when its session is, nor its user", async () => {
+    await using cairn = await startCairn(BUILTIN);
+    const nothing = { ready: 0, pending: 0 };
+    const [memory] = await addAll(cairn, [LONG]);
+    await cairn.ok(cairn.delete(`/v1/memory/${memory.id}`));
+    await makeVectors(cairn);
+    expect([await vectorsOf(cairn), await contentsOf(cairn, "quokka")]).toEqual([nothing, []]);
+    const [ofSession] = await addAll(cairn, [LONG]);
+    await cairn.ok(cairn.delete(`/v1/sessions/${ofSession.session_id}?delete_memories=true`));
+    await cairn.runTask("session removal");
+    await makeVectors(cairn);
+    expect([await vectorsOf(cairn), await contentsOf(cairn, "quokka")]).toEqual([nothing, []]);
+    await addAll(cairn, [LONG]);
+    await cairn.ok(cairn.delete("/v1/users/user"));
+    await cairn.runTask("user erasure");
+    await makeVectors(cairn);
+    expect([await vectorsOf(cairn), await contentsOf(cairn, "quokka")]).toEqual([nothing, []]);
+    const left = await cairn.service.store.read((reader) =>
+      [vectors, pendingEmbeddings].map((table) => reader.keys(table, { from: "", to: AFTER_ALL })),
+    );
+    expect(left).toEqual([[], []]);
+  });
+
+  test("gets no vector where it was changed while that was made", async () => {
+    await using cairn = await startCairn(BUILTIN);
+    const [memory] = await addAll(cairn, [LONG]);
+    const { store } = cairn.service;
+    const commit = store.commit.bind(store);
+    const changed = LONG.replace("quokka", "numbat");
+    store.commit = async (home, work) => {
+      store.commit = commit;
+      await cairn.ok(cairn.patch(`/v1/memory/${memory.id}`, { content: changed }));
+      return commit(home, work);
+    };
+    await cairn.runTaskOnce(EMBEDDINGS);
+    expect(await vectorsOf(cairn)).toEqual({ ready: 0, pending: 1 });
+    await makeVectors(cairn);
+    expect(await vectorsOf(cairn)).toEqual({ ready: 1, pending: 0 });
+    expect(await contentsOf(cairn, "numbat")).toEqual([changed]);
+  });
+
+  test("keeps waiting across a restart and a change of the provider", async () => {
+    await using server = startEmbeddingServer({ length: 100 });
+    await using cairn = await startCairn(BUILTIN);
+    await addAll(cairn, [LONG, TEA]);
+    await cairn.restart();
+    expect([await vectorsOf(cairn), await best(cairn, "quokka")]).toEqual([{ ready: 1, pending: 1 }, LONG]);
+    await setProvider(cairn, server);
+    expect(await vectorsOf(cairn)).toEqual({ ready: 0, pending: 2 });
+    await makeVectors(cairn);
+    expect([await vectorsOf(cairn), await best(cairn, TEA)]).toEqual([{ ready: 2, pending: 0 }, TEA]);
+    await cairn.ok(setEmbedding(cairn, { provider: "builtin" }));
+    await makeVectors(cairn);
+    expect([await vectorsOf(cairn), await best(cairn, "Which hot drink does she like?")]).toEqual([{ ready: 2, pending: 0 }, TEA]);
+  });
+
+  test("is nothing that doctor finds fault with, before or after", async () => {
+    await using cairn = await startCairn(BUILTIN);
+    await addAll(cairn, [LONG, TEA]);
+    expect(await cairn.findings()).toEqual([]);
+    await makeVectors(cairn);
+    expect(await cairn.findings()).toEqual([]);
+  });
+});
+
+describe("the encoder's thread", () => {
+  test("is started again when it ends, with what was under way, and nothing is lost", async () => {
+    await using cairn = await startCairn(FRAGILE);
+    const session = await cairn.createSession();
+    const fatal = cairn.addMemory(session.id, `Do not read this, it ${ENDS_THREAD}.`);
+    expect(await fatal).toMatchObject({ vector_available: false });
+    expect(log(cairn)).toContainEqual({
+      level: "error",
+      message: "the thread of the built-in encoder has ended",
+      reason: expect.any(String),
+    });
+    expect((await cairn.settings()).embedding.state).toMatchObject({
+      available: false,
+      reason: expect.stringContaining("The built-in encoder has ended"),
+    });
+    expect(refusal(await cairn.post("/v1/memory/search", { query: "tea" }))).toMatchObject({ status: 503, code: "service_unavailable" });
+    expect(await cairn.addMemory(session.id, TEA)).toMatchObject({ vector_available: false });
+    cairn.clock.advance({ seconds: 6 });
+    expect(await best(cairn, "tea")).toBe(TEA);
+    expect((await cairn.settings()).embedding.state).toEqual({ available: true });
+  });
+});
+
+describe("the provider words", () => {
+  test("finds by words alone, at 0.7 from half of them on, and never encodes anything", async () => {
+    await using cairn = await startCairn({
+      environment: { embedding: { provider: "words" } },
+      newEncoder: () => {
+        throw new Error("There is no encoder.");
+      },
+    });
+    const [memory] = await addAll(cairn, [TEA, DOGS, ...NOTES(10)]);
+    expect(memory).toMatchObject({ vector_available: false });
+    expect((await cairn.search("green tea")).data).toMatchObject([{ content: TEA, score: expect.any(Number) }]);
+    expect((await cairn.search(TEA)).data[0]).toMatchObject({ content: TEA, score: 1 });
+    expect((await cairn.search("Does the user have any pets?")).data).toEqual([]);
+    expect((await cairn.settings()).embedding).toMatchObject({ vector_length: null, vectors: { ready: 12, pending: 0 } });
+    await makeVectors(cairn);
+    expect(await cairn.findings()).toEqual([]);
+  });
+});
