@@ -21,8 +21,8 @@ const WITH_FLAG = START.filter(({ flag }) => flag !== undefined);
 
 const SERVER = {
   "--url URL": "address of a server, which is trusted as it is (the server of the data directory)",
-  "--host ADDRESS": "where it listens, if not where it says",
-  "--port N": "on which port",
+  "--host ADDRESS": "ask at this address instead of the one that the server wrote into the data directory",
+  "--port N": "and at this port",
 };
 
 /** By how each is called. */

@@ -54,16 +54,25 @@ const FORGED: Record<string, (socket: Socket, said: string) => void> = {
   "nothing, and closes": (socket) => void socket.destroy(),
 };
 
-const hosts = [
-  { host: "127.0.0.1", answers: Object.keys(FORGED) },
-  { host: "::1", answers: ["a proof under another key"] },
-].flatMap(({ host, answers }) => answers.map((answer) => ({ host, answer })));
+const CASES = [
+  { host: "127.0.0.1", answers: Object.keys(FORGED), way: "the socket" },
+  { host: "127.0.0.1", answers: ["a proof under another key"], way: "the port" },
+  { host: "::1", answers: ["a proof under another key"], way: "the port" },
+].flatMap(({ answers, ...rest }) => answers.map((answer) => ({ ...rest, answer })));
 
-for (const { host, answer } of hosts) {
+/** Makes a data directory in which no socket can be. */
+function makeWithoutSocket(directory: string): void {
+  mkdirSync(join(directory, "local.sock"), { recursive: true });
+  writeFileSync(join(directory, "serve.lock"), "");
+}
+
+for (const { host, answer, way } of CASES) {
   (host === "::1" ? needs(IPV6) : test)(
-    `who has taken the port of a killed server on ${host} and answers ${answer} gets nonces, and no key and no content`,
+    `who has taken the port of a killed server on ${host} and answers ${answer} gets nonces, and no key and no content: found by ${way}`,
     async () => {
-      await using server = await startProcess({ flags: ["--host", host] });
+      using scratch = scratchDirectory();
+      if (way === "the port") makeWithoutSocket(scratch.at("data"));
+      await using server = await startProcess({ dataDirectory: scratch.at("data"), flags: ["--host", host] });
       const { address, dataDirectory } = server;
       // One that has asked before keeps its connection, and asks again.
       await using mcp = await startMcp(dataDirectory);
