@@ -8,7 +8,7 @@ import { Default, OneOf, OrNull, RecordId, Text, Timestamp } from "../http/types
 import { LIMITS } from "../lib/limits.ts";
 
 const LastSession = OrNull(Timestamp("When the newest session was created; null when none is left."));
-const Named = (object: "user" | "agent", example: string) => ({
+const Named = <Kind extends "user" | "agent">(object: Kind, example: string) => ({
   object: Type.Literal(object),
   id: Type.String({ description: `The \`${object}_id\` of sessions.`, examples: [example] }),
   last_session_at: LastSession,

@@ -20,7 +20,12 @@ import type {
 } from "../../webhooks/schema.ts";
 import type { Stats as StatsSchema } from "../../stats/schema.ts";
 import type { Trace as TraceSchema } from "../../traces/schema.ts";
-import type { Erasure as ErasureSchema, User as UserSchema, UserDetails as UserDetailsSchema } from "../../users/schema.ts";
+import type {
+  Agent as AgentSchema,
+  Erasure as ErasureSchema,
+  User as UserSchema,
+  UserDetails as UserDetailsSchema,
+} from "../../users/schema.ts";
 import type { Turn as TurnSchema } from "../../turns/schema.ts";
 import { forgetKey, hasEnded, keepKey, key } from "./session.ts";
 
@@ -40,7 +45,7 @@ export interface Settings {
   };
 }
 /** A user or an agent. */
-export type Named = Static<typeof UserSchema>;
+export type Named = Static<typeof UserSchema> | Static<typeof AgentSchema>;
 export type UserDetails = Static<typeof UserDetailsSchema>;
 export type Erasure = Static<typeof ErasureSchema>;
 export type Backup = Static<typeof BackupSchema>;
