@@ -29,8 +29,6 @@ import { closed, ProviderError, PUBLIC_REASON, tooLate } from "./remote/provider
 
 /** A request that stores a memory waits this long for its vector; after that the vector is pending. */
 const STORE_WAIT_MS = 2_500;
-/** Not at all where the encoder has so much to do that it would take longer. */
-const ENCODER_WAIT_MS = 50;
 
 /** Whose turns are those of texts that no request waits for. */
 export const BACKGROUND = { limitsId: "background" };
@@ -193,7 +191,7 @@ export class Embeddings {
     if (remote === undefined && builtin === undefined) return embedder.embedMemory(text, { limitsId });
     const pending = () => ({ ...wordsOf(text), isPending: true as const });
     if (builtin?.isPrompt(text) === false) return pending();
-    using deadline = new Deadline(this.#deps.clock, builtin === undefined ? STORE_WAIT_MS : ENCODER_WAIT_MS);
+    using deadline = new Deadline(this.#deps.clock, STORE_WAIT_MS);
     const { signal } = deadline;
     try {
       const made = await unlessAborted(Promise.resolve(embedder.embedMemory(text, { limitsId, signal })), signal);
