@@ -197,6 +197,7 @@ function serveMcp(app: Elysia, pipeline: Pipeline, operations: readonly Operatio
           api,
           owner: caller.owner,
           mayWrite,
+          mayRead: hasScope(caller.scopes, "read"),
           version,
           now: () => clock.now(),
         });

@@ -3,6 +3,7 @@ import { Glob } from "bun";
 import { endpointsOf } from "../src/app.ts";
 import { errorOf, refusal } from "./support/answers.ts";
 import { startCairn, type RequestOptions } from "./support/cairn.ts";
+import { oneOfEach, REQUESTS } from "./support/requests.ts";
 import { onEmbedded } from "./support/stores.ts";
 
 const UNKNOWN = "crn_000000000000000000000000";
@@ -149,6 +150,84 @@ test("a key may do what its scopes say, on every endpoint, and admin implies the
       else expect({ name, ...refusal(answer) }).toEqual({ name, status: 403, code: "permission_denied" });
     }
   }
+});
+
+/** What a record has that a request does not send and a receipt shows. */
+const RECEIPT =
+  "object id session_id version state_version new_version success created_at updated_at ttl_expires_at embedding_id vector_available".split(
+    " ",
+  );
+
+test("a key with the scope write alone is shown nothing that it did not send, whatever it changes", async () => {
+  await using cairn = await startCairn();
+  const key = await cairn.newKey({ scopes: ["write"] });
+  const ids = await oneOfEach(cairn);
+  const { session_id } = ids;
+  const secret = "SECRET";
+  await cairn.ok(cairn.patch(`/v1/sessions/${session_id}`, { metadata: { secret } }));
+  for (const _ of [1, 2]) await cairn.setState(session_id!, { secret }, { reasoning: secret });
+  await cairn.ok(cairn.patch(`/v1/memory/${ids["memory_id"]}`, { content: secret, tags: [secret], type: secret, metadata: { secret } }));
+  await cairn.createSession({ external_id: "named", user_id: "ada", initial_state: { secret }, metadata: { secret } });
+  await cairn.ok(cairn.post("/v1/documents/batch", { operations: [{ op: "put", namespace: ["notes"], key: secret, value: { secret } }] }));
+  // A deletion is answered with the id that it names.
+  const writes = REQUESTS.filter(({ scope, method }) => scope === "write" && method !== "DELETE");
+  let receipts = 0;
+  for (const { method, template, path, body, fields = {} } of writes) {
+    // With as little as it can be sent, so that all the rest is what was there.
+    const least = method === "PATCH" && !("state" in fields) ? {} : body(ids);
+    const sent = template.endsWith("/state") ? { state: {} } : template.endsWith("rollback") ? { version: 1 } : least;
+    const ask = () => cairn.request(method, path(ids), { body: sent, key, headers: { "Idempotency-Key": `${method} ${template}` } });
+    const answer = await ask();
+    const name = `${method} ${template}`;
+    expect({ name, ok: answer.status < 300, text: JSON.stringify(answer.body) }).toEqual({
+      name,
+      ok: true,
+      text: expect.not.stringContaining(secret),
+    });
+    const more = Object.keys(answer.body).filter((member) => !RECEIPT.includes(member));
+    if (method === "PATCH" || /\/(state|rollback|fork)$/.test(template)) {
+      expect({ name, more }).toEqual({ name, more: [] });
+      receipts++;
+    }
+    expect((await ask()).body).toEqual(answer.body);
+  }
+  expect(receipts).toBeGreaterThan(6);
+  const found = await cairn.post("/v1/sessions", { agent_id: "a", user_id: "ada", external_id: "named", if_exists: "return" }, { key });
+  expect([found.status, Object.keys(found.body)]).toEqual([
+    200,
+    ["object", "id", "created_at", "updated_at", "state_version", "ttl_expires_at"],
+  ]);
+  const pop = { op: "pop", namespace: ["notes"] };
+  const change = (operations: object[], by: string) => cairn.post("/v1/documents/batch", { operations }, { key: by });
+  expect(refusal(await change([{ op: "put", namespace: ["n"], value: {} }, pop], key))).toEqual({
+    status: 403,
+    code: "permission_denied",
+    param: "operations.1.op",
+  });
+  // It is still there, for who may see it.
+  expect((await cairn.ok(change([pop], cairn.key))).data).toMatchObject([{ value: { secret } }]);
+});
+
+test("a key that reads and writes is shown records in full, and one that only writes what it creates", async () => {
+  await using cairn = await startCairn();
+  const [both, writer] = [await cairn.newKey({ scopes: ["read", "write"] }), await cairn.newKey({ scopes: ["write"] })];
+  const body = { agent_id: "a", initial_state: { step: 1 }, metadata: { from: "a form" } };
+  const made = await cairn.ok(cairn.post("/v1/sessions", body, { key: writer }));
+  expect(made).toEqual(await cairn.session(made.id));
+  for (const key of [both, cairn.key])
+    expect(await cairn.ok(cairn.patch(`/v1/sessions/${made.id}`, {}, { key }))).toEqual(await cairn.session(made.id));
+  const [turn, memory] = [
+    await cairn.ok(
+      cairn.post(
+        `/v1/sessions/${made.id}/turns`,
+        { input: { type: "text", content: "in" }, output: { type: "text", content: "out" } },
+        { key: writer },
+      ),
+    ),
+    await cairn.ok(cairn.post("/v1/memory", { session_id: made.id, content: "Likes tea." }, { key: writer })),
+  ];
+  expect(await cairn.ok(cairn.get(`/v1/sessions/${made.id}/turns/${turn.id}`))).toEqual(turn);
+  expect(await cairn.ok(cairn.get(`/v1/memory/${memory.id}`))).toEqual(memory);
 });
 
 onEmbedded("it has files")("a key is shown once: no list, no log and no file of the data directory has it", async () => {

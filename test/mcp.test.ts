@@ -61,6 +61,18 @@ for (const generation of GENERATION_NAMES) {
     await expect(mcp.client.getPrompt({ name: "none" })).rejects.toMatchObject({ code: -32602 });
   });
 
+  test(`a key that only writes is shown the tools that answer with what they were given, in ${generation}`, async () => {
+    const writer = await cairn.newKey({ scopes: ["write"] });
+    const { id: session_id } = await cairn.createSession();
+    await using mcp = await connect(generation, "?agent_id=writer", { "X-API-Key": writer });
+    expect((await mcp.tools()).map(({ name }) => name)).toEqual(["add_memory", "delete_memory", "add_turn"]);
+    const { id: memory_id } = await mcp.use("add_memory", { content: "Likes tea.", session_id });
+    expect(await mcp.use("add_turn", { input: "in", output: "out", session_id })).toMatchObject({ session_id, turn_number: 1 });
+    expect(await mcp.use("delete_memory", { memory_id })).toEqual({ object: "memory", id: memory_id, deleted: true });
+    expect(await mcp.refusal("add_memory", { content: "Likes tea." })).toMatch(/^permission_denied: .*scope read/);
+    await expect(mcp.call("update_state", { changes: {}, session_id })).rejects.toThrow("There is no tool update_state.");
+  });
+
   test(`a misspelt argument is refused with the one that was meant, for the client of ${generation}`, async () => {
     await using mcp = await connect(generation);
     expect(await mcp.refusal("add_memory", { contents: "Likes tea." })).toBe(

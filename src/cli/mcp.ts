@@ -48,10 +48,13 @@ export async function mcp(args: readonly string[]): Promise<number> {
   const door = doorTo(options, log, () => end.resolve(STORE_FAILED_EXIT_CODE));
   const api = apiOverHttp((call) => door.send(call));
   const transport = new StdioServerTransport();
-  const server = serveStdio(() => mcpServer({ api, identity, tools, mayWrite: true, version, now: () => systemClock.now() }), {
-    transport,
-    onerror: (error) => log.debug("MCP", { error: describeError(error) }),
-  });
+  const server = serveStdio(
+    () => mcpServer({ api, identity, tools, mayWrite: true, mayRead: true, version, now: () => systemClock.now() }),
+    {
+      transport,
+      onerror: (error) => log.debug("MCP", { error: describeError(error) }),
+    },
+  );
   // When the client has closed its end, and when it has sent a message of more than 10 MB.
   const { onclose } = transport;
   transport.onclose = () => {

@@ -1075,6 +1075,34 @@ export interface RateLimit {
   burst: number;
 }
 
+/** What a key without the scope `read` gets in the place of a record that it has changed, forked or found. */
+export interface Receipt {
+  /** What kind of record it is. */
+  object: string;
+  /** Its id. */
+  id?: string;
+  /** The session that it belongs to. */
+  session_id?: string;
+  /** Version of the state. */
+  version?: number;
+  /** Version of the session's state. */
+  state_version?: number;
+  /** Version that a rollback made. */
+  new_version?: number;
+  /** True: it is done. */
+  success?: boolean;
+  /** When the record was created. */
+  created_at?: string;
+  /** When it was last changed. */
+  updated_at?: string;
+  /** When the session expires. */
+  ttl_expires_at?: string;
+  /** ID of the memory's vector. */
+  embedding_id?: string;
+  /** Whether semantic search finds the memory. */
+  vector_available?: boolean;
+}
+
 /** A turn, in short. */
 export interface RecentTurn {
   /** `turn_` and 12 characters. */

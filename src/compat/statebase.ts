@@ -111,6 +111,7 @@ export function statebaseEndpoints(deps: MemoryDeps): Endpoint[] {
     }),
     statebase.post("/v1/memories", {
       summary: "Add a StateBase memory",
+      echoes: true,
       memoryOperation: "create_memory",
       description: "As `POST /v1/memory`. Without `session_id` it goes to the session with the `external_id` `global`, one for each user.",
       status: 201,

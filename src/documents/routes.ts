@@ -4,7 +4,9 @@
  * @module
  */
 import { endpointGroup, type Endpoint } from "../http/endpoint.ts";
+import { ApiError } from "../lib/errors.ts";
 import { LIMITS } from "../lib/limits.ts";
+import { hasScope } from "../lib/scopes.ts";
 import { changeDocuments, queryDocuments, type DocumentDeps } from "./documents.ts";
 import { BatchResults, changesOf, DocumentBatch, DocumentQuery, queriesOf, QueryResults } from "./schema.ts";
 
@@ -18,13 +20,17 @@ export function documentEndpoints(deps: DocumentDeps): Endpoint[] {
   return [
     documents.post("/v1/documents/batch", {
       summary: "Change documents",
+      echoes: true,
       description:
         `Up to ${LIMITS.documentOperationsMax} operations in one transaction: all are done in their order, or none. A namespace and a key ` +
-        `together have at most ${LIMITS.documentNameBytesMax} bytes of UTF-8. A field that only other operations take is refused.`,
+        `together have at most ${LIMITS.documentNameBytesMax} bytes of UTF-8. A field that only other operations take is refused. A \`pop\` shows a document: it needs a key with the scope \`read\` too.`,
       body: DocumentBatch,
       response: BatchResults,
       errors: ["session_not_found", "version_conflict", "content_too_large"],
-      run: ({ body: { operations, ...named }, caller }) => changeDocuments(deps, caller, named, changesOf(operations)),
+      run: ({ body: { operations, ...named }, caller }) => {
+        if (!hasScope(caller.scopes, "read")) refusePops(operations);
+        return changeDocuments(deps, caller, named, changesOf(operations));
+      },
     }),
     documents.post("/v1/documents/query", {
       summary: "Query documents",
@@ -39,4 +45,13 @@ export function documentEndpoints(deps: DocumentDeps): Endpoint[] {
       run: ({ body: { operations, ...named }, caller }) => queryDocuments(deps, caller, named, queriesOf(operations)),
     }),
   ];
+}
+
+/** @throws {ApiError} `permission_denied` for a pop, which shows the document that it removes */
+function refusePops(operations: readonly { op: string }[]): void {
+  const i = operations.findIndex(({ op }) => op === "pop");
+  if (i === -1) return;
+  throw new ApiError("permission_denied", "A pop shows the document that it removes: it needs a key with the scope read too.", {
+    param: `operations.${i}.op`,
+  });
 }

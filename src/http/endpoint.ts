@@ -83,6 +83,8 @@ export interface Endpoint {
   status: 200 | 201;
   /** When the status is 200 instead, because what was to be created is there; undefined where that cannot be. */
   existing: string | undefined;
+  /** Whether the answer, unless it is `existing`, has nothing of a record that the request did not send. */
+  echoes: boolean;
   summary: string;
   description: string | undefined;
   /** A header of a success that says how long it took. */
@@ -136,6 +138,8 @@ interface Line<Response extends TSchema> {
   status?: 200 | 201;
   /** When the answer is what was there already, with status 200. */
   existing?: string;
+  /** Whether the answer has nothing of a record that the request did not send. Default false. */
+  echoes?: true;
   callback?: Callback;
   response: Response;
   /** Codes besides those that any endpoint can answer and those of records that the path names. */
@@ -193,6 +197,7 @@ export function endpointGroup(tag: Tag, groupScope?: Scope) {
         scope: groupScope ?? (method === "GET" ? "read" : "write"),
         status: 200,
         existing: undefined,
+        echoes: false,
         description: undefined,
         latencyHeader: undefined,
         memoryOperation: undefined,

@@ -17,6 +17,7 @@ import { ErrorBody, errorDescription, errorExample, errorsOf } from "./error-doc
 import { openApiSchema, type SchemaComponents } from "./openapi-schema.ts";
 import { DURABILITIES } from "../storage/durability.ts";
 import { pathSchema } from "./path-parameters.ts";
+import { hasReceipt, Receipt } from "./receipt.ts";
 import { OneOf } from "./types.ts";
 
 export const TITLE = "Cairn";
@@ -167,6 +168,10 @@ const NEEDED: Partial<Record<Access, string>> = {
   sign_in: "Needs an API key, whatever its scopes, or that of a sign-in link.",
 };
 
+const RECEIPT =
+  "A key without the scope `read` gets a `Receipt` where the answer would show what the request did not send: the members of the record that " +
+  "say which it is, its versions and its times.";
+
 function operationOf(endpoint: Endpoint, components: Components): JsonObject {
   const { tag, scope, summary, description, body, example } = endpoint;
   const required = new Set(endpoint.query.required);
@@ -188,10 +193,11 @@ function operationOf(endpoint: Endpoint, components: Components): JsonObject {
     operationId: operationId(endpoint),
     tags: [tag.name],
     summary,
-    description: [description, NEEDED[scope] ?? `Needs a key with the scope \`${scope}\`.`]
+    description: [description, NEEDED[scope] ?? `Needs a key with the scope \`${scope}\`.`, hasReceipt(endpoint) ? RECEIPT : undefined]
       .filter((part) => part !== undefined)
       .join("\n\n"),
     "x-scope": scope,
+    ...(hasReceipt(endpoint) ? { "x-without-read": openApiSchema(Receipt, components.schemas) } : {}),
     ...(endpoint.takesTicket ? { security: [...BY_KEY, { Ticket: [] }] } : {}),
     parameters,
     ...(body === null

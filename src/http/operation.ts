@@ -10,7 +10,7 @@ import type { TObject, TSchema } from "@sinclair/typebox";
 import { statusAndJson, type AnswerJson } from "../lib/answer.ts";
 import { ApiError } from "../lib/errors.ts";
 import type { JsonText } from "../lib/json.ts";
-import { hasAccess } from "../lib/scopes.ts";
+import { hasAccess, hasScope } from "../lib/scopes.ts";
 import { bodyOf, type Body } from "./body.ts";
 import { isIdempotent, operationId, type ApiCaller, type Call, type Endpoint } from "./endpoint.ts";
 import { apiErrorOf, type FailingStore } from "./errors.ts";
@@ -19,6 +19,7 @@ import { ConceptNames, fieldNamesOf, refuseNearMiss, type FieldNames } from "./n
 import { encodedPart } from "./path.ts";
 import { pathParameters, pathSchema } from "./path-parameters.ts";
 import { listParametersOf, refuseForeignFilter } from "./query.ts";
+import { hasReceipt, receiptOf } from "./receipt.ts";
 import type { SealingKeys } from "./seal.ts";
 import { fieldReader, validator, type Validate } from "./validate.ts";
 
@@ -67,6 +68,7 @@ export class Operation {
   /** Whether a call may change something. */
   readonly isChange: boolean;
   readonly #parameters: readonly string[];
+  readonly #hasReceipt: boolean;
   readonly #listParameters: ReadonlySet<string>;
   readonly #queryNames: FieldNames;
   /** Whether another operation knows a name; undefined where unknown names are all ignored. */
@@ -86,6 +88,7 @@ export class Operation {
     this.isIdempotent = isIdempotent(endpoint);
     this.isChange = endpoint.method !== "GET" && endpoint.scope !== "read";
     this.#parameters = pathParameters(endpoint.path);
+    this.#hasReceipt = hasReceipt(endpoint);
     this.#listParameters = listParameters;
     this.#queryNames = fieldNamesOf(endpoint.query);
     this.#isKnown = endpoint.tag.ignoresNearMisses === true ? undefined : (name) => names.knows(endpoint, name);
@@ -168,7 +171,7 @@ export class Operation {
   /** Runs an operation that takes no body: synchronously if it waits for nothing. */
   run(call: CheckedCall): OperationAnswer | Promise<OperationAnswer> {
     const answer = this.endpoint.run(call as never);
-    return answer instanceof Promise ? answer.then((given) => this.#success(given)) : this.#success(answer);
+    return answer instanceof Promise ? answer.then((given) => this.#success(call.caller, given)) : this.#success(call.caller, answer);
   }
 
   /**
@@ -188,12 +191,20 @@ export class Operation {
     const identity = { ...retry, limitsId: call.caller.limitsId, method, path, body: body.bytes };
     return this.#deps.idempotency
       .run(identity, status, (once) => this.endpoint.run(callOf({ ...call.caller, once }) as never))
-      .then((kept) => ({ status: kept.status, body: kept.answer, replayed: kept.replayed, isChange: !kept.replayed }));
+      .then(({ status: given, answer, replayed }) => {
+        return { status: given, body: this.#shown(call.caller, given, answer), replayed, isChange: !replayed };
+      });
   }
 
-  #success(answer: AnswerJson): OperationAnswer {
+  #success(caller: ApiCaller, answer: AnswerJson): OperationAnswer {
     const { status, json } = statusAndJson(answer, this.endpoint.status);
-    return { status, body: json, replayed: false, isChange: this.isChange };
+    return { status, body: this.#shown(caller, status, json), replayed: false, isChange: this.isChange };
+  }
+
+  /** A key that may not read is not shown what it did not send. */
+  #shown({ scopes }: ApiCaller, status: number, json: JsonText): JsonText {
+    if (!this.#hasReceipt || hasScope(scopes, "read")) return json;
+    return this.endpoint.echoes && status === this.endpoint.status ? json : receiptOf(json);
   }
 }
 

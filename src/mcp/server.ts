@@ -11,7 +11,7 @@ import { namesIn } from "../http/near-misses.ts";
 import { validator } from "../http/validate.ts";
 import type { Api } from "./api.ts";
 import { inputSchemaOf, outputSchemaOf } from "./json-schema.ts";
-import { contextOf, MEMORY_TOOLS, TOOLS, type Tool } from "./tools.ts";
+import { contextOf, ECHOING_TOOLS, MEMORY_TOOLS, TOOLS, type Tool } from "./tools.ts";
 import { Use, type Identity } from "./use.ts";
 
 /** Which tools a connection shows. */
@@ -23,6 +23,8 @@ export interface McpOptions {
   readonly tools: (typeof TOOL_SETS)[number];
   /** Whether the key may change anything; without this only tools that read are there. */
   readonly mayWrite: boolean;
+  /** Whether the key may read anything; without this only tools that answer with what they were given are there. */
+  readonly mayRead: boolean;
   readonly version: string;
   readonly now: () => number;
 }
@@ -79,7 +81,9 @@ export function mcpServer(options: McpOptions): McpServer {
   );
   const { server } = mcp;
   const isShown = ({ name, hints }: Tool) =>
-    (options.mayWrite || hints.readOnlyHint) && (options.tools === "all" || MEMORY_TOOLS.has(name));
+    (options.mayWrite || hints.readOnlyHint) &&
+    (options.mayRead || ECHOING_TOOLS.has(name)) &&
+    (options.tools === "all" || MEMORY_TOOLS.has(name));
   const shown = TOOLS.filter(isShown);
   server.setRequestHandler("tools/list", () => ({ tools: shown.map(({ name }) => LISTED.get(name)) }) as never);
   server.setRequestHandler("tools/call", async ({ params }) => (await callTool(options, isShown, params)) as never);

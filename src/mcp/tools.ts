@@ -253,6 +253,9 @@ export const TOOLS: readonly Tool[] = [
 /** The names of the tools of `tools=memory`: the first six. */
 export const MEMORY_TOOLS: ReadonlySet<string> = new Set(TOOLS.slice(0, 6).map(({ name }) => name));
 
+/** Tools that show nothing but what they were given: for keys that may not read. They need a `session_id`, which no list can find. */
+export const ECHOING_TOOLS: ReadonlySet<string> = new Set(["add_memory", "add_turn", "delete_memory"]);
+
 /** The context of a session; without one what is known of the user. */
 export async function contextOf(
   use: Use,

@@ -16,6 +16,7 @@ export function memoryEndpoints(deps: MemoryDeps): Endpoint[] {
   return [
     memories.post("/v1/memory", {
       summary: "Add a memory",
+      echoes: true,
       memoryOperation: "create_memory",
       description: "Search finds it once this is answered.",
       status: 201,

@@ -34,6 +34,7 @@ export function sessionEndpoints(deps: Deps): Endpoint[] {
   return [
     sessions.post("/v1/sessions", {
       summary: "Create a session",
+      echoes: true,
       status: 201,
       existing: "The session that has the `external_id` already, with `if_exists`: `return`.",
       body: NewSession,

