@@ -81,6 +81,7 @@ const LMDB_PATCHES = [
   "free-list",
   "writes",
   "damaged-writes",
+  "wipe",
 ].map((name) => join(root, "scripts/lmdb", `${name}.patch`));
 
 /** Paths of the add-ons for a target, by name, whether they are built yet or not. */

@@ -4,11 +4,12 @@
  * @module
  */
 import { expect, spyOn, test } from "bun:test";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { writeBackup } from "../src/operations/backup.ts";
 import { exportLines } from "../src/operations/export.ts";
+import { DATA_FILE } from "../src/storage/data-file.ts";
 import { keptJson } from "../src/storage/erasure.ts";
 import { AFTER_ALL } from "../src/storage/keys.ts";
 import {
@@ -80,6 +81,12 @@ async function backedUp(cairn: Cairn): Promise<Buffer> {
   }
 }
 
+/** In which files of its directory a user's texts are. */
+function filesWith(cairn: Cairn, markers: Markers): string[] {
+  const files = readdirSync(cairn.directory, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  return files.map(({ parentPath, name }) => join(parentPath, name)).filter((path) => markers.foundIn(readFileSync(path)).length > 0);
+}
+
 async function erase(cairn: Cairn, userId: string): Promise<any> {
   let report = await cairn.ok(cairn.delete(`/v1/users/${userId}`));
   for (let runs = 0; report.status !== "done" && runs < 100; runs++) {
@@ -121,7 +128,11 @@ test("after every operation of the API, nothing of an erased user's texts is lef
     expect([path, eve.markers.foundIn(JSON.stringify(answer.body)), answer.headers.get("idempotency-replayed")]).toEqual([path, [], null]);
   }
   expect(eve.markers.foundIn(cairn.logged.join("\n"))).toEqual([]);
-  if (!isOnPostgres) expect(eve.markers.foundIn(await backedUp(cairn))).toEqual([]);
+  if (!isOnPostgres) {
+    expect(eve.markers.foundIn(await backedUp(cairn))).toEqual([]);
+    expect(filesWith(cairn, eve.markers)).toEqual([]);
+    expect(filesWith(cairn, ada.markers)).toEqual([join(cairn.directory, DATA_FILE)]);
+  }
 
   expect({ copies: await copiesOf(cairn, ada.markers), events: await eventsOf(cairn, ada.ids["session_id"]!) }).toEqual(kept);
   for (const { path, body, options, answer } of ada.repeatable)

@@ -13,7 +13,7 @@ import { startCairn, type Cairn } from "./support/cairn.ts";
 import { REQUESTS } from "./support/requests.ts";
 import { startServer } from "./support/server.ts";
 import { encodedPart } from "../src/http/path.ts";
-import { onEmbedded } from "./support/stores.ts";
+import { isOnPostgres, onEmbedded } from "./support/stores.ts";
 import { startReceiver } from "./support/receiver.ts";
 
 const user = (id: string, more = "") => `/v1/users/${encodeURIComponent(id)}${more}`;
@@ -249,6 +249,7 @@ test("erasing a user removes everything with content, of that user alone, and an
     user_id: "ada",
     status: "done",
     started_at: "2026-05-07T08:01:00.000Z",
+    freed_space: isOnPostgres ? "vacuum" : "overwritten",
     sessions: 1,
     turns: 2,
     versions: 2,

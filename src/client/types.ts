@@ -1757,7 +1757,8 @@ export interface Trace {
    * - `backup.failed`: backup_id, reason
    * - `backup.downloaded`: backup_id
    * - `backup.deleted`: backup_id, reason
-   * - `user.erased`: user_id, started_at, sessions, turns, versions, retrievals, memories, documents, traces, deliveries, answers
+   * - `user.erased`: user_id, started_at, freed_space, sessions, turns, versions, retrievals, memories, documents, traces, deliveries,
+   * answers
    * - `settings.updated`: changes
    * - `webhook.created`: webhook_id, url, events, description, enabled
    * - `webhook.updated`: webhook_id, changes
@@ -1926,6 +1927,12 @@ export interface UserErasure {
   status: "running" | "done";
   /** When the erasure began. */
   started_at: string;
+  /**
+   * What becomes of the space in the store's files that the removed rows have left. `overwritten`: with a `done`, no page of the data file
+   * holds any of it; until then `pending`. `vacuum`, on PostgreSQL: the database keeps it in its files until it has vacuumed them and used
+   * the space again; `VACUUM FULL` of the schema `cairn` rewrites them at once. Left out of what a Cairn did that overwrote nothing.
+   */
+  freed_space?: "pending" | "overwritten" | "vacuum";
   /** Sessions removed so far. */
   sessions: number;
   /** Turns removed with them. */

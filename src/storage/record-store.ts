@@ -58,10 +58,18 @@ export interface RecordStore {
   count(table: AnyTable): number | Promise<number>;
   /** All of it as it is now, for commands. To be disposed of soon: what is deleted meanwhile frees no room on the disk. */
   snapshot(): WholeStore | Promise<WholeStore>;
+  /**
+   * Begins to overwrite what the store's file still holds of rows that are removed by now. Left out where that is not in the hands of
+   * this process: a database keeps it until it vacuums.
+   */
+  wipe?(): Wiping;
   /** Finds out whether it works again after it has failed. */
   probe(): Promise<void>;
   close(): Promise<void>;
 }
+
+/** Takes the next step of overwriting, in milliseconds. `waits`: somebody still reads the store as it was. */
+export type Wiping = () => Promise<"done" | "more" | "waits">;
 
 /** The whole store as it is at one moment, whatever is committed meanwhile. */
 export interface WholeStore extends AsyncDisposable {

@@ -37,7 +37,7 @@ import { Databases, InsideReader, LmdbReader, Snapshot } from "./lmdb-reader.ts"
 import { newestId } from "./newest-id.ts";
 import type { Page } from "./page.ts";
 import { assertMappable } from "./pages.ts";
-import type { RecordStore, WalkedIds } from "./record-store.ts";
+import type { RecordStore, WalkedIds, Wiping } from "./record-store.ts";
 import { RowCache } from "./row-cache.ts";
 import { semaphoreRefusal } from "./semaphores.ts";
 import { SCHEMA_VERSION, TABLES, TRACES_MARK, VECTOR_TABLES, meta, outbox, traces, type AnyTable, type VectorTable } from "./tables.ts";
@@ -48,6 +48,9 @@ import { WriteBuffer, type Moment, type Write } from "./write-buffer.ts";
 
 /** More of them wait for the next transaction, so that requests are handled in between. */
 const COMMITS_PER_TRANSACTION = 128;
+
+/** A step of overwriting free pages looks at that many: some milliseconds where they have to be written. */
+const PAGES_PER_WIPE = 1_024;
 
 /** Called inside the transaction: no reader sees that yet, and the commit may still fail. */
 type VectorListener = (id: string, isPut: boolean) => void;
@@ -480,6 +483,18 @@ export class Store implements RecordStore {
   #putEntries({ entries, mark }: Step): void {
     for (const { table, key } of entries) this.#write({ table, key, value: "" });
     if (mark !== undefined) this.#write({ table: meta.name, key: TRACES_MARK, value: mark });
+  }
+
+  wipe(): Wiping {
+    const state = new Float64Array(2);
+    return async () => {
+      this.#moment = undefined;
+      this.#env.resetReadTxn();
+      let isWiped = false;
+      await this.#transaction(() => (isWiped = this.#writes.wipeFree(state, PAGES_PER_WIPE)));
+      if (!isWiped) return "waits";
+      return state[1] === 0 ? "done" : "more";
+    };
   }
 
   /** Has entries follow from their rows again, which a transaction that has failed has written, or has not. */

@@ -778,6 +778,7 @@ export const ERASURE_PHASES = [
   "older answers",
   "leftovers",
   "documents",
+  "pages",
 ] as const;
 const ErasureRow = Type.Object({
   userId: Text,

@@ -9,6 +9,13 @@ import { KEY_ENCODER } from "./keys.ts";
 /** What our build of lmdb-js has besides its own (`scripts/lmdb/writes.patch`, which says how they are laid out). */
 export interface NativeWriter {
   writeMany(source: Uint8Array, length: number): void;
+  /**
+   * Overwrites what free pages hold, in a transaction that has written nothing (`scripts/lmdb/wipe.patch`).
+   *
+   * @param state - zeros at first; the second one is zero at the end
+   * @returns false while a reader may still see such pages
+   */
+  wipeFree(state: Float64Array, pagesMax: number): boolean;
 }
 
 const ROOM_BYTES = 256 * 1024;
@@ -33,6 +40,11 @@ export class TransactionWrites {
   begin(): void {
     this.#length = 0;
     this.#failure = undefined;
+  }
+
+  /** As `NativeWriter`; to be called before anything is written. */
+  wipeFree(state: Float64Array, pagesMax: number): boolean {
+    return this.#writer.wipeFree(state, pagesMax);
   }
 
   /** @param value - undefined removes */

@@ -45,6 +45,7 @@ const DETAILS: Record<TraceAction, readonly string[]> = {
   "user.erased": [
     "user_id",
     "started_at",
+    "freed_space",
     "sessions",
     "turns",
     "versions",

@@ -6,6 +6,9 @@
  * taken away in pieces, phase by phase, each in a commit that says how far it came: whatever ends the process, the next start
  * continues there.
  *
+ * At the end the embedded store overwrites the pages of its file that are free by then: rows that were changed or removed earlier are in
+ * them, too. Which of them are is not known, so it is all; one that holds nothing is only looked at.
+ *
  * @module
  */
 import { BARE_ID_LENGTH, homeOfUser, type BareId } from "../lib/ids.ts";
@@ -40,6 +43,7 @@ import {
   type ErasureRow,
   type Index,
 } from "../storage/tables.ts";
+import type { RecordStore, Wiping } from "../storage/record-store.ts";
 import type { Task } from "../tasks/task.ts";
 import { actionOf, isAdminAction } from "../traces/events.ts";
 import { record, type Caller, type Deps } from "../traces/record.ts";
@@ -53,8 +57,9 @@ const SESSIONS_PER_COMMIT = 4;
 const ROWS_PER_COMMIT = 200;
 /** Each can be as large as a page of a list. */
 const ANSWERS_PER_COMMIT = 20;
-/** A request waits for this many commits; what is left then is done in the background. */
+/** A request waits for this many commits; what is left then is done in the background, as is what a reader holds back. */
 const COMMITS_PER_REQUEST = 32;
+const ERASURES_LOOKED_AT = 100;
 const TRACES_SEARCHED = 100;
 const IDLE_MS = 1_000;
 const NO_COUNTS = { sessions: 0, turns: 0, versions: 0, retrievals: 0, memories: 0, documents: 0, traces: 0, deliveries: 0, answers: 0 };
@@ -84,13 +89,18 @@ export async function eraseUser({ store }: Deps, caller: Caller & { actor: strin
     return row;
   });
   let isDone = false;
+  const wipe = store.wipe?.();
+  const step = async () => {
+    const freed = wipe === undefined ? "vacuum" : isWiping(erasure) && (await wipe()) === "done" ? "overwritten" : "pending";
+    return store.commit(homeOfUser(userId), (tx) => eraseSome(tx, hash, freed));
+  };
   for (let commits = 0; !isDone && commits < COMMITS_PER_REQUEST; commits++) {
     // What cannot be done now is done in the background: that it began is committed.
-    const next = await store.commit(homeOfUser(userId), (tx) => eraseSome(tx, hash)).catch(() => undefined);
+    const next = await step().catch(() => undefined);
     if (next === undefined) break;
     ({ erasure, isDone } = next);
   }
-  return reportJson(erasure, isDone);
+  return reportJson(store, erasure, isDone);
 }
 
 /** An id that none of a user's records is after: a server whose clock is ahead may have made the newest. */
@@ -107,7 +117,7 @@ function untilNow(tx: Tx, hash: string): BareId {
 export function getErasure({ store }: Deps, userId: string): JsonText | Promise<JsonText> {
   return store.read((reader) => {
     const erasure = reader.get(erasures, hashKey(userId));
-    if (erasure !== undefined) return reportJson(erasure, false);
+    if (erasure !== undefined) return reportJson(store, erasure, false);
     const details = lastErasure(reader, hashKey(userId));
     if (details === undefined) throw noUser(userId);
     return toJson({ object: "user_erasure", status: "done", ...(JSON.parse(details) as object) });
@@ -124,12 +134,21 @@ function lastErasure(reader: Reader, hash: string): JsonText | undefined {
   return undefined;
 }
 
-function reportJson(erasure: ErasureRow, isDone: boolean): JsonText {
-  return toJson({ object: "user_erasure", status: isDone ? "done" : "running", ...reportOf(erasure) });
+function reportJson(store: RecordStore, erasure: ErasureRow, isDone: boolean): JsonText {
+  const freed = store.wipe === undefined ? "vacuum" : isDone ? "overwritten" : "pending";
+  return toJson({ object: "user_erasure", status: isDone ? "done" : "running", ...reportOf(erasure, freed) });
 }
 
-function reportOf({ userId, startedAt, counts }: ErasureRow): object {
-  return { user_id: userId, started_at: toIso(startedAt), ...counts };
+/** What becomes of the space that removed rows have left. */
+type FreedSpace = "pending" | "overwritten" | "vacuum";
+
+/** Whether all rows are removed, and the transaction that has removed the last of them is not the last one. */
+function isWiping({ phase, after }: ErasureRow): boolean {
+  return phase === "pages" && after !== "";
+}
+
+function reportOf({ userId, startedAt, counts }: ErasureRow, freed: FreedSpace): object {
+  return { user_id: userId, started_at: toIso(startedAt), freed_space: freed, ...counts };
 }
 
 /**
@@ -160,39 +179,63 @@ function hasRecords(reader: Reader, userId: string): boolean {
 export function userErasure({ store }: Deps, log: Log): Task {
   const name = "user erasure";
   const bad = new BadRows(store, log, name);
+  // For all erasures that have no rows left, together.
+  let wiping: { of: string; step: Wiping } | undefined;
+  const wipe = async (hashes: readonly string[]): ReturnType<Wiping> => {
+    const of = hashes.join(" ");
+    if (store.wipe !== undefined && wiping?.of !== of) wiping = { of, step: store.wipe() };
+    const state = (await wiping?.step()) ?? "done";
+    if (state === "done") wiping = undefined;
+    return state;
+  };
   return {
     name,
     async run() {
-      const [hash] = await bad.keysOfOthers(erasures, { ...FIRST, limit: 1 });
-      if (hash === undefined) return IDLE_MS;
-      await bad.commit((tx, isolate) => isolate(hash, () => void eraseSome(tx, hash)));
+      const begun = await bad.keysOfOthers(erasures, { ...FIRST, limit: ERASURES_LOOKED_AT });
+      if (begun.length === 0) return IDLE_MS;
+      const rows = await store.read((reader) => eachFetched(begun, (hash) => readable(() => reader.get(erasures, hash))));
+      // A reader that holds pages back holds back no rows.
+      const first = begun.find((_, i) => rows[i] === undefined || !isWiping(rows[i]));
+      const state = first === undefined ? await wipe(begun) : "more";
+      if (state === "waits") return IDLE_MS;
+      const freed = store.wipe === undefined ? "vacuum" : state === "done" ? "overwritten" : "pending";
+      const hashes = first === undefined ? begun : [first];
+      await bad.commit((tx, isolate) => {
+        for (const hash of hashes) isolate(hash, () => void eraseSome(tx, hash, freed));
+      });
       return 0;
     },
   };
 }
 
-/** Takes the next piece away, but rows that cannot be read. @returns undefined when somebody else has ended the erasure */
-function eraseSome(tx: Tx, hash: string): { erasure: ErasureRow; isDone: boolean } | undefined {
+/**
+ * Takes the next piece away, but rows that cannot be read.
+ *
+ * @param freed - what became of the space that it has left, where all of it was removed before
+ * @returns undefined when somebody else has ended the erasure
+ */
+function eraseSome(tx: Tx, hash: string, freed: FreedSpace): { erasure: ErasureRow; isDone: boolean } | undefined {
   const before = tx.get(erasures, hash);
   if (before === undefined) return undefined;
+  if (before.phase === "pages" && freed !== "pending") return end(tx, hash, before, freed);
+  if (isWiping(before)) return { erasure: before, isDone: false };
   const erasure = { ...before, counts: { ...before.counts } };
   const after = PHASES[erasure.phase](tx, hash, erasure);
   if (after !== undefined) erasure.after = after;
   else {
-    const next = ERASURE_PHASES[ERASURE_PHASES.indexOf(erasure.phase) + 1];
-    if (next === undefined) return end(tx, hash, erasure);
+    const next = ERASURE_PHASES[ERASURE_PHASES.indexOf(erasure.phase) + 1] ?? "pages";
     [erasure.phase, erasure.after] = [next, ""];
   }
   tx.put(erasures, hash, erasure);
   return { erasure, isDone: false };
 }
 
-function end(tx: Tx, hash: string, erasure: ErasureRow): { erasure: ErasureRow; isDone: boolean } {
+function end(tx: Tx, hash: string, erasure: ErasureRow, freed: FreedSpace): { erasure: ErasureRow; isDone: boolean } {
   tx.remove(erasures, hash);
   if (isUnnamed(tx, hash)) tx.remove(users, hash);
   const { userId, actor, retentionDays } = erasure;
   const caller: Caller = { actor, keyId: null, owner: EVERYBODY, retentionDays, requestId: null, startedAt: null };
-  record(tx, caller, { action: "user.erased", sessionId: null, userId, agentId: null, details: toJson(reportOf(erasure)) });
+  record(tx, caller, { action: "user.erased", sessionId: null, userId, agentId: null, details: toJson(reportOf(erasure, freed)) });
   return { erasure, isDone: true };
 }
 
@@ -310,6 +353,9 @@ const PHASES: Record<ErasureRow["phase"], Phase> = {
     if (after === "" && !tx.has(documentRemovals, ofUser)) return undefined;
     return passingOver((isolate) => removeEmptied(tx, ofUser, after, isolate));
   },
+
+  /** Begins with a transaction of its own, after which the pages that the one before has freed can be overwritten. */
+  pages: () => "begun",
 };
 
 function eraseDeliveries(tx: Tx, hash: string, keys: readonly string[], erasure: ErasureRow): void {

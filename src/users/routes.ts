@@ -38,7 +38,13 @@ export function userEndpoints(deps: Deps): Endpoint[] {
         "Removes the user's sessions with their states, turns and retrievals, memories with their vectors, documents (also those kept with an agent), events and deliveries of webhooks, and answers " +
         "kept for an Idempotency-Key. Traces stay without their content. From this answer on nothing of it is shown. If there is much, the " +
         "answer says `running`, and the rest is removed in the background, also after a restart. Records that the user gets later are not affected. " +
-        "At the end a trace `user.erased` has the counts. Backups made earlier still contain everything.",
+        "At the end a trace `user.erased` has the counts.\n\n" +
+        "`done` says that the store holds none of it, and `freed_space` what of it its files hold: a data file none, free pages included, as they " +
+        "are overwritten; while a backup is made or another process reads the store, that waits for its end. On PostgreSQL the database's " +
+        "vacuum takes it from its files, and its write-ahead log has it as long as that is kept. Files of the search index have no texts, " +
+        "and lose what was removed when they are written next.\n\n" +
+        "Out of reach are: backups and exports made earlier, what receivers of webhooks and an embedding provider were sent, and spans at an " +
+        "OpenTelemetry collector and lines of the log, which have ids of sessions and no content.",
       scope: "admin",
       response: Erasure,
       run: ({ params, caller }) => eraseUser(deps, caller, params.user_id),

@@ -64,6 +64,13 @@ export const Erasure = Type.Object(
       examples: ["done"],
     }),
     started_at: Timestamp("When the erasure began."),
+    freed_space: Type.Optional(
+      OneOf(["pending", "overwritten", "vacuum"], {
+        description:
+          "What becomes of the space in the store's files that the removed rows have left. `overwritten`: with a `done`, no page of the data file holds any of it; until then `pending`. `vacuum`, on PostgreSQL: the database keeps it in its files until it has vacuumed them and used the space again; `VACUUM FULL` of the schema `cairn` rewrites them at once. Left out of what a Cairn did that overwrote nothing.",
+        examples: ["overwritten"],
+      }),
+    ),
     sessions: count("Sessions removed so far.", 3),
     turns: count("Turns removed with them.", 40),
     versions: count("Versions of states removed with them.", 21),

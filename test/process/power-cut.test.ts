@@ -1,7 +1,10 @@
 import { expect } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { DATA_FILE } from "../../src/storage/data-file.ts";
 import { endOf } from "../support/backups.ts";
 import { diskShim } from "../support/disk-shim.ts";
-import { Chance, KEY, runCairn, scratchDirectory, startProcess, until } from "../support/process.ts";
+import { Chance, KEY, runCairn, scratchDirectory, startProcess, until, type CairnProcess } from "../support/process.ts";
 import { startReceiver } from "../support/receiver.ts";
 import { audit } from "./audit.ts";
 import { Ledger } from "./ledger.ts";
@@ -14,6 +17,8 @@ const test = onLinux("a shim of the calls of a process");
 const SEED = Number(process.env["CAIRN_TEST_SEED"] ?? 20_260_507);
 const ROUNDS = longRounds(6, 60);
 const CHANGES_MAX = 160;
+const ERASING_ROUNDS = longRounds(3, 40);
+const ERASURES_MAX = 6;
 const WRITERS = 16;
 /** Longer than a slow flush takes. */
 const IDLE_MS = 50;
@@ -140,3 +145,59 @@ test("what was acknowledged is there after every power cut, whole and once; what
   }
   expect(ledger.changes.filter(({ outcome }) => outcome === "unknown").length).toBeGreaterThan(0);
 });
+
+test("a power cut while free pages are overwritten takes nothing from others, and of whom the erasure was done nothing is in the file", async () => {
+  using directory = scratchDirectory();
+  using shim = diskShim(directory.path, { isSlow: true });
+  const dataDirectory = directory.at("data");
+  const { environment } = shim;
+  await using first = await startProcess({ dataDirectory });
+  expect(await first.stop()).toBe(0);
+  shim.simulateDisk(dataDirectory);
+  const chance = new Chance(SEED);
+  const kept = new Map<string, string>();
+  const erased: string[] = [];
+  for (let round = 0; round < ERASING_ROUNDS; round++) {
+    await using server = await startProcess({ dataDirectory, environment });
+    const until = erased.length + 1 + chance.below(ERASURES_MAX);
+    let killed: Promise<void> | undefined;
+    const isKilled = () => killed !== undefined;
+    const write = async (work: (i: number) => Promise<void>) => {
+      for (let i = 0; !isKilled(); i++) {
+        try {
+          await work(i);
+        } catch (error) {
+          if (!isKilled()) throw error;
+        }
+      }
+    };
+    await Promise.all([
+      write(async (i) => {
+        if (await eraseOne(server, `eve-${round}-${i}-`)) erased.push(`eve-${round}-${i}-`);
+        if (erased.length >= until) killed ??= server.kill();
+      }),
+      ...Array.from({ length: WRITERS / 4 }, (_, writer) =>
+        write(async (i) => {
+          const text = `ada-${round}-${writer}-${i}-`.repeat(1 + chance.below(600));
+          kept.set((await server.createSession({ initial_state: { text } })).id, text);
+        }),
+      ),
+    ]);
+    await killed;
+    shim.cutPower(dataDirectory, chance);
+    const file = readFileSync(join(dataDirectory, DATA_FILE));
+    expect(erased.filter((text) => file.includes(text))).toEqual([]);
+    expect(await runCairn(["doctor", "--data-dir", dataDirectory])).toMatchObject({ code: 0 });
+  }
+  await using last = await startProcess({ dataDirectory, environment });
+  for (const [id, text] of kept) expect((await last.ok(last.get(`/v1/sessions/${id}`))).state).toEqual({ text });
+  expect(kept.size).toBeGreaterThan(ERASING_ROUNDS);
+});
+
+/** Makes a user with a text on a page with others and on pages of its own, and erases it. @returns whether that is done */
+async function eraseOne(server: CairnProcess, text: string): Promise<boolean> {
+  // Traces keep the name.
+  const user_id = text.toUpperCase();
+  for (const length of [1, 2_000]) await server.createSession({ user_id, initial_state: { text: text.repeat(length) } });
+  return (await server.ok(server.delete(`/v1/users/${user_id}`))).status === "done";
+}

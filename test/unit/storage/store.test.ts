@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { nextTurn } from "../../../src/lib/clock.ts";
 import { NO_HOME } from "../../../src/lib/ids.ts";
 import type { JsonText } from "../../../src/lib/json.ts";
+import { checkFile } from "../../../src/operations/damage.ts";
 import { stored } from "../../../src/operations/records.ts";
 import type { Span, Tx } from "../../../src/storage/access.ts";
 import { DATA_FILE } from "../../../src/storage/data-file.ts";
@@ -16,6 +17,7 @@ import { Pages } from "../../../src/storage/pages.ts";
 import { Store, StoreError } from "../../../src/storage/store.ts";
 import { meta, sessions, traces, turns, vectors, type SessionRow, type TraceRow } from "../../../src/storage/tables.ts";
 import { FakeClock } from "../../support/clock.ts";
+import { Chance } from "../../support/process.ts";
 
 let directory: string;
 let store: Store;
@@ -389,3 +391,79 @@ function overwrite(found: string, change: (bytes: Buffer, at: number) => void): 
 function overwriteKey(before: string, after: string): void {
   overwrite(before, (bytes, at) => bytes.write(after, at, "latin1"));
 }
+
+const isInFile = (part: string) => readFileSync(join(directory, DATA_FILE)).includes(part);
+const keyOf = (number: number) => String(number).padStart(24, "0");
+
+/** Overwrites to the end, while nobody reads. */
+async function wipeAll(): Promise<void> {
+  const wipe = store.wipe();
+  for (let state = await wipe(); state !== "done"; state = await wipe()) await nextTurn();
+}
+
+test("with relaxed durability what was removed is overwritten in the file once that is flushed", async () => {
+  await store.close();
+  store = await Store.open(directory, new FakeClock(), { durability: "relaxed" });
+  for (const i of [1, 2, 3]) await store.commit(NO_HOME, (tx) => tx.put(turns, keyOf(i), text(`secret-${i}-`)));
+  await store.commit(NO_HOME, (tx) => tx.remove(turns, keyOf(2)));
+  await store.commit(NO_HOME, (tx) => tx.put(turns, keyOf(4), text("others")));
+  await wipeAll();
+  expect([1, 2, 3].filter((i) => isInFile(`secret-${i}-`))).toEqual([1, 3]);
+});
+
+test("what was removed is overwritten in the file, but for what somebody can still read, whom that waits for", async () => {
+  const numbers = Array.from({ length: 300 }, (_, i) => i);
+  // On pages with others, and on pages of their own.
+  const bodyOf = (i: number) => `secret-${i}-`.repeat(i % 7 === 0 ? 1_500 : 3);
+  await store.commit(NO_HOME, (tx) => numbers.forEach((i) => tx.add(turns, keyOf(i), text(bodyOf(i)))));
+  await store.commit(NO_HOME, (tx) => numbers.forEach((i) => tx.put(turns, keyOf(i), text(`${bodyOf(i)} again`))));
+  {
+    using snapshot = store.snapshot();
+    await store.commit(NO_HOME, (tx) => numbers.forEach((i) => i !== 77 && tx.remove(turns, keyOf(i))));
+    await store.commit(NO_HOME, (tx) => tx.put(turns, keyOf(1_000), text("others")));
+    expect(await store.wipe()()).toBe("waits");
+    expect(numbers.filter((i) => snapshot.get(turns, keyOf(i))?.shown !== `${bodyOf(i)} again`)).toEqual([]);
+    expect(isInFile("secret-1-")).toBe(true);
+  }
+  await store.commit(NO_HOME, (tx) => tx.put(turns, keyOf(1_001), text("others")));
+  await wipeAll();
+  expect(numbers.filter((i) => isInFile(`secret-${i}-`))).toEqual([77]);
+  expect(store.read((reader) => reader.get(turns, keyOf(77)))).toEqual(text(`${bodyOf(77)} again`));
+  expect(checkFile(join(directory, DATA_FILE), { decode: false }).findings).toEqual([]);
+});
+
+test("overwriting between changes made by chance takes nothing away, and leaves nothing of what went", async () => {
+  const chance = new Chance(7);
+  const model = new Map<string, string>();
+  const gone = new Set<string>();
+  for (let round = 0; round < 120; round++) {
+    const changed = new Map<string, string | undefined>();
+    for (let i = 0; i < 12; i++) {
+      const key = keyOf(chance.below(60));
+      changed.set(
+        key,
+        chance.below(3) === 0 ? undefined : `row-${round}-${i}-`.repeat(1 + chance.below(chance.below(2) === 0 ? 20 : 1_200)),
+      );
+    }
+    await store.commit(NO_HOME, (tx) => {
+      for (const [key, body] of changed) {
+        if (body === undefined) tx.remove(turns, key);
+        else tx.put(turns, key, text(body));
+      }
+    });
+    for (const [key, body] of changed) {
+      const before = model.get(key);
+      if (before !== undefined) gone.add(/^row-\d+-\d+-/.exec(before)![0]);
+      if (body === undefined) model.delete(key);
+      else model.set(key, body);
+    }
+    if (round % 3 === 0) await store.wipe()();
+  }
+  for (let i = 0; i < 2; i++) await store.commit(NO_HOME, (tx) => tx.put(turns, keyOf(1_000 + i), text("others")));
+  await wipeAll();
+  const stored = store.read((reader) => reader.rows(turns, { from: "", to: keyOf(100) }));
+  expect(Object.fromEntries(stored.map(({ key, row }) => [key, row.shown]))).toEqual(Object.fromEntries(model));
+  expect(gone.size).toBeGreaterThan(500);
+  expect([...gone].filter(isInFile)).toEqual([]);
+  expect(checkFile(join(directory, DATA_FILE), { decode: false }).findings).toEqual([]);
+});

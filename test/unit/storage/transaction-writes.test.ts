@@ -43,6 +43,7 @@ test("when LMDB takes some writes not, no later call of the same transaction pas
   const full = new Error("MDB_MAP_FULL");
   let calls = 0;
   const writes = new TransactionWrites({
+    wipeFree: () => true,
     writeMany: () => {
       if (calls++ === 0) throw full;
     },

@@ -97,10 +97,11 @@ function Report({ id, begun }: { id: string; begun: Erasure }) {
   });
   return (
     <Loaded result={result}>
-      {({ status, object: _object, user_id: _user, started_at: _started, ...counts }) => (
+      {({ status, object: _object, user_id: _user, started_at: _started, freed_space: freed, ...counts }) => (
         <>
           <p class="note" role="status">
             {status === "done" ? "Everything is removed." : "Nothing is shown any more; the rest is being removed …"}
+            {status === "done" && freed === "vacuum" && " The database’s files hold it until it has vacuumed them."}
           </p>
           <dl class="counts">
             {Object.entries(counts).map(([name, count]) => (
