@@ -62,7 +62,9 @@ export async function inParallel<Item, Result>(items: readonly Item[], work: (it
 async function evaluateCorpus(api: Api, corpus: Corpus, unrelated: readonly string[]): Promise<Evaluated> {
   const { memories, language = "" } = corpus;
   const session = await api.createSession();
-  const ids = await inParallel(memories, ({ text }) => api.addMemory(session, text.slice(0, CONTENT_MAX) || " "));
+  const ids: string[] = [];
+  // One after the other: where many wait, their vectors are made later than they are answered.
+  for (const { text } of memories) ids.push(await api.addMemory(session, text.slice(0, CONTENT_MAX) || " "));
   const indexOf = new Map(ids.map((id, index) => [id, index]));
   const indexOfText = new Map(memories.map(({ id }, index) => [id, index]));
   const search = async (text: string): Promise<Ranked> =>
