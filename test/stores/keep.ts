@@ -20,6 +20,7 @@ import { RECORD_TABLES, VECTOR_TABLES } from "../../src/storage/tables.ts";
 import { installPostgres, Postgres } from "../support/postgres.ts";
 import { Chance, KEY, scratchDirectory, startProcess, until, type CairnProcess } from "../support/process.ts";
 import { startReceiver } from "../support/receiver.ts";
+import { manyRareWords } from "../support/texts.ts";
 import { FILES, type Kept, type KeptRead } from "./kept.ts";
 
 const TRIES_MAX = 20;
@@ -159,7 +160,7 @@ async function fill(cairn: CairnProcess): Promise<Kept> {
   const changed = await memory("Ada lives in Turin.");
   await patch(`/v1/memory/${changed.id}`, { content: "Ada lives in the harbour of Trieste.", tags: ["place"] });
   const silent = await memory("Nothing finds this one.", { embed: false });
-  const long = await memory(manyRareWords(5_000, 2));
+  const long = await memory(manyRareWords(new Chance(2), 5_000));
   const fork = await ok(cairn.post(`${ofSession}/fork`, { version: 1 }));
   const other = await cairn.createSession({ agent_id: "writer", external_id: "without a user" });
   await ok(cairn.post("/v1/memory", { session_id: other.id, content: "The deadline of the report is a Friday." }));
@@ -174,7 +175,7 @@ async function fill(cairn: CairnProcess): Promise<Kept> {
   await documents([
     put(["found"], "whole", { index: true, value: { text: "The lighthouse is painted red." } }),
     put(["found", "below"], "in part", { index: ["text"], value: { text: "The ferry leaves at noon.", hidden: "x" } }),
-    ...[1, 2, 3, 4].map((seed) => put(["found"], `long ${seed}`, { index: true, value: { text: manyRareWords(5_000, seed) } })),
+    ...[1, 2, 3, 4].map((seed) => put(["found"], `long ${seed}`, { index: true, value: { text: manyRareWords(new Chance(seed), 5_000) } })),
   ]);
 
   const queries = { tea: "What does Ada drink in the morning?", place: "Where does Ada live?" };
@@ -285,15 +286,6 @@ const times = (count: number, work: () => Promise<unknown>) => Promise.all(Array
 /** What is answered again: the id of a request is another one, and when a key was used last is written once a minute. */
 function lasting(answer: unknown): unknown {
   return JSON.parse(JSON.stringify(answer, (member, value: unknown) => (/^(request_id|last_used_at)$/.test(member) ? undefined : value)));
-}
-
-/** A text of words that no other has. */
-function manyRareWords(length: number, seed: number): string {
-  const chance = new Chance(seed);
-  const word = () => Array.from({ length: 8 }, () => String.fromCharCode(97 + chance.below(26))).join("");
-  let text = "";
-  while (text.length < length) text += `${word()} `;
-  return text.trim();
 }
 
 if (!/^[\w.-]+$/.test(name)) throw new Error("bun test/stores/keep.ts NAME");

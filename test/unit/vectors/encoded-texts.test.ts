@@ -7,13 +7,12 @@ import { encodeVector, isComparable, isEmbedding, storedTerms, storedVector } fr
 import { Chance } from "../../support/process.ts";
 import { longRounds } from "../../support/rounds.ts";
 import { pick } from "../../support/seeds.ts";
+import { letters } from "../../support/texts.ts";
 
 const OWNER = { memory: "0VQk3aB4x1Zq", generation: 1 };
 const LENGTHS = [0, 1, 20, 200, 1_000, 2_000, 5_000, 10_000];
 const TEXTS = longRounds(600, 100_000);
 
-const letters = (chance: Chance, length: number, alphabet = "abcdefghijklmnopqrstuvwxyz") =>
-  Array.from({ length }, () => alphabet[chance.below(alphabet.length)]).join("");
 const number = (chance: Chance) => String(chance.below(10 ** (1 + chance.below(9))));
 const uuid = (chance: Chance) => [8, 4, 4, 4, 12].map((length) => letters(chance, length, "0123456789abcdef")).join("-");
 const common = (chance: Chance) =>
