@@ -4,10 +4,12 @@
  * @module
  */
 import { expect, test } from "bun:test";
+import { NO_HOME } from "../src/lib/ids.ts";
 import { LIMITS } from "../src/lib/limits.ts";
+import { apiKeys } from "../src/storage/tables.ts";
 import { refusal } from "./support/answers.ts";
-import { startCairn } from "./support/cairn.ts";
-import { watch } from "./support/watch.ts";
+import { startCairn, type Cairn } from "./support/cairn.ts";
+import { watch, type Watch } from "./support/watch.ts";
 
 const actions = (traces: any[]) => traces.map(({ action }) => action);
 
@@ -173,31 +175,80 @@ test("what is committed while what came before is being sent is sent, too", asyn
   expect(sent.length).toBe(made.length);
 });
 
-test("the stream of a key that has ended, or was revoked by another process, ends with the next comment", async () => {
+test("the stream of a key that has ended, or was revoked by another process, ends within a second, also where nothing happens", async () => {
   await using cairn = await startCairn();
-  const stream = await watch(cairn, "", { key: await cairn.newKey({ expiresAt: cairn.clock.now() + 5_000 }) });
-  cairn.clock.advance({ seconds: 20 });
-  expect(await stream.trace()).toBeUndefined();
+  const ending = await watch(cairn, "", { key: await cairn.newKey({ expiresAt: cairn.clock.now() + 500 }) });
+  const revoked = await cairn.newKey();
+  const [idle, other] = [await watch(cairn, "", { key: revoked }), await watch(cairn, "?action=session.created")];
+  // Without a trace of it, this server hears as little of it as of what another process does.
+  const hash = Bun.CryptoHasher.hash("sha256", revoked, "hex");
+  await cairn.service.store.commit(NO_HOME, (tx) => tx.remove(apiKeys, hash));
+  cairn.clock.advance({ seconds: 1 });
+  expect(await Promise.all([ending.trace(), idle.trace()])).toEqual([undefined, undefined]);
+  const { id } = await cairn.createSession();
+  expect(await other.trace()).toMatchObject({ action: "session.created", session_id: id });
 });
 
-test("a key has at most ten streams, all together have a hundred, and one that ends makes room", async () => {
+/** Opens as many streams as one key may have. */
+async function fillPlaces(cairn: Cairn, key: string, count: number = LIMITS.eventStreamsOfKeyMax): Promise<Watch[]> {
+  const streams: Watch[] = [];
+  for (let i = 0; i < count; i++) streams.push(await watch(cairn, "?action=session.created", { key, server: 0 }));
+  expect(streams.map(({ response }) => response.status)).toEqual(streams.map(() => 200));
+  return streams;
+}
+
+test("a key has at most ten streams, and one that ends makes room", async () => {
   await using cairn = await startCairn();
-  const first = await watch(cairn);
-  for (let i = 1; i < 10; i++) await watch(cairn);
-  expect(refusal(await cairn.get("/v1/events"))).toEqual({ status: 429, code: "rate_limit_exceeded" });
+  const [first] = await fillPlaces(cairn, cairn.key);
+  const another = (key: string) => cairn.get("/v1/events", { key, server: 0 });
+  const refused = await another(cairn.key);
+  expect({ ...refusal(refused), wait: refused.headers.get("retry-after") }).toEqual({
+    status: 429,
+    code: "rate_limit_exceeded",
+    wait: "1",
+  });
   // A session key has no streams of its own.
   const session = await cairn.ok(cairn.post("/v1/sign_in", {}));
-  expect((await cairn.get("/v1/events", { key: session.key })).status).toBe(429);
-  await first.cancel();
-  expect((await cairn.events()).status).toBe(200);
-  for (let i = 1; i < 10; i++) {
-    const key = await cairn.newKey();
-    for (let j = 0; j < 10; j++) expect((await cairn.events("", { key })).status).toBe(200);
-  }
-  expect(refusal(await cairn.get("/v1/events", { key: await cairn.newKey() }))).toEqual({ status: 503, code: "service_unavailable" });
+  expect((await another(session.key)).status).toBe(429);
+  await first!.cancel();
+  expect((await cairn.events("", { server: 0 })).status).toBe(200);
 });
 
-test("a reader that takes nothing is dropped at 256 KiB, others are not, and it gets the rest when it asks again", async () => {
+test("of a hundred streams each key has a fair share: who has fewer takes the newest place of who has most, which can go on later", async () => {
+  await using cairn = await startCairn();
+  const keys = await Promise.all(Array.from({ length: 10 }, () => cairn.newKey()));
+  const streams = await Promise.all(keys.map((key) => fillPlaces(cairn, key)));
+  // Ten keys with ten each leave nothing; the eleventh gets nine, one of each but one.
+  const eleventh = await cairn.newKey();
+  await fillPlaces(cairn, eleventh, 9);
+  const refused = await cairn.get("/v1/events", { key: eleventh, server: 0 });
+  expect({ ...refusal(refused), wait: refused.headers.get("retry-after") }).toEqual({
+    status: 503,
+    code: "service_unavailable",
+    wait: "1",
+  });
+  await cairn.createSession();
+  const newest = await Promise.all(streams.map((ofKey) => ofKey.at(-1)!.trace()));
+  expect(newest.filter((trace) => trace === undefined)).toHaveLength(9);
+  const others = await Promise.all(streams.flatMap((ofKey) => ofKey.slice(0, -1).map((stream) => stream.trace())));
+  expect(actions(others)).toEqual(others.map(() => "session.created"));
+});
+
+test("an admin finds a place among a hundred streams, whoever has them", async () => {
+  await using cairn = await startCairn();
+  const streams: Watch[] = [];
+  for (let i = 0; i < LIMITS.eventStreamsMax; i++) streams.push(...(await fillPlaces(cairn, await cairn.newKey(), 1)));
+  // Each has one: nobody has more than a fair share.
+  const other = await cairn.get("/v1/events", { key: await cairn.newKey(), server: 0 });
+  expect(refusal(other)).toEqual({ status: 503, code: "service_unavailable" });
+  const own = await fillPlaces(cairn, cairn.key);
+  await cairn.createSession();
+  expect(actions(await Promise.all(own.map((stream) => stream.trace())))).toEqual(own.map(() => "session.created"));
+  const others = await Promise.all(streams.map((stream) => stream.trace()));
+  expect(others.filter((trace) => trace === undefined)).toHaveLength(LIMITS.eventStreamsOfKeyMax);
+});
+
+test("a reader that takes nothing is dropped at 128 KiB, others are not, and it gets the rest when it asks again", async () => {
   await using cairn = await startCairn();
   const { id } = await cairn.createSession();
   const slow = (await cairn.events()).body!.getReader();
@@ -211,8 +262,8 @@ test("a reader that takes nothing is dropped at 256 KiB, others are not, and it 
     expect(new Set(same)).toEqual(new Set([first]));
     seen.push(first);
   }
-  // Six are less than that, with the seventh it is more, and the eighth finds that nothing was taken.
-  expect(seen.length).toBe(8);
+  // Three are less than that, with the fourth it is more, and the fifth finds that nothing was taken.
+  expect(seen.length).toBe(5);
   const given = await slow.read().then(
     ({ done }) => (done ? "its end" : "an event"),
     () => "an error",
@@ -221,7 +272,63 @@ test("a reader that takes nothing is dropped at 256 KiB, others are not, and it 
   expect(given).toBe("an error");
   await quick[0]!.cancel();
   const again = await watch(cairn, "", { after: seen[0]! });
-  expect((await again.traces(7)).map((trace) => trace.id)).toEqual(seen.slice(1));
+  expect((await again.traces(4)).map((trace) => trace.id)).toEqual(seen.slice(1));
+});
+
+/** Bytes that were waiting for a reader when the server stopped; 0 of a stream that was dropped. */
+async function waitingBytes(response: Response): Promise<number> {
+  const parts = await Array.fromAsync(response.body!).catch(() => []);
+  return parts.reduce((sum, part) => sum + part.byteLength, 0);
+}
+
+test("a stream that nobody reads never holds more than 128 KiB, however large events are, live and after an id", async () => {
+  const cairn = await startCairn();
+  const [before] = await cairn.list("/v1/traces?limit=1");
+  const { id } = await cairn.createSession();
+  const headers = { "Last-Event-ID": before.id };
+  const streams = [await cairn.events("", { server: 0 }), await cairn.events(`?session_id=${id}`, { server: 0 })];
+  for (let i = 0; i < 5; i++) {
+    await cairn.addTurn(id, "in", "out", { reasoning: "ü".repeat(200_000) });
+    streams.push(await cairn.events("", { server: 0, headers }));
+  }
+  await cairn[Symbol.asyncDispose]();
+  const waiting = await Promise.all(streams.map(waitingBytes));
+  expect(waiting.filter((bytes) => bytes > 128 * 1024)).toEqual([]);
+});
+
+test("events that are larger than what may wait for a reader come whole, one after another, live and after an id", async () => {
+  await using cairn = await startCairn();
+  const [before] = await cairn.list("/v1/traces?limit=1");
+  const { id } = await cairn.createSession();
+  const live = await watch(cairn, "?action=turn.added", { server: 0 });
+  const got = live.traces(5);
+  const texts = ["ü", "x", "😀", "z", "y"].map((character, i) => character.repeat(i % 2 === 0 ? 200_000 : 3));
+  for (const reasoning of texts) await cairn.addTurn(id, "in", "out", { reasoning });
+  const later = await watch(cairn, "?action=turn.added", { server: 0, after: before.id });
+  const all = (await cairn.list("/v1/traces?action=turn.added")).toReversed();
+  expect(all.map(({ details }) => details.reasoning)).toEqual(texts);
+  expect([await got, await later.traces(texts.length)]).toEqual([all, all]);
+  // It is live again.
+  const { turn_number } = await cairn.addTurn(id);
+  for (const stream of [live, later]) expect(await stream.trace()).toMatchObject({ details: { turn_number } });
+});
+
+test("the rest of a large event is not sent once its content is erased: the stream breaks, and continues without it", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession({ user_id: "ada" });
+  const [before] = await cairn.traces(id);
+  await cairn.addTurn(id, "in", "out", { reasoning: "secret ".repeat(60_000) });
+  const keys = [cairn.key, await cairn.newKey({ scopes: ["read"] })];
+  // More than are held in memory for all: the others are read again.
+  const streams: Watch[] = [];
+  for (let i = 0; i < 12; i++) streams.push(await watch(cairn, "?action=turn.added", { key: keys[i % 2]!, after: before.id, server: 0 }));
+  // Each begins to send it.
+  for (const stream of streams) expect(await stream.part()).toContain("retry: ");
+  await cairn.ok(cairn.delete("/v1/users/ada"));
+  const given = await Promise.all(streams.map((stream) => stream.trace().catch(() => "broken")));
+  expect(given).toEqual(streams.map(() => "broken"));
+  const again = await watch(cairn, "?action=turn.added", { after: before.id, server: 0 });
+  expect(JSON.stringify(await again.trace())).not.toContain("secret");
 });
 
 test("streams end when the server stops, and HEAD opens none", async () => {

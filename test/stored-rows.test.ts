@@ -25,7 +25,7 @@ const SEED = Number(process.env["CAIRN_TEST_SEED"] ?? Math.floor(Math.random() *
 
 /** Those that change records, while servers serve. */
 const TASKS =
-  "session expiry,session removal,document expiry,document removal,user erasure,trace retention,retrieval retention,embeddings,webhook outbox,webhook deliveries,webhook retention,last use of keys";
+  "session expiry,session removal,document expiry,document removal,user erasure,trace retention,retrieval retention,embeddings,webhook outbox,webhook deliveries,webhook retention,last use of keys,users";
 
 /** What is wrong in the rows of every table, and which tables have any. */
 async function wrongRows({ service: { store } }: Cairn, seen: Set<string>): Promise<string[]> {
@@ -64,6 +64,7 @@ test(
       const found = { when, seed: SEED, wrong: await wrongRows(cairn, seen), doctor: await cairn.findings() };
       expect(found).toEqual({ when, seed: SEED, wrong: [], doctor: [] });
     };
+    await expectRight("as it was filled");
     for (let round = 0; round < ROUNDS; round++) {
       await world.fill();
       const seed = chance.below(2 ** 31);

@@ -86,7 +86,7 @@ const FENCES: { what: string; pattern: RegExp; allowed: RegExp }[] = [
     what: "the clock, where a scope of the store has its own moment",
     pattern: /\bclock\.now\(\)/,
     allowed:
-      /^src\/(lib\/(clock|ids)|storage\/(lmdb-reader|postgres\/(commits|postgres-store|leases|migrations|shared-buckets|trace-follower))|http\/\w+|app|store-metrics|traces\/(feed|retention)|sessions\/expiry|telemetry\/otlp|webhooks\/(worker|attempt|retention)|operations\/(backup|upgrade)|embeddings\/remote\/\w+)\.ts$/,
+      /^src\/(lib\/(clock|ids)|storage\/(lmdb-reader|postgres\/(commits|postgres-store|leases|migrations|shared-buckets|trace-follower))|http\/\w+|app|store-metrics|traces\/(event-stream|feed|retention)|sessions\/expiry|telemetry\/otlp|webhooks\/(worker|attempt|retention)|operations\/(backup|upgrade)|embeddings\/remote\/\w+)\.ts$/,
   },
   {
     what: "state of a module, which no owner closes and no test resets",

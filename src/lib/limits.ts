@@ -131,7 +131,7 @@ export const LIMITS = {
   maxStoreBytesMin: MIB,
   maxStoreBytesMax: 2 ** 50,
 
-  /** Streams of events at a time. Each holds 256 KiB at most that its reader has not taken. */
+  /** Streams of events at a time on a server. Each holds 256 KiB at most that its reader has not taken. */
   eventStreamsMax: 100,
   eventStreamsOfKeyMax: 10,
   eventCommentSeconds: 20,

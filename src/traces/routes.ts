@@ -41,8 +41,10 @@ export function traceEndpoints(deps: TraceDeps): Endpoint[] {
       description:
         "Streams traces as they happen, as server-sent events. Filters combine with AND. With the header `Last-Event-ID` the stream begins " +
         "with the traces that followed that id. A client that does not keep up is disconnected; it misses nothing if it reconnects with " +
-        `the last id that it got. A comment is sent every ${LIMITS.eventCommentSeconds} s. The stream ends when its key does. A key has at most ` +
-        `${LIMITS.eventStreamsOfKeyMax} streams at a time, all keys together ${LIMITS.eventStreamsMax}. What a command such as \`cairn keys\` changes while the server runs is sent only after a reconnection with \`Last-Event-ID\`. ` +
+        `the last id that it got. A comment is sent every ${LIMITS.eventCommentSeconds} s. The stream ends within a second of its key being revoked or expiring. A key has at most ` +
+        `${LIMITS.eventStreamsOfKeyMax} streams at a time (else 429), all keys together ${LIMITS.eventStreamsMax} on a server. Where these are all taken, a key with ` +
+        "fewer takes the place of the newest stream of the key with the most, which ends and may continue later; an admin key takes a place in any " +
+        "case; others get 503 as long as no key has two more than they. What a command such as `cairn keys` changes while the server runs is sent only after a reconnection with `Last-Event-ID`. " +
         "Where several servers share a database, the changes of the others arrive within a second, and after a reconnection traces of the ten seconds before `Last-Event-ID` can be sent again.",
       media: "text/event-stream",
       query: Type.Object(EVENT_FILTER),
