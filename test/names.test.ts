@@ -251,6 +251,23 @@ test("an agent's key and the application's find the same session of their agent,
   });
 });
 
+test("of the name of a user and that of an agent of the user, a request without a bound key finds the user's, whichever is older", async () => {
+  await using cairn = await startCairn();
+  const agent = await cairn.newKey({ owner: { agentId: AGENT } });
+  const find = async (agent_id: string, external_id: string, key = cairn.key): Promise<string> => {
+    const body = { agent_id, user_id: "ada", external_id, if_exists: "return" };
+    return (await cairn.ok(cairn.post("/v1/sessions", body, { key }))).id;
+  };
+  for (const isOlder of [true, false]) {
+    const name = `is older: ${isOlder}`;
+    const makers = { user: () => find("another agent", name), agent: () => find(AGENT, name, agent) };
+    const made: Record<string, string> = {};
+    for (const who of isOlder ? (["user", "agent"] as const) : (["agent", "user"] as const)) made[who] = await makers[who]();
+    expect(made["user"]).not.toBe(made["agent"]);
+    expect([await find(AGENT, name), await find(AGENT, name, agent)]).toEqual([made["user"]!, made["agent"]!]);
+  }
+});
+
 test("names that an earlier Cairn has stored are found within their users after a start, which completes them once", async () => {
   await using cairn = await startCairn();
   const bob = await cairn.newKey({ owner: { userId: "bob" } });

@@ -19,6 +19,19 @@ import { startReceiver } from "./support/receiver.ts";
 const user = (id: string, more = "") => `/v1/users/${encodeURIComponent(id)}${more}`;
 const ODD_NAMES = ["ada", "a/b", "ü ñ", "😀", "%2F", "?#&", "__proto__", '"quoted"', "\u0000", "x".repeat(256)];
 
+test("what a user does while an erasure of what was there before goes on is still sent to webhooks", async () => {
+  await using cairn = await startCairn();
+  await using receiver = startReceiver();
+  await cairn.subscribe(receiver.url, { events: ["session.created"] });
+  // More than is erased while the request waits.
+  await Promise.all(Array.from({ length: 140 }, () => cairn.createSession({ user_id: "ada" })));
+  expect(await cairn.ok(cairn.delete(user("ada")))).toMatchObject({ status: "running" });
+  const { id } = await cairn.createSession({ user_id: "ada" });
+  while ((await cairn.count(erasures)) > 0) await cairn.runTask("user erasure");
+  await cairn.deliver();
+  expect(receiver.events.map(({ data }) => data.id)).toEqual([id]);
+});
+
 test("users and agents are listed with their newest session, each once, page by page, also those of whom only memories are left", async () => {
   await using cairn = await startCairn();
   for (const name of ODD_NAMES) await cairn.createSession({ user_id: name, agent_id: `agent of ${name}`.slice(0, 256) });

@@ -215,8 +215,12 @@ test("Retry-After puts off everything for a receiver that is overloaded, over a 
   await cairn.addTurn(one.id);
   await cairn.deliver();
   expect((await cairn.deliveries(id))[0].next_attempt_at).toBe(new Date(cairn.clock.now() + 120_000).toISOString());
+  // What comes now would be due at once.
+  const pauseEnd = (await cairn.deliveries(id))[0].next_attempt_at;
   await cairn.addTurn(one.id);
   await cairn.addTurn(other.id);
+  await cairn.runTask("webhook outbox");
+  expect((await cairn.webhook(id)).next_attempt_at).toBe(pauseEnd);
   cairn.clock.advance({ ms: 120_000 - MOMENT_MS });
   await cairn.deliver();
   await cairn.restart();

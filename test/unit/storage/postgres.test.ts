@@ -102,6 +102,45 @@ if (isHere(POSTGRES, "the store on PostgreSQL")) {
       for (const store of stores) await store.close();
     });
 
+    test("changes meet no deadlock of which each writes unread what the other reads", async () => {
+      const database = new URL(url).pathname.slice(1);
+      const query = async (statement: string): Promise<Record<string, unknown>[]> => {
+        await using sql = new SQL(url, { max: 1 });
+        return Array.from((await sql.unsafe(statement)) as Record<string, unknown>[]);
+      };
+      await query(`alter database ${database} set deadlock_timeout = '10ms'`);
+      const stores = [await open(systemClock), await open(systemClock)];
+      await stores[0]!.commit("aa", (tx) => ["a", "b"].forEach((key) => tx.add(turns, key, text("0"))));
+      const changes = [
+        { home: "aa", read: "a", unread: "b" },
+        { home: "bb", read: "b", unread: "a" },
+      ].map(async ({ home, read, unread }, i) => {
+        for (let number = 0; number < 100; number++) {
+          await stores[i]!.commit(home, (tx) => {
+            tx.put(turns, read, text(`${tx.get(turns, read)?.shown.length}`));
+            tx.put(turns, unread, text(String(number)));
+          });
+        }
+      });
+      await Promise.all(changes);
+      for (const store of stores) await store.close();
+      await postgres.disconnect(url);
+      url = await postgres.database();
+      expect(await query(`select deadlocks::int from pg_stat_database where datname = '${database}'`)).toEqual([{ deadlocks: 0 }]);
+    });
+
+    test("a change that waits for a server without end holds up none that was made at the same time, and goes on once it may", async () => {
+      await using store = await open(systemClock);
+      const held = await holding("held");
+      let isDone = false;
+      const waiting = store.commit("aa", (tx) => tx.add(turns, "held", text("mine"))).then(() => (isDone = true));
+      await store.commit("bb", (tx) => tx.add(turns, "other", text("")));
+      expect([isDone, await keysOf(store)]).toEqual([false, ["other"]]);
+      await held.release();
+      await waiting;
+      expect(await keysOf(store)).toEqual(["held", "other"]);
+    });
+
     /** Several servers make sessions with the same name where they find none. */
     const expectOneOfEach = async (names: readonly string[], setUp: () => Promise<unknown> = () => Promise.resolve()) => {
       const stores = await Promise.all(numbers(3).map(() => open()));

@@ -55,6 +55,15 @@ test("a vector, its terms and its owner come out as they went in, the numbers in
   fc.assert(property, { numRuns: 300 });
 });
 
+test("a vector that is far longer than it should be keeps its direction, at unit length", () => {
+  for (const factor of [1, 3, 1_000, 1e12]) {
+    const vector = new Float32Array(DIMENSION_MAX);
+    [vector[3], vector[700]] = [0.6 * factor, -0.8 * factor];
+    const stored = storedVector(encodeVector({ vector, terms: new Uint32Array() }, { memory: "0".repeat(12), generation: 1 }));
+    expect({ factor, near: Math.abs(stored[3]! - 0.6) < 0.01 && Math.abs(stored[700]! + 0.8) < 0.01 }).toEqual({ factor, near: true });
+  }
+});
+
 test("the built-in provider's vectors lose less than 0.002 of a cosine, and those of 200 characters fit into a page four times", () => {
   for (const text of [...TEXTS, LONG, "", "x"]) {
     const { vector, terms } = embedder.embedMemory(text);
