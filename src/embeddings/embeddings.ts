@@ -12,7 +12,6 @@ import { ApiError } from "../lib/errors.ts";
 import { Deadline, unlessAborted } from "../lib/deadline.ts";
 import { NO_HOME } from "../lib/ids.ts";
 import { AFTER_ALL, behind } from "../storage/keys.ts";
-import { COLLECTIONS } from "../storage/collections.ts";
 import { generationOf } from "../storage/memory-records.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import type { RecordStore } from "../storage/record-store.ts";
@@ -85,8 +84,6 @@ export interface VectorCounts {
   /** What can be found, by a vector or by words alone until that is made. */
   readonly stored: number;
   readonly pending: number;
-  /** What could have a vector. */
-  readonly records: number;
 }
 
 export class Embeddings {
@@ -158,14 +155,9 @@ export class Embeddings {
 
   /** How many vectors there are, and how many records wait for one. */
   async counts(): Promise<VectorCounts> {
-    const sumOf = async (tables: readonly AnyTable[]) =>
-      (await Promise.all(tables.map(async (table) => this.#store.count(table)))).reduce((sum, count) => sum + count, 0);
-    const [pending, stored, records] = await Promise.all([
-      sumOf([pendingEmbeddings]),
-      sumOf(VECTOR_TABLES),
-      sumOf(Object.values(COLLECTIONS).map((collection) => collection.records)),
-    ]);
-    return { pending, stored, records };
+    const counted = await Promise.all([pendingEmbeddings, ...VECTOR_TABLES].map(async (table) => this.#store.count(table)));
+    const [pending = 0, ...stored] = counted;
+    return { pending, stored: stored.reduce((sum, count) => sum + count, 0) };
   }
 
   /** Vectors of a previous provider count as pending, whether or not they were removed yet. */
@@ -175,14 +167,14 @@ export class Embeddings {
   }
 
   /** The same inside a scope, of what was counted before. */
-  progressIn(reader: Reader, { pending, stored, records }: VectorCounts): Progress {
+  progressIn(reader: Reader, { pending, stored }: VectorCounts): Progress {
     const replacesUntil = this.#notStarted === undefined ? reader.get(provider, PROVIDER_KEY)?.replacesUntil : AFTER_ALL;
     // New ones are few as long as there are old ones, which are removed first.
     const newerThan = (until: string, table: AnyTable) => reader.keys(table, { from: behind(until), to: AFTER_ALL }).length;
     const found = replacesUntil === undefined ? stored : VECTOR_TABLES.reduce((sum, table) => sum + newerThan(replacesUntil, table), 0);
-    // What is pending has its words there already: those of before a change of the provider count twice until they are removed.
+    // What is pending has its words there already.
     const ready = Math.max(0, found - pending);
-    return { ready, pending: Math.max(pending, Math.min(pending + Math.max(0, stored - found), records - ready)) };
+    return { ready, pending: Math.max(pending, stored - ready) };
   }
 
   /** Returns the vector of a memory about to be stored, or its words if the vector is left pending. Never takes longer than 2.5 s. */
