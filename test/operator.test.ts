@@ -142,6 +142,7 @@ test("metrics are typed: what only rises is a counter", async () => {
     cairn_vector_index_bytes: "gauge",
     cairn_vectors: "gauge",
     cairn_embeddings_pending: "gauge",
+    cairn_encoder_waiting: "gauge",
     cairn_vectors_stored: "gauge",
     cairn_outbox_events: "gauge",
     cairn_webhook_deliveries_pending: "gauge",
