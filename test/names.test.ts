@@ -213,18 +213,87 @@ test("a list shows every session of a name that the key may see, each with its u
   const shown = (...found: { id: string; user_id: string | null }[]) => found.map(({ id, user_id }) => [id, user_id]);
   expect(await listed({})).toEqual(shown(planless, planned, nobody, bo, ada));
   expect(await listed({ user_id: "ada" })).toEqual(shown(planned, ada));
-  expect(await listed({ exact_user: "true" })).toEqual(shown(planless, nobody));
+  // With exactly a user it is a look-up: at most one, which no key of an agent has named for others.
+  expect(await listed({ exact_user: "true" })).toEqual(shown(nobody));
   expect(await listed({ exact_user: "true", agent_id: AGENT })).toEqual(shown(nobody));
   expect(await listed({ exact_user: "false" })).toHaveLength(5);
-  expect(await listed({ exact_user: "true", user_id: "ada" })).toEqual(shown(planned, ada));
+  expect(await listed({ exact_user: "true", user_id: "ada" })).toEqual(shown(ada));
   expect(await listed({}, ofAgent)).toEqual(shown(planless, planned));
   expect(await listed({ exact_user: "true" }, ofAgent)).toEqual(shown(planless));
   const ofAda = await cairn.newKey({ owner: { userId: "ada" } });
-  for (const query of [{}, { exact_user: "true" }]) expect(await listed(query, ofAda)).toEqual(shown(planned, ada));
+  expect(await listed({}, ofAda)).toEqual(shown(planned, ada));
+  expect(await listed({ exact_user: "true" }, ofAda)).toEqual(shown(ada));
   expect(refusal(await cairn.get(`/v1/sessions?exact_user=yes`))).toEqual({ status: 400, code: "invalid_request", param: "exact_user" });
   // Also of sessions that have no name.
   const unnamed = await cairn.createSession();
   expect(idsOf(await cairn.list("/v1/sessions?exact_user=true"))).toEqual(idsOf([unnamed, planless, nobody]));
+});
+
+test("with exact_user a list of a name has the session that if_exists: return gives, whichever agent asks, and no other", async () => {
+  await using cairn = await startCairn();
+  const keys = {
+    application: cairn.key,
+    user: await cairn.newKey({ owner: { userId: "ada" } }),
+    agent: await cairn.newKey({ owner: { agentId: "evil" } }),
+    both: await cairn.newKey({ owner: { userId: "ada", agentId: "evil" } }),
+  };
+  const looked = (key: string, query: object) =>
+    cairn.list(`/v1/sessions?${queryOf({ external_id: NAME, exact_user: "true", ...query })}`, { key });
+  const opened = (key: string, body: object) =>
+    cairn.ok(cairn.post("/v1/sessions", { external_id: NAME, if_exists: "return", ...body }, { key }));
+  for (const named of [{ user_id: "ada" }, {}]) {
+    expect(await looked(keys.application, named)).toEqual([]);
+    const made = await opened(keys.application, { agent_id: AGENT, ...named });
+    // Newer, and of the same user.
+    const planted = await opened(keys.agent, { agent_id: "evil", ...named });
+    expect(planted.id).not.toBe(made.id);
+    for (const agent of [{}, { agent_id: AGENT }, { agent_id: "changed since" }, { agent_id: "evil" }])
+      for (const more of [{}, { limit: "1" }]) expect(await looked(keys.application, { ...named, ...agent, ...more })).toEqual([made]);
+    expect(await looked(keys.agent, named)).toEqual([planted]);
+    expect(await looked(keys.agent, { ...named, agent_id: AGENT })).toEqual([]);
+  }
+  const [adas] = await looked(keys.application, { user_id: "ada" });
+  for (const [key, agent_id] of [
+    [keys.application, "changed since"],
+    [keys.user, "changed since"],
+    [keys.agent, "evil"],
+    [keys.both, "evil"],
+  ] as const) {
+    const query = { agent_id, user_id: "ada" };
+    expect(await looked(key, query)).toEqual([await opened(key, query)]);
+  }
+  expect(await looked(keys.user, {})).toEqual([adas]);
+  // What else is asked for narrows it.
+  const other = { user_id: "ada", agent_id: "other" };
+  const before = new Date(Date.parse(adas.created_at) + 1).toISOString();
+  const { id } = adas;
+  for (const [query, found] of [
+    [{ created_before: before }, [adas]],
+    [{ created_after: adas.created_at }, []],
+    [{ created_before: adas.created_at }, []],
+    [{ starting_after: id }, []],
+    [{ starting_after: (await cairn.createSession()).id }, [adas]],
+    [{ forked_from: id }, []],
+    [{ forked_from: "none" }, []],
+  ] as const)
+    expect({ query, found: await looked(keys.application, { ...other, ...query }) }).toEqual({ query, found: [...found] });
+  await cairn.ok(cairn.delete(`/v1/sessions/${id}`));
+  // Of the agent that named one itself, that is left.
+  expect(await looked(keys.application, other)).toEqual([]);
+  expect(await looked(keys.application, { user_id: "ada" })).toEqual([]);
+  expect(await looked(keys.application, { user_id: "ada", agent_id: "evil" })).toMatchObject([{ agent_id: "evil", user_id: "ada" }]);
+});
+
+test("the tools of MCP that look for the session, and those that open it, use the same one where another agent has made it", async () => {
+  await using cairn = await startCairn();
+  const ada = await cairn.createSession({ agent_id: "before", user_id: "ada", external_id: "mcp:mcp:ada" });
+  await cairn.addMemory(ada.id, "The PIN of Ada is 1234.");
+  const victim = { key: cairn.key, user: "ada", named: { user_id: "ada" } };
+  for (const [name, input] of Object.entries({ get_context: { query: "PIN" }, ...TOOL_CALLS })) {
+    const { structuredContent } = await mcp(cairn, victim, "tools/call", { name, arguments: input });
+    if ("session_id" in structuredContent) expect({ name, id: structuredContent.session_id }).toEqual({ name, id: ada.id });
+  }
+  expect(idsOf(await cairn.list("/v1/sessions"))).toEqual([ada.id]);
 });
 
 test("an agent's key and the application's find the same session of their agent, whichever named it", async () => {

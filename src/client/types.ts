@@ -723,7 +723,8 @@ export interface ListSessionsQuery {
   external_id?: string;
   /**
    * `true`: without `user_id` only sessions without a user, instead of those of all users; a key that is bound to a user lists its user's.
-   * With `external_id` so it finds the one that `if_exists`: `return` does. Default false.
+   * With `external_id` it is a look-up: at most the one session that `if_exists`: `return` gives the same key for that `user_id` and
+   * `agent_id`, which may be another agent's. Default false.
    */
   exact_user?: boolean;
   /** Only forks of this session, which may be gone. */

@@ -53,9 +53,10 @@ export class Use {
     return id;
   }
 
+  /** Finds what `#create` would return. */
   async #find(): Promise<JsonObject | undefined> {
     const { agentId, userId } = this.identity;
-    const query = { external_id: sessionNameOf(this.identity), agent_id: agentId, user_id: userId, exact_user: true, limit: 1 };
+    const query = { external_id: sessionNameOf(this.identity), agent_id: agentId, user_id: userId, exact_user: true };
     const { data } = await this.call("GET /v1/sessions", { query });
     return (data as JsonObject[])[0];
   }

@@ -195,7 +195,7 @@ export const SESSION_FILTER = {
   exact_user: Type.Optional(
     Type.Boolean({
       description:
-        "`true`: without `user_id` only sessions without a user, instead of those of all users; a key that is bound to a user lists its user's. With `external_id` so it finds the one that `if_exists`: `return` does. Default false.",
+        "`true`: without `user_id` only sessions without a user, instead of those of all users; a key that is bound to a user lists its user's. With `external_id` it is a look-up: at most the one session that `if_exists`: `return` gives the same key for that `user_id` and `agent_id`, which may be another agent's. Default false.",
     }),
   ),
   forked_from: Type.Optional(Text(1, undefined, { description: "Only forks of this session, which may be gone." })),

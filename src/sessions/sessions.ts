@@ -18,8 +18,9 @@ import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
 import { narrowed, ownedPostings, ownerOfNew, type Owner } from "../storage/owner.ts";
 import { pageOf, type Page } from "../storage/page.ts";
 import { sessions, type SessionRow } from "../storage/tables.ts";
+import { unlessUnreadable } from "../storage/unreadable.ts";
 import { noteUser } from "../storage/user-names.ts";
-import { posting, leapfrogJoin, type Posting } from "../storage/walk.ts";
+import { posting, leapfrogJoin } from "../storage/walk.ts";
 import { commitFor, ofUser, record, type Caller, type Deps } from "../traces/record.ts";
 import { diffObjects, isEmptyDiff } from "./diff.ts";
 import { isLive, laterOf, liveSession, refuseLargeMetadata, sessionJson, type LiveSession } from "./live-session.ts";
@@ -51,7 +52,7 @@ export async function createSession(
   asked: Omit<NewSession, "namedWithin"> & { ifExists: IfExists },
 ): Promise<AnswerJson> {
   const { userId = null } = ownerOfNew(caller.owner, { userId: asked.userId ?? undefined, agentId: asked.agentId });
-  const input = { ...asked, userId, namedWithin: caller.owner.agentId === undefined ? ("user" as const) : ("agent" as const) };
+  const input = { ...asked, userId, namedWithin: scopeOfNames(caller.owner) };
   // Most often it is there, and then nothing is to be committed but an answer that is kept.
   const existing = await deps.store.read((reader) => existingSession(reader, input));
   if (existing !== undefined && caller.once === undefined) return existing.json;
@@ -73,6 +74,11 @@ export async function createSession(
   });
 }
 
+/** Within what the names that a key gives are unique. */
+function scopeOfNames({ agentId }: Owner): "user" | "agent" {
+  return agentId === undefined ? "user" : "agent";
+}
+
 /** The live session of the same user that has the external id of a new one. */
 function existingSession(reader: Reader, input: NewSession & { ifExists: IfExists }): Answered<Existing> | undefined {
   const session = input.externalId === undefined ? undefined : namedSession(reader, input, input.externalId);
@@ -91,7 +97,7 @@ function existingSession(reader: Reader, input: NewSession & { ifExists: IfExist
  */
 function namedSession(
   reader: Reader,
-  { userId, agentId, namedWithin }: Pick<NewSession, "userId" | "agentId" | "namedWithin">,
+  { userId, agentId, namedWithin }: Pick<NewSession, "userId" | "namedWithin"> & Pick<Owner, "agentId">,
   externalId: string,
 ): LiveSession | undefined {
   const { byExternalId } = sessions.index;
@@ -145,7 +151,7 @@ export interface SessionFilter extends CreatedFilter {
   agentId?: string | undefined;
   userId?: string | undefined;
   externalId?: string | undefined;
-  /** Whether no user stands for sessions without one, instead of those of all. */
+  /** Whether no user stands for sessions without one, instead of those of all. With an external id it is a look-up of that name. */
   exactUser?: boolean | undefined;
   /** Id of a session, which may be gone. */
   forkedFrom?: string | undefined;
@@ -158,13 +164,17 @@ export async function listSessions(
   page: Page<SessionId>,
 ): Promise<JsonText> {
   const { index } = sessions;
-  const { forkedFrom } = filter;
+  const { externalId, forkedFrom } = filter;
   const narrow = narrowed(owner, filter);
   if (narrow === undefined || (forkedFrom !== undefined && !isId("sess", forkedFrom))) return pageOf([], page.limit);
+  if (externalId !== undefined && filter.exactUser === true) {
+    const name = { userId: narrow.userId ?? null, agentId: narrow.agentId, namedWithin: scopeOfNames(owner) };
+    return store.read((reader) => pageOf(foundByName(reader, name, externalId, filter, page), page.limit));
+  }
   const areOfNobody = filter.exactUser === true && narrow.userId === undefined;
   const postings = [
     ...ownedPostings(narrow, index),
-    ...(filter.externalId === undefined ? [] : [namePosting(filter.externalId, narrow, areOfNobody)]),
+    ...(externalId === undefined ? [] : [posting(index.byExternalId, externalIdKey(externalId, narrow.userId, narrow.agentId))]),
     ...(forkedFrom === undefined ? [] : [posting(index.byForkedFrom, bare(forkedFrom))]),
   ];
   const listing = {
@@ -184,11 +194,26 @@ export async function listSessions(
   });
 }
 
-/** The sessions of a name; of an agent those that nobody owns can be told apart. */
-function namePosting(externalId: string, { userId, agentId }: Owner, areOfNobody: boolean): Posting {
-  const { byExternalId } = sessions.index;
-  const isOwn = areOfNobody && agentId !== undefined;
-  return posting(byExternalId, isOwn ? ownNameKey(externalId, null, agentId) : externalIdKey(externalId, userId, agentId));
+/** The session that `if_exists: return` gives for a name, unless the list leaves it out. Its agent may be another one than who asks. */
+function foundByName(
+  reader: Reader,
+  name: Parameters<typeof namedSession>[1],
+  externalId: string,
+  filter: SessionFilter,
+  { startingAfter }: Page<SessionId>,
+): { id: SessionId; json: JsonText }[] {
+  return (
+    unlessUnreadable(() => {
+      const session = namedSession(reader, name, externalId);
+      if (session === undefined) return [];
+      const { id, key, row } = session;
+      const isListed =
+        isCreatedWithin(row.createdAt, filter) &&
+        (startingAfter === undefined || key < bare(startingAfter)) &&
+        (filter.forkedFrom === undefined || filter.forkedFrom === row.forkedFrom?.sessionId);
+      return isListed ? [{ id, json: sessionJson(id, row, readState(reader, key, row.version)) }] : [];
+    }) ?? []
+  );
 }
 
 /** Merges metadata (a null removes the key) and sets a new time to live, counted from now. What changes nothing leaves no trace. */

@@ -165,6 +165,25 @@ for (const [framework, begin] of Object.entries(FRAMEWORKS)) {
     await conversation.delete?.();
     expect(await sessionsOf(user)).toHaveLength(conversation.delete === undefined ? 1 : 0);
   });
+
+  test(`${framework}: after a change of the agent a conversation goes on in its session, and is deleted with it`, async () => {
+    const { cairn } = client;
+    const user = `${framework} dora`;
+    const of = (agent_id: string) => begin(documentsOf(user), "c", { cairn, agent_id, logTurns: true });
+    await of("before").ask("Where is my order?", "It arrives tomorrow.");
+    const [first] = await sessionsOf(user);
+    await cairn.memories.add({ session_id: first!.id, content: "The customer waits for an order." });
+    const after = of("after");
+    if (after.delete === undefined) {
+      await after.ask("Are you sure?", "Yes.");
+      expect(await sessionsOf(user)).toMatchObject([{ id: first!.id, turn_count: 2, memory_count: 1 }]);
+      return;
+    }
+    await after.delete();
+    expect(await sessionsOf(user)).toEqual([]);
+    expect((await cairn.memories.list({ user_id: user })).data).toEqual([]);
+    expect(await after.count()).toBe(0);
+  });
 }
 
 test("a checkpoint of a graph whose session ends while it runs has all its values", async () => {

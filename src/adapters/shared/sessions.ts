@@ -106,7 +106,7 @@ export class Sessions {
   async delete(conversation: string): Promise<void> {
     if (this.#options === undefined) return;
     const { sessions } = this.#options.cairn;
-    const { data } = await sessions.list({ ...(await this.#keyOf(conversation)), exact_user: true, limit: 1 });
+    const { data } = await sessions.list({ ...(await this.#keyOf(conversation)), exact_user: true });
     this.#open.delete(conversation);
     for (const { id } of data) await sessions.delete(id).catch(unlessGone);
   }
@@ -149,7 +149,7 @@ export class Sessions {
     return { id: session.id, renewAt: now + half };
   }
 
-  /** The agent, the user and the name of the session of a conversation, by which it is made and found. */
+  /** The user and the name of the session of a conversation, by which it is made and found, and the agent that asks for it. */
   async #keyOf(conversation: string) {
     const { user_id, agent_id } = this.#documents.owner;
     return {
