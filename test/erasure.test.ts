@@ -185,7 +185,7 @@ test("from the beginning of an erasure on nothing is shown of documents that go 
 });
 
 test("from the beginning of an erasure on deliveries of the user's events are not shown, although their session's traces have ended", async () => {
-  await using cairn = await startCairn({ environment: { trace_retention_days: 1 } });
+  await using cairn = await startCairn({ environment: { trace_retention_days: 1, webhooks: { retry_schedule: "1s" } } });
   await using receiver = startReceiver(() => new Response("no", { status: 500 }));
   const { id: hook } = await cairn.subscribe(receiver.url, { events: ["turn.added"] });
   for (const user_id of ["eve", "ada"]) await cairn.addTurn((await cairn.createSession({ user_id, ttl_seconds: 60 })).id, user_id, user_id);
@@ -197,10 +197,27 @@ test("from the beginning of an erasure on deliveries of the user's events are no
   expect(all.length).toBe(2);
   const payloadOf = async ({ id }: { id: string }) => (await cairn.get(`${path}/${id}`)).body.payload?.data.input.content;
   expect(await Promise.all(all.map(payloadOf))).toEqual(["ada", "eve"]);
-  using _ = onlyBegun(cairn);
-  expect((await cairn.ok(cairn.delete("/v1/users/eve"))).status).toBe("running");
-  expect(await cairn.list(path)).toEqual([all[0]]);
-  expect(await Promise.all(all.map(payloadOf))).toEqual(["ada", undefined]);
+  for (let rounds = 0; rounds < 20 && (await cairn.list("/v1/failed_deliveries")).length < 2; rounds++) {
+    cairn.clock.advance({ hours: 1 });
+    await cairn.deliver();
+  }
+  const failed = await cairn.list("/v1/failed_deliveries");
+  const isOf = (one: any) => one.id === all[0].id;
+  expect([failed.length, failed.filter(isOf).length]).toEqual([2, 1]);
+  const hidden = async () => {
+    expect(await cairn.list(path)).toEqual(failed.filter(isOf));
+    for (const limit of [1, 100]) expect(await cairn.list(`/v1/failed_deliveries?limit=${limit}`)).toEqual(failed.filter(isOf));
+    expect(await Promise.all(all.map(payloadOf))).toEqual(["ada", undefined]);
+  };
+  {
+    using _ = onlyBegun(cairn);
+    expect((await cairn.ok(cairn.delete("/v1/users/eve"))).status).toBe("running");
+    await hidden();
+  }
+  await hidden();
+  const since = "2020-01-01T00:00:00.000Z";
+  expect(await cairn.ok(cairn.post(`/v1/webhooks/${hook}/recover`, { since }))).toMatchObject({ recovered: 1, complete: true });
+  expect((await cairn.list(path)).map(({ id, status }) => [id, status])).toEqual([[all[0].id, "pending"]]);
 });
 
 test("what a webhook was posted goes with it, unless another one was posted it too: an erasure finds what is left by its deliveries", async () => {

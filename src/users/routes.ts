@@ -42,7 +42,10 @@ export function userEndpoints(deps: Deps): Endpoint[] {
         "`done` says that the store holds none of it, and `freed_space` what of it its files hold: a data file none, free pages included, as they " +
         "are overwritten; while a backup is made or another process reads the store, that waits for its end. On PostgreSQL the database's " +
         "vacuum takes it from its files, and its write-ahead log has it as long as that is kept. Files of the search index have no texts, " +
-        "and lose what was removed when they are written next.\n\n" +
+        "and lose what was removed when they are written next. In a data file that an earlier Cairn has written, free space inside a page is " +
+        "overwritten only when the page changes; a `cairn backup` restored has none.\n\n" +
+        "Kept are, besides the user's name with its traces, API keys that are bound to the user, with their names, and the request ids that " +
+        "clients have chosen, in traces.\n\n" +
         "Out of reach are: backups and exports made earlier, what receivers of webhooks and an embedding provider were sent, and spans at an " +
         "OpenTelemetry collector and lines of the log, which have ids of sessions and no content.",
       scope: "admin",

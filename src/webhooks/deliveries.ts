@@ -12,7 +12,7 @@ import { isEventErased } from "../storage/erasure.ts";
 import { AFTER_ALL, hashKey } from "../storage/keys.ts";
 import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
 import { EVERYBODY } from "../storage/owner.ts";
-import { pageOf, rowsOfEntries, type Page } from "../storage/page.ts";
+import { pageOfBatches, type Found, type Page } from "../storage/page.ts";
 import { eachFetched, type Reader } from "../storage/access.ts";
 import { deliveries, deliveryCode, shownPayloads, type DeliveryRow, type WebhookRow } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
@@ -63,18 +63,32 @@ export async function listDeliveries(
 }
 
 /** Deliveries of all webhooks that are not tried again, newest first. */
-export function listFailedDeliveries({ store }: Deps, page: Page<DeliveryId>): JsonText | Promise<JsonText> {
-  return store.read((reader) => {
-    const to = page.startingAfter === undefined ? AFTER_ALL : bare(page.startingAfter);
-    const rows = rowsOfEntries(reader, deliveries, failed, { from: "", to, descending: true }, page.limit + 1);
-    return pageOf(
-      rows.map(({ key, row }) => {
-        const [webhook, delivery] = [key.slice(0, BARE_ID_LENGTH), key.slice(BARE_ID_LENGTH)];
-        return { id: withPrefix("dlv", delivery), json: deliveryJson(webhook, delivery, row) };
-      }),
-      page.limit,
-    );
-  });
+export async function listFailedDeliveries({ store, listLooksMax }: Deps, { limit, startingAfter }: Page<DeliveryId>): Promise<JsonText> {
+  async function* found(): AsyncGenerator<Found[], void, undefined> {
+    let to = startingAfter === undefined ? AFTER_ALL : bare(startingAfter);
+    for (;;) {
+      const { batch, last, isEnd } = await store.read((reader) => {
+        const atOnce = Math.min(limit + 1, reader.recordsAtOnce);
+        const entries = reader.keys(failed, { from: "", to, limit: atOnce, descending: true });
+        const keys = entries.map((entry) => failed.recordOf(entry));
+        reader.ahead(deliveries, keys);
+        return { batch: eachFetched(keys, (key) => listedFailure(reader, key)), last: entries.at(-1), isEnd: entries.length < atOnce };
+      });
+      yield batch.flat();
+      if (isEnd || last === undefined) return;
+      to = last;
+    }
+  }
+  return pageOfBatches(found(), limit, listLooksMax);
+}
+
+/** A delivery, unless it cannot be read, or its event is being erased. */
+function listedFailure(reader: Reader, key: string): Found[] {
+  const [webhook, delivery] = [key.slice(0, BARE_ID_LENGTH), key.slice(BARE_ID_LENGTH)];
+  const id = withPrefix("dlv", delivery);
+  const row = unlessUnreadable(() => reader.get(deliveries, key));
+  const isShown = row !== undefined && !isEventErased(reader, row);
+  return [...(isShown ? [{ id, json: deliveryJson(webhook, delivery, row) }] : []), { passed: id, looks: 1 }];
 }
 
 /** One delivery with what is posted, and its latest attempts, the last one first. */
@@ -130,8 +144,9 @@ export async function recoverDeliveries(deps: WebhookDeps, caller: Caller, webho
     const made = eachFetched(taken, (entry) => {
       const key = byStatus.recordOf(entry);
       const row = unlessUnreadable(() => tx.get(deliveries, key));
-      if (row !== undefined) putDelivery(tx, { webhook, delivery: key.slice(BARE_ID_LENGTH), row: madeAgain(row, tx.now) });
-      return row !== undefined;
+      if (row === undefined || isEventErased(tx, row)) return false;
+      putDelivery(tx, { webhook, delivery: key.slice(BARE_ID_LENGTH), row: madeAgain(row, tx.now) });
+      return true;
     });
     return toJson({
       object: "webhook_recovery",
