@@ -110,7 +110,6 @@ needs(GIT)("who does all that the README says in a clean clone can start Cairn a
   await cleanClone(clone);
   const assertUnchanged = async () =>
     expect(await run(["git", "status", "--porcelain"], { cwd: clone })).toMatchObject({ stdout: "", code: 0 });
-  mkdirSync(app);
   await withStarted(clone, async (address, printed) => {
     const [, key = ""] = /^Admin key, shown only this once: (\S+)$/m.exec(printed) ?? [];
     expect(await run(["sh", "-eu", "-c", conversation(address, key)], { cwd: clone })).toMatchObject({ code: 0 });
