@@ -10,8 +10,9 @@ import { startCairn, type Cairn } from "./support/cairn.ts";
 import { DOCUMENT, resolved, type Schema } from "./support/documented.ts";
 import { oneOfEach, REQUESTS, type DocumentedRequest, type FieldSchema, type Ids } from "./support/requests.ts";
 
-/** The paths that the SDKs of StateBase use besides those of the API: programs that nobody changes send there what they like. */
-const isStateBase = (template: string) => template.startsWith("/v1/memories") || template.endsWith("/state/rollback");
+/** The paths of the SDKs of StateBase: programs that nobody changes send there what they like. */
+const isStateBase = ({ method, template }: DocumentedRequest) =>
+  template.startsWith("/v1/memories") || template.endsWith("/state/rollback") || (method === "PATCH" && template.endsWith("/state"));
 
 const tagsOf = ({ method, template }: DocumentedRequest): string[] =>
   (DOCUMENT.paths[template] as any)[method.toLowerCase()].tags as string[];
@@ -49,13 +50,17 @@ function knownTo(request: DocumentedRequest): Set<string> {
 
 const camel = (name: string) => name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 
-/** Other spellings of a name, and names that are one letter off. */
-function nearMissesOf(name: string): string[] {
+function spellingsOf(name: string): string[] {
+  const spellings = [camel(name), name.toUpperCase(), name.replaceAll("_", "-"), name.replaceAll("_", "")];
+  return spellings.filter((one) => one !== name);
+}
+
+/** Names that are one letter off. */
+function slipsOf(name: string): string[] {
   const middle = Math.floor(name.length / 2);
   const at = (i: number) => name.charAt(i);
-  const spellings = [camel(name), name.toUpperCase(), name.replaceAll("_", "-"), name.replaceAll("_", "")];
   const letters = [name.slice(1), `${name}x`, name.slice(0, middle) + at(middle) + name.slice(middle), `${name.slice(0, -1)}q`];
-  return [...spellings, ...letters, at(1) + at(0) + name.slice(2)].filter((one) => one !== name && /[a-z]/i.test(one));
+  return [...letters, at(1) + at(0) + name.slice(2)].filter((one) => one !== name && /[a-z]/i.test(one));
 }
 
 interface Placed {
@@ -65,7 +70,7 @@ interface Placed {
   readonly body: Record<string, unknown>;
 }
 
-/** An example body with each near miss of each field, at its place. */
+/** An example body with each near miss of each field, at its place: another spelling beside the field, a slip instead of it. */
 function misspelt(schema: Schema | FieldSchema, example: unknown, known: ReadonlySet<string>, path = ""): Placed[] {
   const { properties, items, additionalProperties } = resolved<any>(DOCUMENT, schema);
   if (items !== undefined && Array.isArray(example) && resolved<any>(DOCUMENT, items).properties !== undefined)
@@ -74,11 +79,15 @@ function misspelt(schema: Schema | FieldSchema, example: unknown, known: Readonl
   if (properties === undefined || additionalProperties === false) return [];
   const own = Object(example) as Record<string, unknown>;
   return Object.entries<FieldSchema>(properties).flatMap(([name, property]) => [
-    ...nearMissesOf(name)
-      .filter((near) => !known.has(near))
-      .map((near) => ({ path, name, near, body: { ...own, [near]: own[name] ?? "x" } })),
+    ...[...spellingsOf(name).map((near) => ({ near, beside: own })), ...slipsOf(name).map((near) => ({ near, beside: without(own, name) }))]
+      .filter(({ near }) => !known.has(near))
+      .map(({ near, beside }) => ({ path, name, near, body: { ...beside, [near]: own[name] ?? "x" } })),
     ...misspelt(property, own[name], known, `${path}${name}.`).map((one) => ({ ...one, body: { ...own, [name]: one.body } })),
   ]);
+}
+
+function without(fields: Record<string, unknown>, name: string): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).filter(([other]) => other !== name));
 }
 
 const schemaOf = ({ method, template }: DocumentedRequest): any =>
@@ -94,9 +103,7 @@ test("a field of a body that is nearly one of the operation's is refused by its 
   await using _ = cairn;
   let refused = 0;
   const places = new Set<string>();
-  for (const request of REQUESTS.filter(
-    ({ fields, template }) => fields !== undefined && !isStateBase(template) && template !== "/v1/settings",
-  )) {
+  for (const request of REQUESTS.filter((one) => one.fields !== undefined && !isStateBase(one) && one.template !== "/v1/settings")) {
     const { method, template, path, body } = request;
     for (const { path: place, name, near, body: sent } of misspelt(schemaOf(request), body(ids), knownTo(request))) {
       const error = errorOf(await cairn.request(method, path(ids), { body: sent }));
@@ -122,9 +129,9 @@ test("a parameter of a query that is nearly one of the operation's is refused by
   const { cairn, ids } = await started();
   await using _ = cairn;
   let refused = 0;
-  for (const request of REQUESTS.filter(({ template, query }) => query.length > 0 && !isStateBase(template))) {
+  for (const request of REQUESTS.filter((one) => one.query.length > 0 && !isStateBase(one))) {
     const known = knownTo(request);
-    for (const near of request.query.flatMap(({ name }) => nearMissesOf(name)).filter((one) => !known.has(one))) {
+    for (const near of request.query.flatMap(({ name }) => [...spellingsOf(name), ...slipsOf(name)]).filter((one) => !known.has(one))) {
       const url = `${request.path(ids)}?${encodeURIComponent(near)}=x`;
       expect({ url, ...refusal(await cairn.request(request.method, url, { body: request.body(ids) })) }).toEqual({
         url,
@@ -193,6 +200,43 @@ test("names in the caller's own JSON are the caller's, and unknown names that ar
   expect((await cairn.get("/v1/sessions?page=2&_=17&foo=bar&utm_source=x")).status).toBe(200);
 });
 
+test("one letter off a field that was sent too is an extra name, in a body, an object in it, a list and a query; another spelling is not", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession({
+    agent_id: "a",
+    agent_ids: ["b"],
+    user_id: "ada",
+    user_ids: [],
+    metadat: { x: 1 },
+    metadata: {},
+  });
+  expect(await cairn.session(id)).toMatchObject({ agent_id: "a", user_id: "ada" });
+  const memory = { session_id: id, content: "Likes tea.", context: "x", contents: "y" };
+  expect(await cairn.post("/v1/memory", memory)).toMatchObject({ status: 201, body: { content: "Likes tea." } });
+  const text = { type: "text", content: "in", types: 1, contend: 2 };
+  expect((await cairn.post(`/v1/sessions/${id}/turns`, { input: text, output: text, inputs: 1, outputs: 2 })).status).toBe(201);
+  const operations = [{ op: "put", ops: 1, namespace: ["n"], namespaces: [], key: "k", keys: 1, value: {}, values: 2 }];
+  expect((await cairn.post("/v1/documents/batch", { operations, operation: 1 })).status).toBe(200);
+  expect((await cairn.get("/v1/sessions?user_id=ada&user_ids=ben")).body.data).toHaveLength(1);
+  const connect = async (query: string) => JSON.stringify((await cairn.post(`/mcp?${query}`, {})).body);
+  expect(await connect("user_ids=ben")).toContain("did you mean user_id?");
+  expect(await connect("user_id=ada&user_ids=ben")).not.toContain("did you mean");
+
+  for (const [body, message] of [
+    [{ agent_id: "a", agentId: "b" }, "agentId is not a field here; did you mean agent_id?"],
+    [{ agent_id: "a", user_id: "ada", userId: "ada" }, "userId is not a field here; did you mean user_id?"],
+    // As if it were left out.
+    [{ agent_id: "a", user_id: null, user_ids: "ada" }, "user_ids is not a field here; did you mean user_id?"],
+    [{ agent_id: 5, agent_ids: "a" }, "agent_id must be a string of 1 to 256 characters; got 5."],
+    [{ agent_ids: "a" }, "agent_ids is not a field here; did you mean agent_id?"],
+  ] as const)
+    expect(errorOf(await cairn.post("/v1/sessions", body))).toMatchObject({ status: 400, message });
+  const [operation] = operations;
+  expect(errorOf(await cairn.post("/v1/documents/batch", { operations: [{ ...operation, Key: "k" }] })).param).toBe("operations.0.Key");
+  const both = await cairn.get("/v1/sessions?user_id=ada&user_ids=ben&userId=cleo");
+  expect(refusal(both)).toEqual({ status: 400, code: "invalid_request", param: "userId" });
+});
+
 test("the paths of the StateBase SDKs take whatever names they are sent", async () => {
   await using cairn = await startCairn();
   const { id } = await cairn.createSession();
@@ -202,6 +246,10 @@ test("the paths of the StateBase SDKs take whatever names they are sent", async 
   expect((await cairn.patch(`/v1/memories/${added.body.id}`, { contents: "x" })).status).toBe(200);
   expect((await cairn.get("/v1/memories?userId=ada&topk=3")).status).toBe(200);
   expect((await cairn.post(`/v1/sessions/${id}/state/rollback`, { version: 0, Reason: "x" })).status).toBe(200);
+  // Theirs, and the API's too. Where the state is replaced, which they do not do, it is refused.
+  const changes = { state: { b: 2 }, expectedVersion: 7, reasonin: "x" };
+  expect(await cairn.patch(`/v1/sessions/${id}/state`, changes)).toMatchObject({ status: 200, body: { version: 3, state: { b: 2 } } });
+  expect(refusal(await cairn.post(`/v1/sessions/${id}/state`, changes))).toMatchObject({ status: 400, param: "expectedVersion" });
 });
 
 test("a body of fifty thousand unknown names is looked through in the time that its reading takes", async () => {

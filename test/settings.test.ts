@@ -183,17 +183,21 @@ test("that webhooks may lead into private networks stands in the log as a warnin
 
 test("a name that is no setting is refused with what is one, and nothing of the request is set", async () => {
   await using cairn = await startCairn();
-  for (const { body, param } of [
+  for (const { body, param, near } of [
     { body: { nothing: 1, region: "eu" }, param: "nothing" },
+    { body: { region: "eu", Retrieval_log: true }, param: "Retrieval_log", near: "retrieval_log" },
+    { body: { region: "eu", regions: "eu" }, param: "regions", near: "region" },
+    { body: { maxBodyBytes: 2048 }, param: "maxBodyBytes", near: "max_body_bytes" },
     { body: { region: "eu", trace_retention: 1 }, param: "trace_retention" },
-    { body: { region: "eu", embedding: { model: "mine", apikey: "sk-misspelt" } }, param: "embedding.apikey" },
+    { body: { region: "eu", embedding: { model: "mine", apikey: "sk-misspelt" } }, param: "embedding.apikey", near: "api_key" },
     { body: { region: "eu", webhooks: { foo: null } }, param: "webhooks.foo" },
     { body: JSON.parse('{"__proto__": {"region": "eu"}}') as object, param: "__proto__" },
     { body: { ["x".repeat(1_000)]: 1 }, param: "x".repeat(80) },
   ]) {
     const refused = await cairn.patch("/v1/settings", body);
     expect({ status: refused.status, ...refused.body.error }).toMatchObject({ status: 400, code: "invalid_request", param });
-    expect(refused.body.error.message).toStartWith(`${param} is not a field here; there are `);
+    const rest = near === undefined ? "there are " : `did you mean ${near}?`;
+    expect(refused.body.error.message).toStartWith(`${param} is not a field here; ${rest}`);
     expect(refused.body.error.message).not.toContain("sk-");
   }
   expect(await cairn.read((reader) => reader.get(settings, "current"))).toBeUndefined();

@@ -53,7 +53,7 @@ type MemoryOperation = "search_memory" | "create_memory" | "update_memory" | "de
 interface Tag {
   name: string;
   description: string;
-  /** Whether names that are nearly those of fields are ignored like other unknown ones, as programs made for another service expect. */
+  /** Default of its endpoints. */
   ignoresNearMisses?: true;
 }
 
@@ -91,6 +91,8 @@ export interface Endpoint {
   latencyHeader: string | undefined;
   /** What it does to memories, as OpenTelemetry calls it. */
   memoryOperation: MemoryOperation | undefined;
+  /** Whether names that are nearly those of fields are ignored like other unknown ones, as programs made for another service expect. */
+  ignoresNearMisses: boolean;
   /** What it reads of the session that the path names, and else, for a store that fetches it with the key. */
   ahead: readonly Ahead[];
   query: TObject;
@@ -130,6 +132,8 @@ interface Line<Response extends TSchema> {
   latencyHeader?: string;
   /** What it does to memories, as OpenTelemetry calls it. */
   memoryOperation?: MemoryOperation;
+  /** Whether names that are nearly those of fields are ignored like other unknown ones. Default: that of the group, or false. */
+  ignoresNearMisses?: true;
   /** What it reads besides the session that the path names, for a store that fetches it with the key. */
   ahead?: readonly Ahead[];
   /** Default: that of the group; without one `read` for GET and `write` for other methods. */
@@ -201,6 +205,7 @@ export function endpointGroup(tag: Tag, groupScope?: Scope) {
         description: undefined,
         latencyHeader: undefined,
         memoryOperation: undefined,
+        ignoresNearMisses: tag.ignoresNearMisses ?? false,
         ahead: [],
         query: NOTHING,
         body: null,

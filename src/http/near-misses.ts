@@ -21,8 +21,12 @@ export class FieldNames {
     return this.#names.has(name);
   }
 
-  /** Returns the field that a name is nearly that of: the same in another spelling, or else the first that is one letter off. */
-  nearest(sent: string): string | undefined {
+  /**
+   * Returns the field that a name is nearly that of: the same in another spelling, or else the first that is one letter off.
+   *
+   * @param isThere - whether a field was sent too: then what is one letter off is no misspelt one, but a name of its own
+   */
+  nearest(sent: string, isThere: (name: string) => boolean = () => false): string | undefined {
     this.#plain ??= this.#prepared();
     if (sent.length > this.#sentLengthMax) return undefined;
     const plain = plainOf(sent);
@@ -30,7 +34,7 @@ export class FieldNames {
     let near: string | undefined;
     for (const known of this.#plain) {
       if (known.plain === plain) return known.name;
-      if (near === undefined && isOneLetterOff(plain, known.plain)) near = known.name;
+      if (near === undefined && isOneLetterOff(plain, known.plain) && !isThere(known.name)) near = known.name;
     }
     return near;
   }
@@ -65,15 +69,26 @@ function isOneLetterOff(one: string, other: string): boolean {
 
 /**
  * @param path - where the name is, with a full stop at its end: `input.`
+ * @param isThere - whether a field was sent too
  * @param isKnown - whether something else of the same concept has that name: then it means that
  * @throws {ApiError} `invalid_request` for a name that is nearly that of a field
  */
-export function refuseNearMiss(sent: string, fields: FieldNames, path: string, isKnown: (name: string) => boolean): void {
+export function refuseNearMiss(
+  sent: string,
+  fields: FieldNames,
+  path: string,
+  isThere: (name: string) => boolean,
+  isKnown: (name: string) => boolean,
+): void {
   if (fields.has(sent)) return;
-  const near = fields.nearest(sent);
+  const near = fields.nearest(sent, isThere);
   if (near === undefined || isKnown(sent)) return;
-  const param = path + sent;
-  throw new ApiError("invalid_request", `${param} is not a field here; did you mean ${near}?`, { param });
+  throw nearMiss(path + sent, near);
+}
+
+/** @param param - the name that was sent, with its path */
+export function nearMiss(param: string, near: string): ApiError {
+  return new ApiError("invalid_request", `${param} is not a field here; did you mean ${near}?`, { param });
 }
 
 interface Described {

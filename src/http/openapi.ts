@@ -28,8 +28,8 @@ const DESCRIPTION = `${SUMMARY}
 - **Keys.** Every request under \`/v1\` needs an API key, in the header \`X-API-Key\` or as \`Authorization: Bearer\`. A key has
   scopes: \`read\`, \`write\` and \`admin\`, which implies the others.
 - **Bodies** are JSON objects with \`Content-Type: application/json\`, of at most ${LIMITS.bodyBytesMax / 1024 / 1024} MiB unless
-  the setting \`max_body_bytes\` says otherwise. Types are strict. Unknown fields are ignored, except that unknown settings are refused, and a misspelt field (\`userId\`, or one letter off)
-  is 400 with "did you mean", in a query too. A null for an
+  the setting \`max_body_bytes\` says otherwise. Types are strict. Unknown fields are ignored, except that unknown settings are refused, and a misspelt field (\`userId\`,
+  or one letter off a field that is not there) is 400 with "did you mean", in a query too, but not in \`PATCH …/state\` and on the paths made for the SDKs of StateBase. A null for an
   optional field is the same as leaving it out, except where a key would be bound to it. Nothing in a body nests deeper than ${LIMITS.jsonDepthMax} levels. A whole number that a double
   does not hold exactly (from 2^53 on) is refused with its path, such as \`state.order.id\`: send it as a string. Lengths of strings are
   counted in code points. A body must arrive within ${LIMITS.bodySecondsMax} s, or at ${LIMITS.bodyBytesPerSecondMin / 1024} KiB a second if that takes longer. While bodies that are arriving

@@ -91,7 +91,7 @@ export class Operation {
     this.#hasReceipt = hasReceipt(endpoint);
     this.#listParameters = listParameters;
     this.#queryNames = fieldNamesOf(endpoint.query);
-    this.#isKnown = endpoint.tag.ignoresNearMisses === true ? undefined : (name) => names.knows(endpoint, name);
+    this.#isKnown = endpoint.ignoresNearMisses ? undefined : (name) => names.knows(endpoint, name);
     this.#checkQuery = validator(endpoint.query);
     this.#checkBody = validator(endpoint.body ?? endpoint.query, this.#isKnown);
     this.#queryFields = fieldReader(endpoint.query);
@@ -162,7 +162,10 @@ export class Operation {
     let checked = NOTHING;
     if (this.takesQuery) {
       refuseForeignFilter(names, this.endpoint, this.#listParameters);
-      if (this.#isKnown !== undefined) for (const name of names) refuseNearMiss(name, this.#queryNames, "", this.#isKnown);
+      if (this.#isKnown !== undefined) {
+        const isThere = (name: string) => names.includes(name);
+        for (const name of names) refuseNearMiss(name, this.#queryNames, "", isThere, this.#isKnown);
+      }
       checked = this.#queryFields(this.#checkQuery(query));
     }
     return { params: params as Record<string, string>, query: checked, body: NOTHING, sent: NOTHING, caller };

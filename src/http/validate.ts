@@ -13,7 +13,7 @@ import { ApiError } from "../lib/errors.ts";
 import { toJson } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { camelCase, codePointLength, firstCodePoints, type CamelCase } from "../lib/text.ts";
-import { fieldNamesOf, refuseNearMiss, type FieldNames } from "./near-misses.ts";
+import { fieldNamesOf, nearMiss, refuseNearMiss, type FieldNames } from "./near-misses.ts";
 import { EXPECTED, NOT_NULL, OBJECT_KIND, ONE_OF, PARSE, textProblem, type ParsedSchema } from "./types.ts";
 
 export type Validate = (input: Record<string, unknown>) => Record<string, unknown>;
@@ -99,7 +99,10 @@ function innerOf(schema: TSchema): Members | undefined {
 
 /** Looks as deep as the schema describes: what is the caller's own is not looked at. */
 function refuseNearMisses({ names, all }: Members, input: object, path: string, isKnown: (name: string) => boolean): void {
-  if (names !== undefined) for (const name of Object.keys(input)) refuseNearMiss(name, names, path, isKnown);
+  if (names !== undefined) {
+    const isThere = (name: string) => isGiven(all, input as Record<string, unknown>, name);
+    for (const name of Object.keys(input)) refuseNearMiss(name, names, path, isThere, isKnown);
+  }
   for (const { name, inner } of all) {
     if (inner === undefined || !Object.hasOwn(input, name)) continue;
     const member = (input as Record<string, unknown>)[name];
@@ -109,6 +112,12 @@ function refuseNearMisses({ names, all }: Members, input: object, path: string, 
     }
     for (const [i, item] of member.entries()) if (isObject(item)) refuseNearMisses(inner, item, `${path}${name}.${i}.`, isKnown);
   }
+}
+
+/** Whether a member was sent, and not as a null that means the same as leaving it out. */
+function isGiven(all: readonly Member[], input: Record<string, unknown>, name: string): boolean {
+  if (!Object.hasOwn(input, name)) return false;
+  return input[name] !== null || all.every((member) => member.name !== name || !member.mayBeLeftOut);
 }
 
 /** Returns the input without the nulls of optional members, as deep as the schema describes; the same object if there are none. */
@@ -142,6 +151,8 @@ function explain(check: TypeCheck<TObject>, input: unknown): ApiError {
   if (error.value === undefined) return new ApiError("invalid_request", `${param} is required: ${expected(error.schema)}.`, { param });
   if (error.type === ValueErrorType.ObjectAdditionalProperties) {
     const unknown = firstCodePoints(param, SHOWN_LENGTH);
+    const near = fieldNamesOf(error.schema as TObject).nearest(decodePointer(error.path.slice(error.path.lastIndexOf("/") + 1)));
+    if (near !== undefined) return nearMiss(unknown, near);
     const known = Object.keys((error.schema as TObject).properties).join(", ");
     return new ApiError("invalid_request", `${unknown} is not a field here; there are ${known}.`, { param: unknown });
   }

@@ -57,7 +57,14 @@ type Connection = Pick<McpOptions, "identity" | "tools">;
 /** A bound key speaks for its user and its agent without naming them. */
 function connectionOf({ headers, url }: Request, owner: Owner): Connection {
   const query = parametersOf(url);
-  for (const name of query.keys()) refuseNearMiss(name, CONNECTION_NAMES, "", () => false);
+  for (const name of query.keys())
+    refuseNearMiss(
+      name,
+      CONNECTION_NAMES,
+      "",
+      (other) => query.has(other),
+      () => false,
+    );
   const given: Record<string, unknown> = { tools: query.get("tools") };
   for (const [name, header] of Object.entries(HEADERS)) {
     const value = headers.get(header);

@@ -93,7 +93,9 @@ export function sessionEndpoints(deps: Deps): Endpoint[] {
       description:
         "Changes some keys of the state and makes a new version, in one step: of several callers at the same time none undoes what another " +
         "did to another key. What changes nothing makes no version. A state that would become larger than a body can be is 413 " +
-        "`payload_too_large`.",
+        "`payload_too_large`. The SDKs of StateBase use this path too, so misspelt fields are ignored here like other unknown ones.",
+      // A misspelt `expected_version` is ignored, too: what these SDKs send must not be refused.
+      ignoresNearMisses: true,
       body: StateChanges,
       response: SessionState,
       errors: ["version_conflict"],

@@ -34,6 +34,16 @@ test("a name is near the field of the same letters, or else the first from which
   );
 });
 
+test("of fields that are there, one letter off leads to none: another one, or another spelling, is found all the same", () => {
+  const fields = new FieldNames(["type", "typed", "user_id"]);
+  const nearest = (sent: string, ...there: string[]) => fields.nearest(sent, (name) => there.includes(name));
+  expect(nearest("types")).toBe("type");
+  expect(nearest("types", "type")).toBe("typed");
+  expect(nearest("types", "type", "typed")).toBeUndefined();
+  expect(nearest("userId", "user_id")).toBe("user_id");
+  expect(nearest("userIds", "user_id")).toBeUndefined();
+});
+
 const FIELDS = new FieldNames(["agent_id", "user_id", "type", "op"]);
 for (const [sent, near] of Object.entries({
   agentId: "agent_id",
