@@ -256,8 +256,9 @@ function proofPage({ secret }: LocalKey) {
   return ({ request, remote }: Exchange): Answer => {
     const nonce = parametersOf(request.url).get("nonce");
     if (!isNonce(nonce)) throw new ApiError("invalid_request", "nonce must be 32 letters or digits.", { param: "nonce" });
-    const client = remote?.requestIP(originalRequest(request)) ?? undefined;
-    return { status: 200, body: toJson({ proof: proofOf(secret, nonce, client) }) };
+    const [client, server] = [remote?.requestIP(originalRequest(request)) ?? undefined, remote?.address];
+    const ends = client === undefined || server === undefined ? undefined : { client, server };
+    return { status: 200, body: toJson({ proof: proofOf(secret, nonce, ends) }) };
   };
 }
 

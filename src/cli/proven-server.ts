@@ -11,7 +11,7 @@
 import { Agent } from "node:http";
 import { connect as connectTo, type Socket } from "node:net";
 import { connect as connectWithTls } from "node:tls";
-import { isSameProof, NONCE_LENGTH, PROOF_PATH, proofOf, type End } from "../keys/local-proof.ts";
+import { isProof, NONCE_LENGTH, PROOF_PATH, type Ends } from "../keys/local-proof.ts";
 import { randomBase62 } from "../lib/base62.ts";
 import { systemClock } from "../lib/clock.ts";
 import { socketIn, type Place } from "./announcement.ts";
@@ -92,8 +92,9 @@ async function open(door: Door): Promise<Socket> {
   const to = { host: url.hostname.replace(/^\[|\]$/g, ""), port: Number(url.port || (isHttps ? 443 : 80)) };
   // It proves itself by more than a certificate, which seldom names a loopback address.
   const socket = isHttps ? connectWithTls({ ...to, rejectUnauthorized: false }) : connectTo(to);
-  const { localAddress: address = "", localPort: port = 0 } = await connected(socket, isHttps ? "secureConnect" : "connect");
-  return proven(socket, { address, port }, door);
+  const reached = await connected(socket, isHttps ? "secureConnect" : "connect");
+  const client = { address: reached.localAddress ?? "", port: reached.localPort ?? 0 };
+  return proven(socket, { client, server: { address: reached.remoteAddress ?? "", port: reached.remotePort ?? 0 } }, door);
 }
 
 function connected(socket: Socket, event: "connect" | "secureConnect"): Promise<Socket> {
@@ -101,9 +102,8 @@ function connected(socket: Socket, event: "connect" | "secureConnect"): Promise<
 }
 
 /** Resolves with the socket, from which nothing but the proof was read. */
-async function proven(socket: Socket, client: End, { directory, place }: Door): Promise<Socket> {
+async function proven(socket: Socket, ends: Ends, { directory, place }: Door): Promise<Socket> {
   const nonce = randomBase62(NONCE_LENGTH);
-  const expected = proofOf(place.key, nonce, client);
   let received = "";
   socket.write(`GET ${PROOF_PATH}?nonce=${nonce} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
   await within<void>(socket, (resolve) => ({
@@ -114,7 +114,7 @@ async function proven(socket: Socket, client: End, { directory, place }: Door): 
     end: () => resolve(),
   }));
   const [, proof = ""] = /^HTTP\/1\.1 200 [^]*\r\n\r\n\{"proof":"([\w-]+)"\}$/.exec(received) ?? [];
-  if (isSameProof(proof, expected)) return socket;
+  if (isProof(proof, place.key, nonce, ends)) return socket;
   socket.destroy();
   throw new UnprovenServerError(`what listens there did not prove that it is the server of ${directory}`);
 }

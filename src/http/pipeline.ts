@@ -93,8 +93,12 @@ export interface AnsweredRequest {
   readonly traceparent: string | null;
 }
 
-/** The address and port a request came from, if the server knows them. */
-type Remote = { requestIP(request: Request): { address: string; port: number } | null } | null;
+/**
+ * The address and port a request came from, if the server knows them, and where it listens. Bun's types do not know `address` (seen with
+ * Bun 1.4.5).
+ */
+type Remote = { requestIP(request: Request): End | null; readonly address?: End } | null;
+type End = { readonly address: string; readonly port: number };
 
 /** A request and what is known of it so far. */
 export interface Exchange {

@@ -9,8 +9,9 @@ import { connect, createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { buildBinary } from "../support/binary.ts";
 import { GENERATIONS } from "../support/mcp.ts";
-import { IPV6, needs, ROOT } from "../support/platform.ts";
+import { IPV6, needs, onLinux, ROOT } from "../support/platform.ts";
 import { failed, runCairn, scratchDirectory, startProcess, succeeded, type CairnProcess } from "../support/process.ts";
+import { connectFrom, SAME_PORT, type Connection } from "../support/same-port.ts";
 
 const READY = { code: 0, stdout: "ready\n", stderr: "" };
 const UNPROVEN = "what listens there did not prove that it is the server of ";
@@ -99,25 +100,69 @@ function announceElsewhere({ dataDirectory }: CairnProcess, change: object): voi
   writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, "utf8")), socket: false, ...change }));
 }
 
-test("who passes everything on to the server itself gets no key either: the proof is of the connection", async () => {
-  await using server = await startProcess();
-  const to = Number(new URL(server.address).port);
-  const ends = new Map<Socket, Socket>();
-  await using relay = await stranger("127.0.0.1", 0, (socket, said) => {
-    const end = ends.get(socket) ?? connect({ host: "127.0.0.1", port: to });
-    if (!ends.has(socket)) end.pipe(socket);
-    ends.set(socket, end);
-    end.write(said, "latin1");
+/** Passes on what comes, and what is answered. */
+function pass(to: number, connectOn: typeof connectAnywhere) {
+  const onward = new Map<Socket, Connection>();
+  return (socket: Socket, said: string) => {
+    const connection = onward.get(socket) ?? connectOn(socket.remotePort ?? 0, to, (text) => void socket.write(text, "latin1"));
+    if (!onward.has(socket)) socket.once("close", () => connection[Symbol.dispose]());
+    onward.set(socket, connection);
+    connection.write(said);
+  };
+}
+
+function connectAnywhere(_: number, to: number, onData: (text: string) => void): Connection {
+  const socket = connect({ host: "127.0.0.1", port: to });
+  socket.on("data", (bytes) => onData(bytes.toString("latin1")));
+  return { write: (text) => void socket.write(text, "latin1"), [Symbol.dispose]: () => void socket.destroy() };
+}
+
+const RELAYS = {
+  "from a port of its own": { it: test, connectOn: connectAnywhere },
+  "from the port that it is asked from": { it: needs(SAME_PORT), connectOn: connectFrom },
+};
+
+for (const [from, { it, connectOn }] of Object.entries(RELAYS)) {
+  it(`who passes everything on to the server itself, ${from}, gets no key either: the proof is of the connection`, async () => {
+    await using server = await startProcess();
+    await using relay = await stranger("127.0.0.1", 0, pass(Number(new URL(server.address).port), connectOn));
+    const url = `http://127.0.0.1:${relay.port}`;
+    // Somebody names its port.
+    expect(await server.command("dashboard", "--port", String(relay.port))).toEqual(
+      failed(expect.stringContaining(`answers at ${url}: ${UNPROVEN}`)),
+    );
+    announceElsewhere(server, { url });
+    expect(await server.command("dashboard")).toEqual(failed(expect.stringContaining(`answers at ${url}: ${UNPROVEN}`)));
+    expect(await server.command("health")).toEqual(failed(expect.stringContaining(`${url} is not ready: ${UNPROVEN}`)));
+    expect(relay.heard()).toMatch(NONCES);
+    // Without the relay it is found.
+    announceElsewhere(server, { url: server.address });
+    expect(await server.command("health")).toEqual(READY);
   });
-  const url = `http://127.0.0.1:${relay.port}`;
-  announceElsewhere(server, { url });
-  expect(await server.command("dashboard")).toEqual(failed(expect.stringContaining(`answers at ${url}: ${UNPROVEN}`)));
-  expect(await server.command("health")).toEqual(failed(expect.stringContaining(`${url} is not ready: ${UNPROVEN}`)));
+}
+
+needs(SAME_PORT)("who passes everything on from the server's port at another address gets no key either", async () => {
+  await using server = await startProcess();
+  const { port } = new URL(server.address);
+  await using relay = await stranger("127.0.0.2", Number(port), pass(Number(port), connectFrom));
+  expect(await server.command("dashboard", "--host", "127.0.0.2", "--port", port)).toEqual(
+    failed(expect.stringContaining(`answers at http://127.0.0.2:${port}: ${UNPROVEN}`)),
+  );
   expect(relay.heard()).toMatch(NONCES);
-  // Without the relay it is found.
-  announceElsewhere(server, { url: server.address });
-  expect(await server.command("health")).toEqual(READY);
 });
+
+onLinux("a loopback interface of more addresses")(
+  "a server on every address proves itself at any of loopback, where nobody else can listen on its port",
+  async () => {
+    await using server = await startProcess({ flags: ["--host", "0.0.0.0"] });
+    const { port } = new URL(server.address);
+    expect(await server.command("dashboard", "--host", "127.0.0.2", "--port", port)).toEqual(
+      succeeded(new RegExp(`^http://127\\.0\\.0\\.2:${port}/dashboard/#key=crn_`)),
+    );
+    for (const host of ["127.0.0.1", "127.0.0.2"])
+      await expect(stranger(host, Number(port), () => undefined)).rejects.toMatchObject({ code: "EADDRINUSE" });
+  },
+);
 
 test("a nonce that is none is refused, and the proof of one is another for each nonce and connection", async () => {
   await using server = await startProcess();
