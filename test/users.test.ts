@@ -444,6 +444,62 @@ test("a user of whom there are documents alone is erased too, and what is put la
   expect(await cairn.findings()).toEqual([]);
 });
 
+test("a user is shown who has documents, traces, deliveries or kept answers alone, until they are erased", async () => {
+  await using cairn = await startCairn({ environment: { trace_retention_days: 1 } });
+  await using receiver = startReceiver(() => new Response("ok"));
+  await cairn.subscribe(receiver.url, { events: ["session.created"] });
+  await cairn.createSession({ user_id: "delivered", ttl_seconds: 1 });
+  await cairn.deliver();
+  cairn.clock.advance({ seconds: 1 });
+  for (const task of ["session expiry", "session removal"]) await cairn.runTask(task);
+  cairn.clock.advance({ days: 2 });
+  await cairn.runTask("trace retention");
+  const change = (user_id: string, operation: object, options: object = {}, more: object = {}) =>
+    cairn.ok(
+      cairn.post("/v1/documents/batch", { user_id, ...more, operations: [{ namespace: ["notes"], key: "k", ...operation }] }, options),
+    );
+  const put = { op: "put", value: { note: SECRET } };
+  await change("documented", put);
+  await change("documented", put, {}, { agent_id: "bot" });
+  await change("answered", put, { headers: { "Idempotency-Key": "once" } });
+  await change("answered", { op: "delete" });
+  await cairn.runTask("document removal");
+  const { id: traced } = await cairn.createSession({ user_id: "traced" });
+  await cairn.ok(cairn.delete(`/v1/sessions/${traced}`));
+  for (const task of ["session removal", "users"]) await cairn.runTask(task);
+  expect(await cairn.list("/v1/users")).toEqual([]);
+  const counted = { documented: { documents: 2 }, traced: { traces: 2 }, delivered: {}, answered: {} };
+  for (const [id, counts] of Object.entries(counted)) {
+    const never = { last_seen_at: null, last_session_at: null, last_session_id: null };
+    const nothing = { sessions: 0, memories: 0, traces: 0, documents: 0, more: false };
+    expect(await cairn.ok(cairn.get(user(id)))).toEqual({ object: "user", id, ...never, ...nothing, ...counts });
+    expect(await cairn.ok(cairn.delete(user(id)))).toMatchObject({ status: "done", ...counts });
+    expect(refusal(await cairn.get(user(id)))).toMatchObject({ status: 404, param: "user_id" });
+  }
+  // What comes after an erasure can be erased again.
+  await cairn.createSession({ user_id: "traced", ttl_seconds: 1 });
+  cairn.clock.advance({ seconds: 2 });
+  for (const task of ["session expiry", "session removal"]) await cairn.runTask(task);
+  expect(await cairn.ok(cairn.get(user("traced")))).toMatchObject({ sessions: 0, traces: 5 });
+});
+
+test("while an erasure goes on, a user is shown with what came later alone", async () => {
+  await using cairn = await startCairn();
+  await fill(cairn, "ada", 3);
+  const { store } = cairn.service;
+  const commit = store.commit.bind(store);
+  let commits = 0;
+  store.commit = ((home: never, work: never) => (commits++ === 0 ? commit(home, work) : Promise.reject(new Error("full")))) as never;
+  expect(await cairn.ok(cairn.delete(user("ada")))).toMatchObject({ status: "running", sessions: 0 });
+  store.commit = commit;
+  expect(refusal(await cairn.get(user("ada")))).toMatchObject({ status: 404 });
+  const put = { op: "put", namespace: ["notes"], key: "k", value: { later: true } };
+  await cairn.ok(cairn.post("/v1/documents/batch", { user_id: "ada", operations: [put] }));
+  expect(await cairn.ok(cairn.get(user("ada")))).toMatchObject({ sessions: 0, memories: 0, traces: 0, documents: 1 });
+  const { id } = await cairn.createSession({ user_id: "ada" });
+  expect(await cairn.ok(cairn.get(user("ada")))).toMatchObject({ last_session_id: id, sessions: 1, memories: 0, traces: 1, documents: 1 });
+});
+
 for (const user_id of [".", ".."]) {
   test(`no record is made for a user that a path cannot name: ${JSON.stringify(user_id)}`, async () => {
     await using cairn = await startCairn();

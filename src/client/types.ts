@@ -1899,7 +1899,7 @@ export interface User {
   more: boolean;
 }
 
-/** A user with how much there is of them. */
+/** A user with how much there is of them, be it documents or traces alone. */
 export interface UserDetails {
   object: "user";
   /** The `user_id` of sessions. */
@@ -1918,6 +1918,8 @@ export interface UserDetails {
   last_session_id: string | null;
   /** Traces, at most 10000. */
   traces: number;
+  /** Documents of the user, those kept with an agent too, but not those that go with a session. */
+  documents: number;
 }
 
 /** What an erasure has removed. */

@@ -50,6 +50,7 @@ import { record, type Caller, type Deps } from "../traces/record.ts";
 import { ERASED_DETAILS } from "../traces/traces.ts";
 import { removeDeliveries } from "../webhooks/queue.ts";
 import { isUnnamed } from "./directory.ts";
+import { hasRecords } from "./presence.ts";
 import { noUser } from "./users.ts";
 
 /** One commit holds the request thread for a few milliseconds; each session can bring two hundred records with it. */
@@ -163,16 +164,6 @@ function emptyDocuments(tx: Tx, userId: string): number {
   writer.empty(ofUser, 0);
   writer.flush();
   return count;
-}
-
-/** Whether anything with content names a user. */
-function hasRecords(reader: Reader, userId: string): boolean {
-  const hash = hashKey(userId);
-  const { index } = deliveries;
-  const isNamed = [sessions.index.byUser, memories.index.byUser, traces.index.byUser, index.byUser, idempotency.index.byUser].some(
-    (index) => reader.keys(index, { from: hash, to: hash + AFTER_ALL, limit: 1 }).length > 0,
-  );
-  return isNamed || namespaceRow(reader, documentsOfUser(userId)) !== undefined;
 }
 
 /** Continues erasures, those too that a process has begun that is gone. */

@@ -28,7 +28,9 @@ export function userEndpoints(deps: Deps): Endpoint[] {
     }),
     users.get(path, {
       summary: "Get a user",
-      description: `With counts, which stop at ${LIMITS.userRecordsCountedMax}. ${NOT_BOUND}`,
+      description:
+        `With counts, which stop at ${LIMITS.userRecordsCountedMax}. Found is any user with something that an erasure would remove, also ` +
+        `documents, traces or answers kept for an Idempotency-Key alone, who are not in the list. ${NOT_BOUND}`,
       response: UserDetails,
       run: ({ params, caller }) => forAll(caller, () => getUser(deps, params.user_id)),
     }),

@@ -51,8 +51,9 @@ export const UserDetails = Type.Object(
     ...User.properties,
     last_session_id: OrNull(RecordId("sess", "The newest session.")),
     traces: count(`Traces, at most ${LIMITS.userRecordsCountedMax}.`, 57),
+    documents: count("Documents of the user, those kept with an agent too, but not those that go with a session.", 5),
   },
-  { title: "UserDetails", description: "A user with how much there is of them." },
+  { title: "UserDetails", description: "A user with how much there is of them, be it documents or traces alone." },
 );
 
 export const Erasure = Type.Object(

@@ -11,11 +11,13 @@ import { LIMITS } from "../lib/limits.ts";
 import { isoOrNull } from "../lib/time.ts";
 import { eachFetched, FIRST, type Reader } from "../storage/access.ts";
 import { isErased } from "../storage/erasure.ts";
-import { AFTER_ALL, behind, hashKey, HASH_KEY_LENGTH, nameKey } from "../storage/keys.ts";
+import { AFTER_ALL, behind, documentsOfUser, hashKey, HASH_KEY_LENGTH, nameKey } from "../storage/keys.ts";
 import { pageOf, pageOfBatches, type Found } from "../storage/page.ts";
 import {
+  documentRemovals,
   erasures,
   memories,
+  namespaces,
   sessions,
   traces,
   users,
@@ -26,6 +28,7 @@ import {
 } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
 import type { Deps } from "../traces/record.ts";
+import { documentsOf, erasedUntil, hasContent } from "./presence.ts";
 
 /** What names somebody: a user or an agent. */
 interface Naming {
@@ -202,23 +205,27 @@ export function foundBy(reader: Reader, naming: Naming, { session, memory }: New
   return { name, newest, newestAt: newest === undefined ? null : row.createdAt, seenAt: row.createdAt };
 }
 
-/** @throws {ApiError} `resource_not_found` for a user who has nothing */
+/** @throws {ApiError} `resource_not_found` for a user of whom an erasure would remove nothing */
 export function getUser({ store }: Deps, userId: string): JsonText | Promise<JsonText> {
   return store.read((reader) => {
     const hash = hashKey(userId);
     const records = [sessions.index.byUser, memories.index.byUser, traces.index.byUser];
-    const span = { from: hash, to: hash + AFTER_ALL, limit: LIMITS.userRecordsCountedMax + 1 };
+    reader.aheadOf([erasures], FIRST);
+    reader.ahead(users, [hash]);
+    const span = { from: hash + erasedUntil(reader, hash), to: hash + AFTER_ALL, limit: LIMITS.userRecordsCountedMax + 1 };
     reader.aheadOf(records, span);
+    for (const table of [namespaces, documentRemovals]) reader.ahead(table, [documentsOfUser(userId)]);
     const found = foundBy(reader, USERS, newestOf(reader, USERS, hash));
-    if (found === undefined) throw noUser(userId);
+    if (found === undefined && !hasContent(reader, userId)) throw noUser(userId);
     const [ofSessions = 0, ofMemories = 0, ofTraces = 0] = records.map((index) => reader.keys(index, span).length);
-    const { newest, newestAt } = found;
+    const { newest, newestAt = null } = found ?? {};
     return toJson({
       object: "user",
       id: userId,
       last_session_at: isoOrNull(newestAt),
       last_seen_at: lastSeen(reader.get(users, hash)),
       last_session_id: newest === undefined ? null : withPrefix("sess", newest),
+      documents: documentsOf(reader, userId),
       ...countsOf({ sessions: ofSessions, memories: ofMemories, traces: ofTraces }, LIMITS.userRecordsCountedMax),
     });
   });

@@ -316,6 +316,19 @@ test("a user is erased by typing the id, with a report of what was removed", asy
   expect(tab.complaints).toEqual([]);
 });
 
+test("a user who has documents alone is erased too", async () => {
+  const put = { op: "put", namespace: ["notes"], key: "k", value: { note: "tea" } };
+  await cairn.ok(cairn.post("/v1/documents/batch", { user_id: "documented", operations: [put] }));
+  using tab = await signedInTab(cairn, "/users/documented");
+  await tab.seesFlat("sessions 0 memories 0 traces 0 documents 1");
+  await tab.click("Erase");
+  await tab.fill("Type the id of the user", "documented");
+  await tab.click("Erase", "dialog");
+  await tab.sees("Everything is removed.");
+  await tab.seesFlat("documents 1");
+  expect(tab.complaints).toEqual([]);
+});
+
 test("a backup is made, downloaded by a ticket, and deleted", async () => {
   using tab = await signedInTab(cairn, "/backups");
   await tab.sees("There is none yet.");

@@ -40,7 +40,7 @@ export default function User() {
     >
       {erasure.value === null ? (
         <Loaded result={result}>
-          {({ sessions, memories, traces, more }) => (
+          {({ sessions, memories, traces, documents, more }) => (
             <dl class="counts">
               {Object.entries({ sessions, memories, traces }).map(([name, count]) => (
                 <div key={name}>
@@ -53,6 +53,12 @@ export default function User() {
                   </dd>
                 </div>
               ))}
+              {documents > 0 && (
+                <div>
+                  <dt>documents</dt>
+                  <dd>{number(documents)}</dd>
+                </div>
+              )}
             </dl>
           )}
         </Loaded>
@@ -75,8 +81,8 @@ function EraseUser({ id, onErased, onClose }: { id: string; onErased: (erasure: 
     <Dialog title="Erase this user" onClose={onClose}>
       <Form submit="Erase" danger onSubmit={submit} disabled={typed.value !== id}>
         <p>
-          All sessions, states, turns and memories of <b>{id}</b> are removed, with what waits to be delivered. Traces stay without their
-          content. This cannot be undone, and backups that were made before still hold everything.
+          All sessions, states, turns, memories and documents of <b>{id}</b> are removed, with what waits to be delivered. Traces stay
+          without their content. This cannot be undone, and backups that were made before still hold everything.
         </p>
         <TextField label="Type the id of the user" name="user_id" value={typed} />
       </Form>

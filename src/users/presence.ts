@@ -1,0 +1,66 @@
+/**
+ * Whether there is anything of a user besides sessions and memories, which say the name: documents, traces, deliveries and answers kept for
+ * retries are found by it.
+ *
+ * @module
+ */
+import { namespaceRow } from "../storage/document-records.ts";
+import { eachFetched, type Reader } from "../storage/access.ts";
+import { AFTER_ALL, documentsOfUser, hashKey } from "../storage/keys.ts";
+import { deliveries, erasures, idempotency, memories, sessions, traces } from "../storage/tables.ts";
+import { unlessUnreadable } from "../storage/unreadable.ts";
+import { actionOf, isAdminAction } from "../traces/events.ts";
+import { ERASED_DETAILS } from "../traces/traces.ts";
+
+/** Erasures of a user, one after the other, whose traces are passed over. */
+const TRACES_SEARCHED = 100;
+
+/** Whether anything names a user, be it a trace that an erasure has left. */
+export function hasRecords(reader: Reader, userId: string): boolean {
+  const hash = hashKey(userId);
+  const indexes = [sessions, memories, traces, deliveries, idempotency].map(({ index }) => index.byUser);
+  const span = { from: hash, to: hash + AFTER_ALL, limit: 1 };
+  return eachFetched(indexes, (index) => reader.keys(index, span).length > 0).includes(true) || hasDocuments(reader, userId);
+}
+
+/** Whether an erasure has something to remove: traces without their content, and what one is removing, are none of it. */
+export function hasContent(reader: Reader, userId: string): boolean {
+  const hash = hashKey(userId);
+  if (hasDocuments(reader, userId)) return true;
+  const until = erasedUntil(reader, hash);
+  // A later event comes with a later trace, and so does an answer.
+  if (until === "") {
+    const span = { from: hash, to: hash + AFTER_ALL, limit: 1 };
+    const indexes = [sessions, memories, deliveries, idempotency].map(({ index }) => index.byUser);
+    if (eachFetched(indexes, (index) => reader.keys(index, span).length > 0).includes(true)) return true;
+  }
+  return hasTraces(reader, hash, until);
+}
+
+/** Up to which id a user's records are being removed; empty where none are. */
+export function erasedUntil(reader: Reader, hash: string): string {
+  return reader.isEmpty(erasures) ? "" : (reader.get(erasures, hash)?.until ?? "");
+}
+
+/** Whether there are traces with content: an erasure takes it from all that there are, so the newest one says it. */
+function hasTraces(reader: Reader, hash: string, until: string): boolean {
+  const { byUser } = traces.index;
+  const span = { from: hash + until, to: hash + AFTER_ALL, limit: TRACES_SEARCHED, descending: true };
+  for (const entry of reader.keys(byUser, span)) {
+    const key = byUser.recordOf(entry);
+    const action = actionOf(key);
+    if (action === undefined || isAdminAction(action)) continue;
+    const row = unlessUnreadable(() => reader.get(traces, key));
+    if (row !== undefined) return row.body !== ERASED_DETAILS;
+  }
+  return false;
+}
+
+function hasDocuments(reader: Reader, userId: string): boolean {
+  return documentsOf(reader, userId) > 0;
+}
+
+/** How many documents an erasure would remove, those that are kept with an agent too. */
+export function documentsOf(reader: Reader, userId: string): number {
+  return namespaceRow(reader, documentsOfUser(userId))?.all ?? 0;
+}
