@@ -285,7 +285,10 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     tasks,
     durability: options.durability ?? "strict",
     stopping: stop.signal,
-    start: () => driver.start(),
+    start: () => {
+      driver.start();
+      embeddings.active.builtin?.open();
+    },
     drain: () => stop.abort(),
     close: () => closing.disposeAsync(),
   };

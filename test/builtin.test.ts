@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { pendingEmbeddings, vectors } from "../src/storage/tables.ts";
+import { NO_HOME } from "../src/lib/ids.ts";
+import { pendingEmbeddings, provider, PROVIDER_KEY, settings, vectors } from "../src/storage/tables.ts";
 import { AFTER_ALL } from "../src/storage/keys.ts";
 import { refusal } from "./support/answers.ts";
 import { startCairn, type Cairn, type Options } from "./support/cairn.ts";
@@ -23,9 +24,7 @@ const DOGS = "Lives in Lisbon with two dogs.";
 /** So long that no request waits for its vector. */
 const LONG = `The quokka of Rottnest is called Bert. ${"It rained all day, and nobody went out. ".repeat(40)}`;
 
-const BUILTIN: Options = { environment: { embedding: { provider: "builtin" } } };
 const FRAGILE: Options = {
-  ...BUILTIN,
   newEncoder: () => new Worker(new URL("./support/held-encoder.ts", import.meta.url).href),
 };
 
@@ -35,7 +34,7 @@ const contentsOf = async (cairn: Cairn, query: string) =>
 
 describe("the built-in encoder", () => {
   test("finds what is meant, without a word in common and in other languages", async () => {
-    await using cairn = await startCairn(BUILTIN);
+    await using cairn = await startCairn();
     const memories = await addAll(cairn, [TEA, CHESS, RENT, DOGS]);
     expect(memories.map((memory) => memory.vector_available)).toEqual([true, true, true, true]);
     expect(await best(cairn, "Does the user have any pets?")).toBe(DOGS);
@@ -54,14 +53,14 @@ describe("the built-in encoder", () => {
   });
 
   test("a text scores 1 for itself, whoever asks and whenever", async () => {
-    await using cairn = await startCairn(BUILTIN);
+    await using cairn = await startCairn();
     await addAll(cairn, [TEA, DOGS]);
     expect((await cairn.search(DOGS)).data[0]).toMatchObject({ content: DOGS, score: 1 });
     expect((await cairn.search(DOGS)).data).toEqual((await cairn.search(DOGS)).data);
   });
 
   test("says why: meaning and words apart", async () => {
-    await using cairn = await startCairn(BUILTIN);
+    await using cairn = await startCairn();
     await addAll(cairn, [TEA, DOGS]);
     const { data } = await cairn.search("two dogs", { threshold: 0, explain: true });
     expect(data[0]).toMatchObject({
@@ -77,7 +76,7 @@ describe("the built-in encoder", () => {
   });
 
   test("a text without a word that it knows has no vector, and is found by its signs", async () => {
-    await using cairn = await startCairn(BUILTIN);
+    await using cairn = await startCairn();
     const [memory] = await addAll(cairn, ["\u{10900}\u{10901}\u{10902}", TEA]);
     expect(memory).toMatchObject({ vector_available: false });
     expect(memory).not.toHaveProperty("embedding_id");
@@ -86,7 +85,7 @@ describe("the built-in encoder", () => {
   });
 
   test("finds documents, too", async () => {
-    await using cairn = await startCairn(BUILTIN);
+    await using cairn = await startCairn();
     const namespace = ["notes"];
     const put = (key: string, text: string) => ({ op: "put", namespace, key, value: { text }, index: true });
     await cairn.ok(cairn.post("/v1/documents/batch", { operations: [put("a", TEA), put("b", DOGS), put("c", LONG)] }));
@@ -102,7 +101,7 @@ describe("the built-in encoder", () => {
 
 describe("a memory whose vector is still to be made", () => {
   test("is found by its words at once, and by its meaning later", async () => {
-    await using cairn = await startCairn(BUILTIN);
+    await using cairn = await startCairn();
     const [memory] = await addAll(cairn, [LONG, TEA]);
     expect(memory).toMatchObject({ vector_available: false });
     expect(memory).not.toHaveProperty("embedding_id");
@@ -122,7 +121,7 @@ describe("a memory whose vector is still to be made", () => {
   });
 
   test("is found by its new words once it was changed, and no longer by those before", async () => {
-    await using cairn = await startCairn(BUILTIN);
+    await using cairn = await startCairn();
     const [memory] = await addAll(cairn, [LONG]);
     const changed = LONG.replace("quokka", "numbat");
     await cairn.ok(cairn.patch(`/v1/memory/${memory.id}`, { content: changed }));
@@ -134,7 +133,7 @@ describe("a memory whose vector is still to be made", () => {
   });
 
   test("leaves nothing behind when it is deleted first, nor when its session is, nor its user", async () => {
-    await using cairn = await startCairn(BUILTIN);
+    await using cairn = await startCairn();
     const nothing = { ready: 0, pending: 0 };
     const [memory] = await addAll(cairn, [LONG]);
     await cairn.ok(cairn.delete(`/v1/memory/${memory.id}`));
@@ -157,7 +156,7 @@ describe("a memory whose vector is still to be made", () => {
   });
 
   test("gets no vector where it was changed while that was made", async () => {
-    await using cairn = await startCairn(BUILTIN);
+    await using cairn = await startCairn();
     const [memory] = await addAll(cairn, [LONG]);
     const { store } = cairn.service;
     const commit = store.commit.bind(store);
@@ -176,7 +175,7 @@ describe("a memory whose vector is still to be made", () => {
 
   test("keeps waiting across a restart and a change of the provider", async () => {
     await using server = startEmbeddingServer({ length: 100 });
-    await using cairn = await startCairn(BUILTIN);
+    await using cairn = await startCairn();
     await addAll(cairn, [LONG, TEA]);
     await cairn.restart();
     expect([await vectorsOf(cairn), await best(cairn, "quokka")]).toEqual([{ ready: 1, pending: 1 }, LONG]);
@@ -190,7 +189,7 @@ describe("a memory whose vector is still to be made", () => {
   });
 
   test("is nothing that doctor finds fault with, before or after", async () => {
-    await using cairn = await startCairn(BUILTIN);
+    await using cairn = await startCairn();
     await addAll(cairn, [LONG, TEA]);
     expect(await cairn.findings()).toEqual([]);
     await makeVectors(cairn);
@@ -218,6 +217,41 @@ describe("the encoder's thread", () => {
     cairn.clock.advance({ seconds: 6 });
     expect(await best(cairn, "tea")).toBe(TEA);
     expect((await cairn.settings()).embedding.state).toEqual({ available: true });
+  });
+});
+
+describe("the name local, which the built-in provider had before", () => {
+  const BUILT_IN = { value: "builtin", default: "builtin" };
+
+  test("is read as builtin, sent or in the environment, and is not shown", async () => {
+    await using cairn = await startCairn({ environment: { embedding: { provider: "local" } } });
+    expect((await cairn.settings()).embedding).toMatchObject({ provider: { ...BUILT_IN, source: "environment" }, vector_length: 384 });
+    const { embedding } = await cairn.ok(setEmbedding(cairn, { provider: "local" }));
+    expect(embedding).toMatchObject({ provider: { ...BUILT_IN, source: "setting" }, vector_length: 384 });
+    await addAll(cairn, [DOGS]);
+    expect(await best(cairn, "Does the user have any pets?")).toBe(DOGS);
+  });
+
+  test("is read as builtin in a store, whose memories are embedded again, and are found by their words until then", async () => {
+    await using cairn = await startCairn({ environment: { embedding: { provider: "words" } } });
+    const [memory] = await addAll(cairn, [TEA, DOGS]);
+    await cairn.ok(setEmbedding(cairn, { provider: "words" }));
+    await cairn.service.store.commit(NO_HOME, (tx) => {
+      tx.put(settings, "current", { "embedding.provider": "local" });
+      tx.put(provider, PROVIDER_KEY, { identity: "local-2", generation: tx.get(provider, PROVIDER_KEY)?.generation ?? 0 });
+    });
+    await cairn.restart();
+    expect((await cairn.settings()).embedding).toMatchObject({
+      provider: { ...BUILT_IN, source: "setting" },
+      vectors: { ready: 0, pending: 2 },
+    });
+    expect(await cairn.ok(cairn.get(`/v1/memory/${memory.id}`))).toMatchObject({ vector_available: false });
+    await cairn.runTaskOnce(EMBEDDINGS);
+    expect(await contentsOf(cairn, "green tea")).toEqual(expect.arrayContaining([TEA]));
+    await makeVectors(cairn);
+    expect(await vectorsOf(cairn)).toEqual({ ready: 2, pending: 0 });
+    expect(await best(cairn, "Does the user have any pets?")).toBe(DOGS);
+    expect(await cairn.findings()).toEqual([]);
   });
 });
 

@@ -152,7 +152,7 @@ const refused: { args?: string[]; environment?: Record<string, string>; message:
     CAIRN_DURABILITY: 'must be one of strict, relaxed; got "yes".',
     CAIRN_REQUIRE_HTTPS: 'must be 0 or 1; got "yes".',
     CAIRN_WEBHOOK_ALLOW_PRIVATE: 'must be 0 or 1; got "yes".',
-    CAIRN_EMBEDDING_PROVIDER: 'must be one of local, builtin, words, openai; got "yes".',
+    CAIRN_EMBEDDING_PROVIDER: 'must be one of builtin, words, openai, local; got "yes".',
     CAIRN_WEBHOOK_TIMEOUT: 'must be a time such as 15s or 500ms, of at most 1h; got "yes".',
     CAIRN_WEBHOOK_RETRY_SCHEDULE: 'must be times such as 200ms,5s,5m,2h: at most 20, and 7d in all; got "yes".',
     CAIRN_METRICS: 'must be one of open, key; got "yes".',

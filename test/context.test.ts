@@ -161,6 +161,8 @@ onEmbedded("an answer of a database lets others through anyway")(
     const { id } = await cairn.createSession();
     for (let i = 0; i < 20; i++) await cairn.addMemory(id, `The doctor was late ${i} times.`);
     const asked = { query: "doctor", memory_limit: 20 };
+    // The vector of the query is kept then.
+    await cairn.context(id, asked);
     const plain = await roundsDuring(cairn.context(id, asked));
     expect(await roundsDuring(cairn.context(id, { ...asked, explain: true }))).toBeGreaterThanOrEqual(plain + 20);
   },

@@ -270,7 +270,7 @@ test("a search gives ten documents unless up to 200 are asked for, and a request
   });
   for (const [query, more] of [
     ["", {}],
-    ["§", {}],
+    ["§", { threshold: 0.7 }],
     ["tea", { threshold: 1 }],
   ] as const) {
     expect((await found(cairn, ["a"], query, { threshold: 0.1, ...more })).data).toEqual([]);
@@ -335,7 +335,7 @@ test("a namespace with more documents than the few is searched in the index, als
   expect(await stored(cairn)).toMatchObject({ document_vectors: 2_303 });
   for (let i = 0; i < 30; i++) await cairn.runTask("document removal");
   expect(await stored(cairn)).toMatchObject({ documents: 3, indexed_documents: 3, document_vectors: 3 });
-  expect(keysOf(await found(cairn, ["large"], "bicycle", { threshold: 0.3 })).toSorted()).toEqual(["after", "k"]);
+  expect(keysOf(await found(cairn, ["large"], "bicycle", { threshold: 0.7 })).toSorted()).toEqual(["after", "k"]);
   await cairn.restart();
   expect(keysOf(await found(cairn, ["large"], "umbrella", { limit: 1 }))).toEqual(["own"]);
 });
@@ -358,7 +358,7 @@ test("documents get new vectors after a change of the provider, and those that a
   cairn.clock.advance({ ms: 5_000 });
   await makeVectors(cairn);
   expect(keysOf(await found(cairn, ["a"], "green tea")).toSorted()).toEqual(["job", "late", "tea"]);
-  await cairn.ok(cairn.patch("/v1/settings", { embedding: { provider: "local" } }));
+  await cairn.ok(cairn.patch("/v1/settings", { embedding: { provider: "builtin" } }));
   await makeVectors(cairn);
   expect((await found(cairn, ["a"], "green tea")).data.filter(({ key }) => key !== "late")).toEqual(asBuiltIn);
 });

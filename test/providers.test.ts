@@ -39,7 +39,7 @@ describe("setting a provider", () => {
     const session = await cairn.createSession();
     const set = await setProvider(cairn, server, { api_key: KEY, query_prefix: "search: ", document_prefix: "document: " });
     expect(set).toEqual({
-      provider: { value: "openai", default: "local", source: "setting" },
+      provider: { value: "openai", default: "builtin", source: "setting" },
       base_url: { value: server.baseUrl, default: "https://api.openai.com/v1", source: "setting" },
       model: { value: "some-model", default: "text-embedding-3-small", source: "setting" },
       api_key: { set: true, source: "setting" },

@@ -20,7 +20,7 @@ const AT_FIRST = {
     retry_schedule: DEFAULT("5s,5m,30m,2h,5h,10h,10h"),
   },
   embedding: {
-    provider: DEFAULT("local"),
+    provider: DEFAULT("builtin"),
     base_url: DEFAULT("https://api.openai.com/v1"),
     model: DEFAULT("text-embedding-3-small"),
     api_key: { set: false, source: "default" },
@@ -29,7 +29,7 @@ const AT_FIRST = {
     dimensions: DEFAULT(null),
     relevant_cosine: { value: null, default: null, source: "built-in" },
     separation: null,
-    vector_length: null,
+    vector_length: 384,
     state: { available: true },
     vectors: { ready: 0, pending: 0 },
   },
@@ -141,7 +141,7 @@ const ALL_SET = {
   max_body_bytes: 4096,
   region: "eu",
   webhooks: { allow_private: true, timeout: "1s", retry_schedule: "2s" },
-  embedding: { provider: "local", model: "mine", api_key: "sk-mine-0123456789abcdef", query_prefix: "q: ", document_prefix: "d: " },
+  embedding: { provider: "words", model: "mine", api_key: "sk-mine-0123456789abcdef", query_prefix: "q: ", document_prefix: "d: " },
 };
 const nullsFor = (settings: object): object =>
   Object.fromEntries(Object.entries(settings).map(([name, value]) => [name, typeof value === "object" ? nullsFor(value) : null]));
@@ -239,9 +239,9 @@ test("settings in the store that make no sense count as not set, and the next ch
   const { max_body_bytes, region, webhooks, embedding } = await cairn.settings();
   expect({ max_body_bytes, embedding }).toEqual({
     max_body_bytes: AT_FIRST.max_body_bytes,
-    embedding: { ...AT_FIRST.embedding, provider: { value: "local", default: "local", source: "setting" } },
+    embedding: { ...AT_FIRST.embedding, provider: { value: "builtin", default: "builtin", source: "setting" } },
   });
   expect([region.value, webhooks.timeout]).toEqual(["eu", { value: "20s", default: "15s", source: "environment" }]);
   await change(cairn, { region: "us" });
-  expect(await cairn.read((reader) => reader.get(settings, "current"))).toEqual({ region: "us", "embedding.provider": "local" });
+  expect(await cairn.read((reader) => reader.get(settings, "current"))).toEqual({ region: "us", "embedding.provider": "builtin" });
 });

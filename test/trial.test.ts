@@ -15,7 +15,7 @@ const WORKS = { object: "embedding_trial", works: true, reason: null, param: nul
 test("the provider that is set is tried with a pair of texts, and scores it as a search does", async () => {
   await using cairn = await startCairn();
   const built = await attempt(cairn);
-  expect(built).toEqual({ ...WORKS, duration_ms: expect.any(Number), vector_length: null, separation: null, score: expect.any(Number) });
+  expect(built).toEqual({ ...WORKS, duration_ms: expect.any(Number), vector_length: 384, separation: null, score: expect.any(Number) });
   const pair = { query: "Where is the key of the shed?", content: "The key of the shed hangs behind the door." };
   const { id } = await cairn.createSession();
   await cairn.addMemory(id, pair.content);

@@ -475,10 +475,10 @@ export interface EmbeddingTry {
    */
   embedding?: {
     /**
-     * `local` is built in; `builtin` is a neural network of a hundred languages, built in too; `words` finds by words alone; `openai` is
-     * any server that speaks `/v1/embeddings`.
+     * `builtin` is a neural network of a hundred languages; `words` finds by words alone; `openai` is any server that speaks
+     * `/v1/embeddings`. `local` is read as `builtin`.
      */
-    provider?: "local" | "builtin" | "words" | "openai" | null;
+    provider?: "builtin" | "words" | "openai" | "local" | null;
     /**
      * Address of the provider's server, up to and including `/v1`. A key that was set for another server is not sent to it; an address of a
      * cloud metadata service is refused.
@@ -1383,12 +1383,12 @@ export interface Settings {
    */
   embedding: {
     /**
-     * `local` is built in; `builtin` is a neural network of a hundred languages, built in too; `words` finds by words alone; `openai` is
-     * any server that speaks `/v1/embeddings`.
+     * `builtin` is a neural network of a hundred languages; `words` finds by words alone; `openai` is any server that speaks
+     * `/v1/embeddings`. `local` is read as `builtin`.
      */
     provider: {
-      value: "local" | "builtin" | "words" | "openai";
-      default?: "local" | "builtin" | "words" | "openai";
+      value: "builtin" | "words" | "openai" | "local";
+      default?: "builtin" | "words" | "openai" | "local";
       /** Where the value comes from. */
       source: "default" | "environment" | "setting" | "probes" | "built-in";
     };
@@ -1519,10 +1519,10 @@ export interface SettingsChanges {
    */
   embedding?: {
     /**
-     * `local` is built in; `builtin` is a neural network of a hundred languages, built in too; `words` finds by words alone; `openai` is
-     * any server that speaks `/v1/embeddings`.
+     * `builtin` is a neural network of a hundred languages; `words` finds by words alone; `openai` is any server that speaks
+     * `/v1/embeddings`. `local` is read as `builtin`.
      */
-    provider?: "local" | "builtin" | "words" | "openai" | null;
+    provider?: "builtin" | "words" | "openai" | "local" | null;
     /**
      * Address of the provider's server, up to and including `/v1`. A key that was set for another server is not sent to it; an address of a
      * cloud metadata service is refused.

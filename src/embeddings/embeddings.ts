@@ -20,7 +20,7 @@ import { calibrate, calibrationOf } from "./calibration.ts";
 import { BuiltinEmbedder, WordEmbedder } from "./builtin/builtin.ts";
 import { EncoderThread } from "./builtin/encoder-thread.ts";
 import type { EmbeddedQuery, Embedder, Embedding } from "./embedder.ts";
-import { localEmbedder, wordsOf } from "./local/local.ts";
+import { wordsOf } from "./local/local.ts";
 import { identityOf, PROVIDER_DEFAULTS, type EmbeddingSettings } from "./provider-settings.ts";
 import { BUILTIN_CALIBRATION, type Calibration, WORDS_CALIBRATION } from "./score.ts";
 import { OpenAiEmbedder, type OpenAiDeps } from "./remote/openai.ts";
@@ -44,7 +44,7 @@ export interface Active {
   readonly remote: OpenAiEmbedder | undefined;
   readonly builtin: BuiltinEmbedder | undefined;
   readonly generation: number;
-  /** undefined for `local`, and for a remote provider until it is measured. */
+  /** undefined for a remote provider until it is measured. */
   readonly calibration: Calibration | undefined;
 }
 
@@ -292,7 +292,7 @@ export class Embeddings {
     return true;
   }
 
-  /** Returns what a candidate's cosines mean; undefined for `local`. */
+  /** Returns what a candidate's cosines mean; undefined for a remote provider until it is measured. */
   calibrationOf({ settings, remote, builtin, row: { measured } }: Provider): Calibration | undefined {
     if (builtin !== undefined) return BUILTIN_CALIBRATION;
     if (settings.provider === "words") return WORDS_CALIBRATION;
@@ -300,8 +300,8 @@ export class Embeddings {
     return calibrationOf({ ...measured, relevantCosine: settings.relevant_cosine ?? measured.relevantCosine });
   }
 
-  embedderOf({ remote, builtin, row }: Provider): Embedder {
-    return remote ?? builtin ?? (row.identity === localEmbedder.version ? localEmbedder : this.#words);
+  embedderOf({ remote, builtin }: Provider): Embedder {
+    return remote ?? builtin ?? this.#words;
   }
 
   /** Closes a candidate that is not activated after all. */

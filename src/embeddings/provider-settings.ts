@@ -20,7 +20,7 @@ export interface EmbeddingSettings {
 }
 
 export const PROVIDER_DEFAULTS = {
-  provider: "local",
+  provider: "builtin",
   base_url: "https://api.openai.com/v1",
   model: "text-embedding-3-small",
   query_prefix: "",
@@ -48,7 +48,6 @@ export function apiKeyProblem(apiKey: string): string | undefined {
 /** Names what decides the meaning of a vector. Another key for the same server is no other provider. */
 export function identityOf(settings: EmbeddingSettings): string {
   const { provider, base_url, model, query_prefix, document_prefix, dimensions } = { ...PROVIDER_DEFAULTS, ...settings };
-  if (provider === "local") return localEmbedder.version;
   if (provider === "builtin") return BUILTIN_VERSION;
   if (provider === "words") return `words-1-${localEmbedder.version}`;
   // Without the query string: it can hold a key, and has no part in what a vector means.

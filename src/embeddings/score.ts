@@ -44,7 +44,7 @@ export const BUILTIN_CALIBRATION: Calibration = {
   lexicalShare: COVERAGE_WEIGHT / BOTH,
   cosineOfUnrelated: 0,
   cosineOfSame: 1,
-  relevant: 0.223 / BOTH,
+  relevant: 0.219 / BOTH,
 };
 
 /** The provider `words`. */

@@ -187,9 +187,9 @@ export const SETTINGS = {
     { variable: "CAIRN_WEBHOOK_RETRY_SCHEDULE" },
   ),
   "embedding.provider": atRunTime(
-    OneOf(["local", "builtin", "words", "openai"]),
+    OneOf(["builtin", "words", "openai", "local"]),
     PROVIDER_DEFAULTS.provider,
-    "`local` is built in; `builtin` is a neural network of a hundred languages, built in too; `words` finds by words alone; `openai` is any server that speaks `/v1/embeddings`.",
+    "`builtin` is a neural network of a hundred languages; `words` finds by words alone; `openai` is any server that speaks `/v1/embeddings`. `local` is read as `builtin`.",
     { variable: "CAIRN_EMBEDDING_PROVIDER" },
   ),
   "embedding.base_url": atRunTime(

@@ -34,8 +34,8 @@ export class EffectiveSettings {
     const { "embedding.api_key": apiKey, ...others } = environment;
     // A key goes to the server it was given for, and to no other.
     const isForThisServer = apiKey !== undefined && originOf({ ...others, ...row }) === originOf(others);
-    this.row = row;
-    this.#given = { ...(isForThisServer ? environment : others), ...row };
+    this.row = withoutFormerNames(row);
+    this.#given = withoutFormerNames({ ...(isForThisServer ? environment : others), ...row });
     this.values = { ...DEFAULTS, ...this.#given };
     this.embedding = membersOf("embedding", this.#given);
     const { "webhooks.allow_private": allowPrivate, "webhooks.timeout": timeout, "webhooks.retry_schedule": schedule } = this.values;
@@ -71,6 +71,11 @@ export class EffectiveSettings {
     const value = name.startsWith("embedding.") ? this.#given[name] : this.values[name];
     return SETTINGS[name].isSecret === true ? { set: value !== undefined } : redacted(name, value ?? null);
   }
+}
+
+/** Settings with `local`, as the built-in provider was called before it became another, under the name that it has. */
+function withoutFormerNames(given: GivenSettings): GivenSettings {
+  return given["embedding.provider"] === "local" ? { ...given, "embedding.provider": "builtin" } : given;
 }
 
 /** Stored settings as an export without secrets has them. */

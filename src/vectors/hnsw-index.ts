@@ -152,7 +152,12 @@ export class HnswIndex {
 
   /** The slot, which must be there, is no longer found. Its point takes room until the index is rebuilt. */
   remove(slot: number): void {
-    this.#graph.markDelete(slot);
+    try {
+      this.#graph.markDelete(slot);
+    } catch (error) {
+      // hnswlib does not say otherwise which points it has. A memory whose vector was not made yet has a slot and no point.
+      if (!(error instanceof Error && error.message.includes("Label not found"))) throw error;
+    }
   }
 
   /** Up to `count` slots whose vectors may be near the query; fewer when there are no more, or when it does not come to all of them. */

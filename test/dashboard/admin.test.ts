@@ -170,7 +170,7 @@ test("a provider that does not work is not set, and the reason stands there", as
   await tab.fill("Model", "none");
   await tab.click("Save", "[aria-label='Embedding provider']");
   await tab.has("[aria-label='Embedding provider'] [role=alert]");
-  expect((await cairn.get("/v1/settings")).body.embedding.provider.value).toBe("local");
+  expect((await cairn.get("/v1/settings")).body.embedding.provider.value).toBe("builtin");
 });
 
 test("a provider is tried with a pair of texts, without saving anything", async () => {
@@ -186,7 +186,7 @@ test("a provider is tried with a pair of texts, without saving anything", async 
   await tab.click("Try it");
   await tab.click("Try");
   await tab.has("dialog .problem");
-  expect((await cairn.get("/v1/settings")).body.embedding.provider).toMatchObject({ value: "local", source: "default" });
+  expect((await cairn.get("/v1/settings")).body.embedding.provider).toMatchObject({ value: "builtin", source: "default" });
 });
 
 test("a webhook is created with its secret shown once, tested, switched off and on, and deleted", async () => {

@@ -57,11 +57,19 @@ async function runTasks({ cairn }: Opened): Promise<void> {
   for (const name of ["embeddings", "user erasure", "session removal", "document removal", "webhook outbox"]) await cairn.runTask(name);
 }
 
+/** What is answered of vectors, which are of another provider now, and what follows from them. */
+const OF_VECTORS = new Set(["embedding_id", "vector_available", "score"]);
+
+function withoutVectors(answer: unknown): any {
+  return JSON.parse(JSON.stringify(answer, (name, value: unknown) => (OF_VECTORS.has(name) ? undefined : value)));
+}
+
 /** The members that were answered then are answered now, beside any that came later. */
 async function expectSameAnswers({ cairn, kept: { keys, reads, settings } }: Opened): Promise<void> {
   for (const { method, path, body, key, status, answer } of reads) {
     const now = await cairn.request(method, path, { body, key: keys[key] ?? "" });
-    expect({ method, path, key, status: now.status, answer: now.body }).toMatchObject({ method, path, key, status, answer });
+    const shown = { method, path, key, status: now.status, answer: now.body };
+    expect(withoutVectors(shown)).toMatchObject(withoutVectors({ method, path, key, status, answer }));
   }
   expect(await cairn.settings()).toMatchObject(settings);
 }
@@ -95,11 +103,14 @@ for (const name of KEPT_STORES) {
           expect((await cairn.plain(method, path, { body, headers })).text).toBe(text);
       });
 
-      test("finds its memories and documents by meaning", async () => {
+      test("finds its memories and documents by meaning, once they are embedded by the provider of today", async () => {
         const store = await open(name);
         await using _ = store.cairn;
-        await runTasks(store);
         const { cairn, kept } = store;
+        const { ready, pending } = (await cairn.settings()).embedding.vectors;
+        expect({ ready, isPending: pending > 0 }).toEqual({ ready: 0, isPending: true });
+        await runTasks(store);
+        expect((await cairn.settings()).embedding.vectors).toMatchObject({ pending: 0 });
         for (const { query, finds } of kept.searches)
           expect({ query, id: (await cairn.search(query)).data[0]?.id }).toEqual({ query, id: finds });
         const { query, namespace, finds } = kept.documentSearch;

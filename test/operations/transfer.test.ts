@@ -257,7 +257,7 @@ const RECORDS: Refused[] = [
   ["an id twice", "Line 3 cannot be imported: another row of api_keys says the same id", API_KEY("a"), API_KEY("b")],
   ...Object.entries({
     '{"embedding.base_url":"nope"}': "embedding.base_url cannot be used. It is not a URL.",
-    '{"embedding.provider":"other"}': "embedding.provider must be one of local, builtin, words, openai",
+    '{"embedding.provider":"other"}': "embedding.provider must be one of builtin, words, openai, local",
     '{"webhooks.retry_schedule":"soon"}': "webhooks.retry_schedule must be times such as",
     '{"trace_retention_days":0}': "trace_retention_days must be an integer from 1",
     '{"max_body_bytes":3}': "max_body_bytes must be an integer from 1024",

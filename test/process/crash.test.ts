@@ -10,6 +10,7 @@ import {
   scratchDirectory,
   startProcess,
   until,
+  vectorsMade,
   type CairnProcess,
 } from "../support/process.ts";
 import { startReceiver } from "../support/receiver.ts";
@@ -98,6 +99,8 @@ test(`SIGTERM under load ends with code 0 within 15 s, loses nothing that was ac
   // Memories enough that there is an index to write.
   const ledger = new Ledger(new Chance(SEED), { ...SHARES, memory: 60, delete: 0 });
   await using server = await startProcess({ dataDirectory: directory.path, environment: WITH_GRAPH });
+  await ledger.write(server, WRITERS, () => ledger.acknowledged >= 400);
+  await vectorsMade(server);
   let stopped: Promise<number> | undefined;
   let askedAt = 0;
   await ledger.write(server, WRITERS, () => {

@@ -7,7 +7,8 @@ import { NO_HOME, type SessionId } from "../../src/lib/ids.ts";
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { localEmbedder } from "../../src/embeddings/local/local.ts";
+import { BUILTIN_VERSION } from "../../src/embeddings/builtin/version.ts";
+import { wordsOf } from "../../src/embeddings/local/local.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { toIso } from "../../src/lib/time.ts";
 import { toJson, type JsonText } from "../../src/lib/json.ts";
@@ -16,11 +17,12 @@ import { turnKey, versionKey } from "../../src/storage/keys.ts";
 import { MEMORIES as collection } from "../../src/storage/collections.ts";
 import { storeVector } from "../../src/vectors/store-vector.ts";
 import { generationOf } from "../../src/storage/memory-records.ts";
-import { memories, sessions, turns, versions } from "../../src/storage/tables.ts";
+import { memories, sessions, turns, versions, provider, PROVIDER_KEY } from "../../src/storage/tables.ts";
 import { prose } from "../../scripts/benchmark/workload.ts";
 import { startCairn } from "../support/cairn.ts";
 import { numberedTexts } from "../support/fill.ts";
 import { inTurns, scratchDirectory, startProcess, until, type CairnProcess, type Scratch } from "../support/process.ts";
+import { chance, unitVector } from "../unit/vectors/stored-vectors.ts";
 import { onLinux } from "../support/platform.ts";
 
 const it = onLinux("the memory of a process's own in /proc");
@@ -85,7 +87,13 @@ beforeAll(async () => {
     );
     sessionIds.push(...made);
   }
-  const embeddings = numberedTexts(1_000).map((text) => ({ text, embedding: localEmbedder.embedMemory(text) }));
+  // As the encoder makes them, which would take minutes.
+  await store.commit(NO_HOME, (tx) => tx.put(provider, PROVIDER_KEY, { identity: BUILTIN_VERSION, generation: 0 }));
+  const random = chance(1);
+  const embeddings = numberedTexts(1_000).map((text) => ({
+    text,
+    embedding: { ...wordsOf(text), vector: unitVector(random, undefined, 1, 384) },
+  }));
   memoryIds = [];
   for (let first = 0; first < MEMORIES; first += 2_000) {
     const made = await store.commit(NO_HOME, (tx) =>

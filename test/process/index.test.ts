@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { readFileSync, readdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { Chance, scratchDirectory, startProcess, until, type CairnProcess } from "../support/process.ts";
+import { Chance, scratchDirectory, startProcess, until, vectorsMade, type CairnProcess } from "../support/process.ts";
 
 const MEMORIES = 2_500;
 const ASKED = 40;
@@ -48,6 +48,7 @@ test("after a kill -9 every memory is found at once, whatever has become of the 
       const made = contents.slice(from, from + 100).map((content) => server.addMemory(id, content));
       ids.push(...(await Promise.all(made)).map((memory) => memory.id as string));
     }
+    await vectorsMade(server);
     // An orderly end writes the snapshot; the next one ends in the middle of its life.
     expect(await server.stop()).toBe(0);
     await using crashed = await startProcess({ dataDirectory: directory.path });

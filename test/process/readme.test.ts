@@ -44,14 +44,16 @@ for (const shell of ["bash", "sh"]) {
 
     const [id, ...lines] = stdout.trim().split("\n");
     const answers = lines.map((line) => JSON.parse(line));
-    expect(answers.map(({ object, error }) => object ?? error ?? "context")).toEqual(["memory", "turn", "session", "context"]);
+    expect(answers.map(({ object, error }) => object ?? error ?? "context")).toEqual(["memory", "turn", "session", "context", "list"]);
     expect(answers[2].id).toBe(id);
-    expect(answers.at(-1)).toMatchObject({
+    const found = [{ content: "Lives in Lisbon with two dogs." }];
+    expect(answers[3]).toMatchObject({
       state: { order: "A-17", step: 1 },
-      memories: [{ content: "The customer prefers e-mail to phone calls." }],
+      memories: found,
       recent_turns: [{ input: { content: "Where is my order?" } }],
     });
-    expect(answers.at(-1).memories[0].score).toBeGreaterThanOrEqual(0.7);
+    expect(answers[3].memories[0].score).toBeGreaterThanOrEqual(0.7);
+    expect(answers[4]).toMatchObject({ query: "Hat sie Haustiere?", data: found });
   });
 }
 

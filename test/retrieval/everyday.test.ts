@@ -28,6 +28,52 @@ for (const name of ["english", "languages"]) {
   });
 }
 
+/** Plain memories, and questions as they come to mind, with the number of the memory that answers. */
+const MEMORIES = [
+  "Lives in Lisbon with two dogs",
+  "Is allergic to peanuts",
+  "Works night shifts as a nurse",
+  "Prefers e-mail to phone calls",
+  "Her birthday is on 14 March",
+  "Drives an old Renault Clio",
+  "Is saving for a trip to Japan in autumn",
+  "Speaks Portuguese and a little German",
+  "Plays the cello in an amateur orchestra",
+  "Her son Tom starts school in September",
+  "Cancelled her gym membership in January",
+  "Takes tablets against migraine",
+];
+const QUESTIONS: [string, number][] = [
+  ["Does the user have any pets?", 0],
+  ["What foods should she avoid?", 1],
+  ["What does she do for a living?", 2],
+  ["How should we get in touch with her?", 3],
+  ["When was she born?", 4],
+  ["What car does she have?", 5],
+  ["What are her travel plans?", 6],
+  ["Which languages can she talk in?", 7],
+  ["Is she musical?", 8],
+  ["Does she have children?", 9],
+  ["Where is her home?", 0],
+  ["Is she on any medication?", 11],
+  ["Does she still work out?", 10],
+  ["What is she putting money aside for?", 6],
+  ["Would she like a snack with nuts?", 1],
+];
+
+test("at least twelve of fifteen everyday questions find the memory that answers them at the default threshold", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  for (const content of MEMORIES) await cairn.addMemory(id, content);
+  const found = await Promise.all(
+    QUESTIONS.map(async ([query, answer]) => {
+      const { data } = await cairn.search(query, { session_id: id });
+      return (data as { content: string }[]).some(({ content }) => content === MEMORIES[answer]);
+    }),
+  );
+  expect(found.filter(Boolean).length).toBeGreaterThanOrEqual(12);
+});
+
 test("a decline of a total, a category or a language is named, and one within the margins is not", () => {
   const before: Expectation = {
     totals: { first: 70, recallAt5: 88, meanReciprocalRank: 79, right: 76 },

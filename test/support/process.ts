@@ -48,6 +48,11 @@ export async function until<Found>(
   }
 }
 
+/** Waits until every memory and document has its vector. */
+export async function vectorsMade(server: CairnProcess): Promise<void> {
+  await until("every memory to have its vector", async () => (await server.ok(server.get("/v1/stats"))).vectors.pending === 0);
+}
+
 export interface Ended {
   code: number;
   stdout: string;

@@ -59,6 +59,11 @@ export class BuiltinEmbedder implements Embedder {
     return this.#thread.waiting;
   }
 
+  /** Gets ready, so that the first text need not wait. */
+  open(): void {
+    this.#thread.open();
+  }
+
   /** Whether the vector of a memory comes at once, as far as it can be told. */
   isPrompt(text: string): boolean {
     return this.#thread.characters + text.length <= PROMPT_CHARACTERS;

@@ -81,6 +81,11 @@ export class EncoderThread {
     return this.#failure?.error;
   }
 
+  /** Starts the thread before there is a text, so that the first one does not wait for that. */
+  open(): void {
+    if (!this.#isClosed) this.#thread ??= this.#start();
+  }
+
   /** How many characters wait, of all texts. */
   get characters(): number {
     return this.#characters;

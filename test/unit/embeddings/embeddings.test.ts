@@ -60,7 +60,7 @@ const CHANGES: { name: string; before: EmbeddingSettings; after: EmbeddingSettin
     after: { provider: "openai", base_url: "https://api.openai.com/v1", model: "text-embedding-3-small", query_prefix: "" },
     isOther: false,
   },
-  { name: "what a provider is told that is not in use", before: {}, after: { ...REMOTE, provider: "local" }, isOther: false },
+  { name: "what a provider is told that is not in use", before: {}, after: { ...REMOTE, provider: "builtin" }, isOther: false },
   { name: "another server", before: REMOTE, after: { ...REMOTE, base_url: "http://127.0.0.1:2/v1" }, isOther: true },
   { name: "another model", before: REMOTE, after: { ...REMOTE, model: "n" }, isOther: true },
   { name: "another prefix of queries", before: REMOTE, after: { ...REMOTE, query_prefix: "q: " }, isOther: true },

@@ -64,3 +64,15 @@ test("memory that cannot be had is an error, and what had none can be given back
   expect(graph.getMaxElements()).toBe(0);
   expect(() => new hnswlib.HierarchicalNSW("ip", "many" as never)).toThrow();
 });
+
+test("removing what has no point, as a memory whose vector is not made yet, leaves the others found", () => {
+  const random = chance(3);
+  const graph = HnswIndex.empty(DENSE_DIMENSION);
+  const vectors = Array.from({ length: 20 }, () => unitVector(random));
+  for (const [slot, vector] of vectors.entries()) graph.add(2 * slot, vector);
+  for (const slot of [1, 3, 4]) graph.remove(slot);
+  expect(graph.nearest(quantize(vectors[2]!), 20)).not.toContain(4);
+  expect(vectors.map((vector) => graph.nearest(quantize(vector), 1)[0])).toEqual(
+    vectors.map((_, i) => (i === 2 ? expect.any(Number) : 2 * i)),
+  );
+});

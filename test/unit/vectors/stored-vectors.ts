@@ -242,17 +242,17 @@ export function chance(seed: number): () => number {
 }
 
 /** A vector of unit length in any direction, or in that of `centre` with so much of any other added. */
-export function unitVector(random: () => number, centre?: Float32Array, spread = 1): Float32Array {
-  const vector = new Float32Array(DIMENSION_MAX);
+export function unitVector(random: () => number, centre?: Float32Array, spread = 1, dimension = DIMENSION_MAX): Float32Array {
+  const vector = new Float32Array(dimension);
   let squares = 0;
-  for (let i = 0; i < DIMENSION_MAX; i++) {
+  for (let i = 0; i < dimension; i++) {
     // Uniform in a cube: with 1536 dimensions nothing tells it from a ball. Length 1 on average.
-    const noise = (random() - 0.5) * Math.sqrt(12 / DIMENSION_MAX);
+    const noise = (random() - 0.5) * Math.sqrt(12 / dimension);
     const value = centre === undefined ? noise : centre[i]! + spread * noise;
     vector[i] = value;
     squares += value * value;
   }
   const length = Math.sqrt(squares);
-  for (let i = 0; i < DIMENSION_MAX; i++) vector[i]! /= length;
+  for (let i = 0; i < dimension; i++) vector[i]! /= length;
   return vector;
 }

@@ -49,7 +49,7 @@ const SETTINGS: Record<SettingName, Described> = {
   "webhooks.retry_schedule": { label: "Waits before each further attempt", kind: "text", hint: "For example 5s,5m,30m,2h." },
   "embedding.provider": {
     label: "Provider",
-    kind: ["local", "builtin", "words", "openai"],
+    kind: ["builtin", "words", "openai"],
     hint: "openai is any server that speaks /v1/embeddings; the others are built in.",
   },
   "embedding.base_url": { label: "Address of the server", kind: "text", hint: "Up to and including /v1." },
