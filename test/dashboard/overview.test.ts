@@ -96,7 +96,27 @@ test("actors are named by their keys, and sign-ins stand apart from other change
   await tab.click("Compare");
   await tab.has(".sides");
   await tab.seesFlat(`rollback to state 0 · ${prefix} support agent`);
+  // Opened directly, after which no other screen has read the names.
+  await tab.go(`${cairn.address}/dashboard/compare?a=${id}:1&b=${id}:2`);
+  await tab.seesFlat(`rollback to state 0 · ${prefix} support agent`);
   await cairn.ok(cairn.delete(`/v1/api_keys/${keyId}`));
+  expect(tab.complaints).toEqual([]);
+});
+
+test("changes are found behind more sign-ins than a page has, and the page says that those are left out", async () => {
+  await using cairn = await startProcess();
+  await cairn.createSession();
+  for (let count = 0; count < 60; count++) await cairn.ok(cairn.post("/v1/sign_in", {}));
+  using tab = await signedInTab(cairn);
+  await tab.sees("session.created");
+  await tab.sees("traces of sign-ins");
+  await tab.seesNo("Every change appears here as it happens.");
+  await tab.go(`${cairn.address}/dashboard/traces`);
+  await tab.sees("traces of sign-ins");
+  await tab.holds(`document.querySelector(".rows").innerText.includes("session.created")`);
+  await tab.run(`(document.querySelector("a[href='/dashboard/traces?show=sign-ins']").click(), true)`);
+  await tab.seesFlat("api_key.created signed in");
+  await tab.seesNo("session.created");
   expect(tab.complaints).toEqual([]);
 });
 

@@ -64,6 +64,8 @@ export interface List<Item> {
   data: Item[];
   has_more: boolean;
   last_id: string | null;
+  /** Records that a screen has read and left out of this. */
+  hidden?: number;
 }
 
 /** What the server answered instead of what was asked for; status 0: it did not answer. */

@@ -174,7 +174,7 @@ function VersionFacts({ place }: { place: Place }) {
   return (
     data !== undefined && (
       <span class="quiet">
-        {sourceOf(data)} · <Actor prefix={data.actor} asks={false} /> · <Time at={data.created_at} />
+        {sourceOf(data)} · <Actor prefix={data.actor} /> · <Time at={data.created_at} />
       </span>
     )
   );

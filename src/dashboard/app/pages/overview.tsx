@@ -17,15 +17,13 @@ import { LiveSign } from "../parts/live-sign.tsx";
 import { Page } from "../parts/page.tsx";
 import { duration } from "../parts/time.tsx";
 import { WebhookState } from "../parts/webhook-state.tsx";
-import { isSignIn, TraceItem } from "../parts/trace-item.tsx";
+import { HiddenSignIns, TraceItem } from "../parts/trace-item.tsx";
 import { useQuery } from "../query.ts";
+import { ENOUGH_TRACES, isSignIn, readWanted } from "../sign-ins.ts";
 import { counted, number } from "../words.ts";
 
 const SPANS = { "1h": "Last hour", "24h": "Last day" };
 const STATS_MS = 10_000;
-const LATEST = 20;
-/** More are read than shown: some are left out. */
-const LATEST_READ = 50;
 
 export function Overview() {
   const me = useMe();
@@ -169,12 +167,20 @@ function Activity({ stats: { history } }: { stats: Stats }) {
 /** Changes of records and settings; sign-ins are listed with the traces. @param onTraces - called when something happens */
 function Latest({ onTraces }: { onTraces?: () => void }) {
   const traces = useSignal<readonly Trace[]>([]);
-  const first = useQuery({ queryKey: ["traces", "latest"], queryFn: ({ signal }) => api.traces({}, signal, LATEST_READ) });
+  const first = useQuery({
+    queryKey: ["traces", "latest"],
+    queryFn: ({ signal }) =>
+      readWanted(
+        (after) => api.traces({ starting_after: after }, signal),
+        (trace) => !isSignIn(trace),
+        null,
+      ),
+  });
   const isOpen = useLive(
     {},
     {
       traces: (found) => {
-        traces.value = [...found.toReversed().filter((trace) => !isSignIn(trace)), ...traces.value].slice(0, LATEST);
+        traces.value = [...found.toReversed().filter((trace) => !isSignIn(trace)), ...traces.value].slice(0, ENOUGH_TRACES);
         onTraces?.();
       },
       start: () => void first.refetch(),
@@ -187,18 +193,21 @@ function Latest({ onTraces }: { onTraces?: () => void }) {
         <LiveSign isOpen={isOpen.value} />
       </div>
       <Loaded result={first}>
-        {({ data }) => {
+        {({ data, hidden }) => {
           const known = new Set(traces.value.map(({ id }) => id));
-          const shown = [...traces.value, ...data.filter((trace) => !known.has(trace.id) && !isSignIn(trace))]
+          const shown = [...traces.value, ...data.filter((trace) => !known.has(trace.id))]
             .toSorted((a, b) => (a.id < b.id ? 1 : -1))
-            .slice(0, LATEST);
-          if (shown.length === 0) return <div class="empty">Every change appears here as it happens.</div>;
+            .slice(0, ENOUGH_TRACES);
           return (
-            <ul class="rows">
-              {shown.map((trace) => (
-                <TraceItem key={trace.id} trace={trace} isNew={known.has(trace.id)} />
-              ))}
-            </ul>
+            <>
+              {shown.length === 0 && hidden === 0 && <div class="empty">Every change appears here as it happens.</div>}
+              <ul class="rows">
+                {shown.map((trace) => (
+                  <TraceItem key={trace.id} trace={trace} isNew={known.has(trace.id)} />
+                ))}
+              </ul>
+              <HiddenSignIns count={hidden} />
+            </>
           );
         }}
       </Loaded>

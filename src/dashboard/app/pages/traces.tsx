@@ -18,8 +18,9 @@ import { Listed, Loaded } from "../parts/list.tsx";
 import { Page } from "../parts/page.tsx";
 import { exactTime } from "../parts/time.tsx";
 import { toast } from "../parts/toast.tsx";
-import { isSignIn, TraceItem } from "../parts/trace-item.tsx";
+import { HiddenSignIns, TraceItem } from "../parts/trace-item.tsx";
 import { usePages, useQuery } from "../query.ts";
+import { isSignIn, readWanted } from "../sign-ins.ts";
 import { counted } from "../words.ts";
 
 const FILTERS = ["session_id", "user_id", "action", "created_after", "created_before"];
@@ -89,10 +90,8 @@ function OneTrace({ id }: { id: string }) {
   );
 }
 
-/** Sign-ins are apart: each is the creation of a key, and there are more of them than of any other change by hand. */
 const SHOWN = { changes: "Changes", "sign-ins": "Sign-ins" };
 
-/** A page of the traces that are wanted. */
 type ReadTraces = (after: string | null, signal?: AbortSignal, limit?: number) => Promise<List<Trace>>;
 
 function AllTraces() {
@@ -104,11 +103,11 @@ function AllTraces() {
   const { values } = filters;
   // An action that was asked for is shown whatever it is of.
   const isWanted = (trace: Trace) => (isOfSignIns ? isSignIn(trace) : values["action"] !== undefined || !isSignIn(trace));
-  const read: ReadTraces = async (after, signal, limit) => {
-    const found = await api.traces({ ...values, ...(isOfSignIns && { action: "api_key.created" }), starting_after: after }, signal, limit);
-    return { ...found, data: found.data.filter(isWanted) };
-  };
+  const asked = { ...values, ...(isOfSignIns && { action: "api_key.created" }) };
+  const read: ReadTraces = (after, signal, limit) =>
+    readWanted((starting_after) => api.traces({ ...asked, starting_after }, signal, limit), isWanted, after);
   const pages = usePages(["traces", values, shown], read);
+  const hidden = isOfSignIns ? 0 : (pages.data?.pages.reduce((sum, page) => sum + (page.hidden ?? 0), 0) ?? 0);
   return (
     <Page title="Traces" actions={<CsvButton read={read} />}>
       {mayAdmin && (
@@ -132,20 +131,21 @@ function AllTraces() {
       >
         {(traces) => traces.map((trace) => <TraceItem key={trace.id} trace={trace} />)}
       </Listed>
+      <HiddenSignIns count={hidden} />
     </Page>
   );
 }
 
 const CSV_PAGE = 100;
 /** More is for `cairn export`. */
-const CSV_ROWS_MAX = 5_000;
+const CSV_READ_MAX = 5_000;
 
 function CsvButton({ read }: { read: ReadTraces }) {
   const busy = useSignal(false);
   const save = async () => {
     busy.value = true;
     try {
-      const traces = await allTraces(read);
+      const { traces, isWhole } = await newestTraces(read);
       const rows = traces.map(({ id, timestamp, action, actor, session_id, user_id, details }) => ({
         id,
         timestamp,
@@ -156,7 +156,7 @@ function CsvButton({ read }: { read: ReadTraces }) {
         details: JSON.stringify(details),
       }));
       download("traces.csv", csvOf(rows));
-      toast(`Saved ${traces.length >= CSV_ROWS_MAX ? "the newest " : ""}${counted(traces.length, "traces")}`);
+      toast(`Saved ${isWhole ? "" : "the newest "}${counted(traces.length, "traces")}`);
     } catch (error) {
       toast((error as Error).message);
     } finally {
@@ -170,15 +170,17 @@ function CsvButton({ read }: { read: ReadTraces }) {
   );
 }
 
-async function allTraces(read: ReadTraces): Promise<Trace[]> {
+async function newestTraces(read: ReadTraces): Promise<{ traces: Trace[]; isWhole: boolean }> {
   const traces: Trace[] = [];
-  for (let after: string | null = null; traces.length < CSV_ROWS_MAX;) {
+  let hidden = 0;
+  for (let after: string | null = null; traces.length + hidden < CSV_READ_MAX;) {
     const page = await read(after, undefined, CSV_PAGE);
     traces.push(...page.data);
-    if (!page.has_more) break;
+    hidden += page.hidden ?? 0;
+    if (!page.has_more) return { traces, isWhole: true };
     after = page.last_id;
   }
-  return traces;
+  return { traces, isWhole: false };
 }
 
 function download(name: string, text: string): void {

@@ -7,6 +7,7 @@
  */
 import { api, type ApiKey } from "../api.ts";
 import { useCan, useMe } from "../access.ts";
+import { namesByPrefix } from "../key-names.ts";
 import { useQuery } from "../query.ts";
 
 const NAMES_PER_PAGE = 100;
@@ -14,9 +15,8 @@ const NAMES_PER_PAGE = 100;
 const PAGES_MAX = 20;
 const STALE_MS = 60_000;
 
-/** @param asks - whether the names are read for it; where not, those are shown that a screen before has read */
-export function Actor({ prefix, asks = true }: { prefix: string; asks?: boolean }) {
-  const name = useKeyNames(asks).get(prefix);
+export function Actor({ prefix }: { prefix: string }) {
+  const name = useKeyNames().get(prefix);
   return (
     <span class="actor">
       <code>{prefix}</code>
@@ -26,10 +26,10 @@ export function Actor({ prefix, asks = true }: { prefix: string; asks?: boolean 
 }
 
 /** What the keys that begin so are called. */
-function useKeyNames(asks: boolean): ReadonlyMap<string, string> {
+function useKeyNames(): ReadonlyMap<string, string> {
   const me = useMe();
-  const { data } = useQuery({ queryKey: ["keys", "names"], enabled: useCan("admin") && asks, staleTime: STALE_MS, queryFn: readNames });
-  return data ?? new Map(named(me === undefined ? [] : [me]));
+  const { data } = useQuery({ queryKey: ["keys", "names"], enabled: useCan("admin"), staleTime: STALE_MS, queryFn: readNames });
+  return data ?? namesByPrefix(me === undefined ? [] : [me]);
 }
 
 async function readNames({ signal }: { signal: AbortSignal }): Promise<ReadonlyMap<string, string>> {
@@ -40,8 +40,5 @@ async function readNames({ signal }: { signal: AbortSignal }): Promise<ReadonlyM
     if (!page.has_more) break;
     after = page.last_id;
   }
-  // Two keys that begin alike are not told apart: the newer one is the likelier one.
-  return new Map(named(keys.toReversed()));
+  return namesByPrefix(keys);
 }
-
-const named = (keys: readonly ApiKey[]) => keys.flatMap(({ prefix, name }): [string, string][] => (name === null ? [] : [[prefix, name]]));

@@ -3,18 +3,13 @@
  *
  * @module
  */
-import type { ApiKey, Trace } from "../api.ts";
+import type { Trace } from "../api.ts";
+import { isSignIn } from "../sign-ins.ts";
 import { Actor } from "./actor.tsx";
 import { Facts } from "./facts.tsx";
 import { Json } from "./json.tsx";
 import { exactTime, Time } from "./time.tsx";
-
-const SIGN_IN_KINDS: ReadonlySet<unknown> = new Set<ApiKey["kind"]>(["session", "link"]);
-
-/** Whether it is of the key that a browser got by signing in, or of a link that signs one in, and its end. */
-export function isSignIn({ action, details }: Trace): boolean {
-  return (action === "api_key.created" || action === "api_key.revoked") && SIGN_IN_KINDS.has(details["kind"]);
-}
+import { counted } from "../words.ts";
 
 export function TraceItem({ trace, isNew = false }: { trace: Trace; isNew?: boolean }) {
   return (
@@ -49,5 +44,16 @@ export function TraceItem({ trace, isNew = false }: { trace: Trace; isNew?: bool
         </a>
       )}
     </li>
+  );
+}
+
+/** Says what of a list is left out. */
+export function HiddenSignIns({ count }: { count: number }) {
+  return (
+    count > 0 && (
+      <p class="quiet">
+        Not shown: <a href="/dashboard/traces?show=sign-ins">{counted(count, "traces")} of sign-ins</a>
+      </p>
+    )
   );
 }
