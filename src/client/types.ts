@@ -803,7 +803,10 @@ export interface ListUsersQuery {
   limit?: number;
   /** The last id of the previous page. */
   starting_after?: string;
-  /** `name` (by code points; unless given), or `last_seen`: those seen last first. */
+  /**
+   * `name` (by code points; unless given), or `last_seen`: by when their newest session was created, the latest first. Turns, states,
+   * memories and documents change nothing in it.
+   */
   order?: "name" | "last_seen";
   /** Only users whose names begin with this, upper and lower case as given. Only by `name`. */
   prefix?: string;

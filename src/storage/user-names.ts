@@ -1,5 +1,6 @@
 /**
- * Which users there are, by name and by when they were seen last: sessions and memories name them, in no order that a person looks for.
+ * Which users there are, by name and by when their newest session was created: sessions and memories name them, in no order that a person
+ * looks for.
  *
  * @module
  */
@@ -10,7 +11,7 @@ import { users } from "./tables.ts";
 /** Users whose sessions follow each other more closely than this are not written again for each. */
 const SEEN_AGAIN_MS = 60_000;
 
-/** Notes that a user was seen now, or at a later time than the clock shows now. */
+/** Notes that a user has a session that is created now, or at a later time than the clock shows now. */
 export function noteUser(tx: Tx, userId: string | null): void {
   if (userId === null) return;
   const hash = hashKey(userId);

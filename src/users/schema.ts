@@ -36,7 +36,10 @@ export const User = Type.Object(
 
 export const USER_FILTER = {
   order: Default(
-    OneOf(["name", "last_seen"], { description: "`name` (by code points; unless given), or `last_seen`: those seen last first." }),
+    OneOf(["name", "last_seen"], {
+      description:
+        "`name` (by code points; unless given), or `last_seen`: by when their newest session was created, the latest first. Turns, states, memories and documents change nothing in it.",
+    }),
     "name",
   ),
   prefix: Type.Optional(

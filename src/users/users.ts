@@ -1,6 +1,6 @@
 /**
  * Users and agents: those whom sessions and memories name, which their indexes say, a look for each. Users have a table of their own
- * besides, so that they can be listed by name and by when they were seen.
+ * besides, so that they can be listed by name and by when their newest session was created.
  *
  * @module
  */
@@ -60,7 +60,7 @@ export interface UserPage extends NamePage {
   prefix?: string | undefined;
 }
 
-/** By name, or those seen last first. */
+/** By name, or those with the newest session first. */
 export const USER_ORDERS = ["name", "last_seen"] as const;
 const ENTRIES_PER_LOOK = 10;
 

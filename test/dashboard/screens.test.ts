@@ -244,14 +244,14 @@ test("a list says that filters match exactly and when they apply, and that nothi
   await tab.sees("Texts have to match exactly. They apply on Enter, or when you leave the field.");
 });
 
-test("users are listed by name with counts, by when they were seen last, and found by how their names begin", async () => {
+test("users are listed by name with counts, by their newest session, and found by how their names begin", async () => {
   await cairn.createSession({ agent_id: "bot", user_id: "zoe" });
   using tab = await signedInTab(cairn, "/users");
   const names = () => tab.run<string[]>(`[...document.querySelectorAll(".rows .strong")].map((one) => one.textContent)`);
   await tab.sees("zoe");
   expect(await names()).toEqual((await cairn.all("/v1/users")).map(({ id }) => id));
   await tab.seesFlat("zoe 1 session, 0 memories · last session");
-  await tab.click("Seen last");
+  await tab.click("By newest session");
   await tab.holds(`document.querySelector(".rows .strong")?.textContent === "zoe"`);
   expect(await names()).toEqual((await cairn.all("/v1/users?order=last_seen")).map(({ id }) => id));
   await tab.seesNo("Name begins with");

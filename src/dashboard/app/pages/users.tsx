@@ -1,5 +1,6 @@
 /**
- * Users and agents, as sessions and memories name them: users by name, of which a beginning can be looked for, or those seen last first.
+ * Users and agents, as sessions and memories name them: users by name, of which a beginning can be looked for, or by
+ * their newest session.
  *
  * @module
  */
@@ -14,7 +15,7 @@ import { usePages } from "../query.ts";
 import { counted } from "../words.ts";
 
 const SHOWN = { "": "Users", agents: "Agents" };
-const ORDERS = { "": "By name", last_seen: "Seen last" };
+const ORDERS = { "": "By name", last_seen: "By newest session" };
 const FILTERS = ["prefix"];
 
 export default function Users() {
@@ -34,7 +35,7 @@ export default function Users() {
           onChoice={(show) => route(show === "" ? "/dashboard/users" : `/dashboard/users?show=${show}`, true)}
         />
         {shown === "users" && (
-          // Of those seen last, names that begin alike do not follow each other.
+          // By newest session, names that begin alike do not follow each other.
           <Choices label="Order" value={order} choices={ORDERS} onChoice={(order) => filters.set({ order, prefix: "" })} />
         )}
       </div>
