@@ -229,3 +229,12 @@ onEmbedded("it looks at ranges of indexes one by one")(
     expect((await list).body).toMatchObject({ data: [], has_more: false });
   },
 );
+
+test("memories that are added to one session at once, by several servers where there are, are all stored", async () => {
+  await using cairn = await startCairn({ servers: 3 });
+  const { id } = await cairn.createSession();
+  const contents = Array.from({ length: 60 }, (_, i) => `Ada keeps box ${i} in the cellar.`);
+  const stored = await Promise.all(contents.map((content) => cairn.addMemory(id, content)));
+  expect(stored.map(({ content }) => content)).toEqual(contents);
+  expect(await cairn.ok(cairn.get(`/v1/sessions/${id}`))).toMatchObject({ memory_count: 60 });
+});

@@ -20,7 +20,7 @@
  * @module
  */
 import { FIRST } from "../access.ts";
-import { apiKeys, documentRemovals, erasures, provider, removals, sessions, settings, webhooks } from "../tables.ts";
+import { apiKeys, documentRemovals, erasures, provider, removals, sessions, settings, VECTOR_TABLES, webhooks } from "../tables.ts";
 import type { Write } from "../write-buffer.ts";
 import type { Statement } from "./database.ts";
 import type { Fetched, SpanAsk } from "./fetched.ts";
@@ -29,6 +29,12 @@ import { LEASES, placeOf } from "./schema.ts";
 const TABLES_FOR_ALL: ReadonlySet<string> = new Set(
   [apiKeys, documentRemovals, erasures, provider, removals, settings, webhooks].map(({ name }) => name),
 );
+
+/**
+ * Vectors are put once, under an id that each run of a change draws for itself, and then at most removed: no run would ever have locked
+ * the one that it puts.
+ */
+const PUT_ONCE: ReadonlySet<string> = new Set(VECTOR_TABLES.map(({ name }) => name));
 
 /** Numbers of names, and whether they are locked against all others (1) or shared (0). */
 export type NameLocks = ReadonlyMap<number, 0 | 1>;
@@ -83,17 +89,18 @@ export function namesLockedValues(locks: NameLocks): [names: number[], alone: nu
 }
 
 /** What a commit locks: rows that it has read and are there, and rows that it writes and may be there. */
-export function locksOf(fetched: Fetched, changes: readonly Pick<Write, "table" | "key" | "isNew">[]): Locks {
+export function locksOf(fetched: Fetched, changes: readonly Pick<Write, "table" | "key" | "isNew" | "value">[]): Locks {
   const rows = new Map<string, { lock: RowLock; keys: Set<string> }>();
   const note = (table: string, key: string, lock: RowLock) => {
     const noted = rows.get(table);
     if (noted === undefined) rows.set(table, { lock, keys: new Set([key]) });
     else noted.keys.add(key);
   };
-  for (const { table, key, isNew } of changes) {
+  for (const { table, key, value, isNew } of changes) {
     if (!hasRevision(table)) continue;
     const isRead = fetched.read.keys.get(table)?.has(key) === true;
-    if (isRead ? fetched.row(table, key) !== null : !isNew) note(table, key, "written");
+    const isPutOnce = PUT_ONCE.has(table) && value !== undefined;
+    if (isRead ? fetched.row(table, key) !== null : !isNew && !isPutOnce) note(table, key, "written");
   }
   for (const [table, keys] of fetched.read.keys) {
     // In a table of which rows are written all are locked alike: in two orders two commits could wait for each other.
