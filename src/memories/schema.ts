@@ -67,7 +67,7 @@ export const Memory = Type.Object(
   { title: "Memory", description: "A memory." },
 );
 
-export const Score = (description: string) => Type.Number({ minimum: 0, maximum: 1, description, examples: [0.857385] });
+export const Score = (description: string) => Type.Number({ minimum: 0, maximum: 1, description, examples: [0.966349] });
 
 const { id, session_id, content, type, tags, created_at } = Memory.properties;
 const MemoryResult = Type.Object(
