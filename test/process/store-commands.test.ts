@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { buildBinary } from "../support/binary.ts";
-import { failed, runCairn, scratchDirectory, startProcess, succeeded, until } from "../support/process.ts";
+import { failed, runCairn, scratchDirectory, startProcess, succeeded, until, vectorsMade } from "../support/process.ts";
 
 /** Runs a command of a data directory. */
 const cairn = (dataDirectory: string, ...args: string[]) => runCairn([...args, "--data-dir", dataDirectory]);
@@ -90,6 +90,7 @@ test("the vector index is built anew before a start, which then need not", async
   const session = await first.createSession();
   const contents = Array.from({ length: 120 }, (_, number) => `Parcel ${number} waits at counter ${number * 7}.`);
   await Promise.all(contents.map((content) => first.addMemory(session.id, content)));
+  await vectorsMade(first);
   await first.kill();
 
   const rebuilt = await runCairn(["rebuild-index", "--data-dir", dataDirectory], { environment: { CAIRN_GRAPH_FROM: "120" } });
