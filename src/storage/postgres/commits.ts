@@ -73,7 +73,7 @@ const CONFLICTS_MAX = 50;
  * A change that writes other keys each time that it runs never locks them all before: after that many attempts it locks the rest where it
  * writes, which at worst meets a deadlock.
  */
-const RESTARTS_MAX = 5;
+const RESTARTS_MAX = 30;
 const CONFLICT_PAUSE_MS_MAX = 8;
 /** Longer than a transaction takes on a busy machine. Nobody waits for one that is held up without end. */
 const LOCK_TIMEOUT: Statement = { text: "set local lock_timeout = '500ms'", values: [] };
