@@ -43,8 +43,6 @@ interface Basis {
   readonly locksFirst: boolean;
   /** What that is, where an attempt has found out. */
   readonly expected?: Expected;
-  /** How many attempts had to lock more than was expected. */
-  readonly restarts: number;
 }
 
 /** What commits will read and lock, most likely. */
@@ -69,11 +67,6 @@ const USUAL_MS_MAX = 20;
 const CONFLICTS_TOGETHER_MAX = 3;
 /** … and after that many each is refused. */
 const CONFLICTS_MAX = 50;
-/**
- * A change that writes other keys each time that it runs never locks them all before: after that many attempts it locks the rest where it
- * writes, which at worst meets a deadlock.
- */
-const RESTARTS_MAX = 30;
 const CONFLICT_PAUSE_MS_MAX = 8;
 /** Longer than a transaction takes on a busy machine. Nobody waits for one that is held up without end. */
 const LOCK_TIMEOUT: Statement = { text: "set local lock_timeout = '500ms'", values: [] };
@@ -215,16 +208,15 @@ export class Commits {
       known = undefined;
       locksFirst ||= conflict.isContended && now - conflict.at < CONTENDED_MS;
     }
-    return { known, locksFirst, restarts: 0 };
+    return { known, locksFirst };
   }
 
-  #basisAfter(failed: Failed, { known, restarts }: Basis, commits: readonly CommitOfRequest[]): Basis {
-    if (typeof failed === "object") return { known: undefined, locksFirst: true, expected: failed, restarts: restarts + 1 };
+  #basisAfter(failed: Failed, { known }: Basis, commits: readonly CommitOfRequest[]): Basis {
+    if (typeof failed === "object") return { known: undefined, locksFirst: true, expected: failed };
     const conflict = { at: this.#clock.elapsed(), isContended: known === undefined };
     for (const { home } of commits) this.#conflicts.set(home, conflict);
-    return { known: undefined, locksFirst: conflict.isContended, restarts };
+    return { known: undefined, locksFirst: conflict.isContended };
   }
-
   /** What this server has written last and what the requests have read; others may have changed it. */
   #knownTo(commits: readonly CommitOfRequest[]): KnownRows {
     return knownToAny([this.last, ...new Set(commits.flatMap(({ request }) => request ?? []))]);
@@ -236,10 +228,7 @@ export class Commits {
    * @returns undefined once they are committed
    * @throws {DatabaseError} when nothing of it was written
    */
-  async #attempt(
-    commits: readonly CommitOfRequest[],
-    { known, locksFirst, expected: found, restarts }: Basis,
-  ): Promise<Failed | undefined> {
+  async #attempt(commits: readonly CommitOfRequest[], { known, locksFirst, expected: found }: Basis): Promise<Failed | undefined> {
     const expected = locksFirst ? (found ?? (await this.#expectedOf(commits))) : undefined;
     const connection = expected === undefined ? undefined : await this.#database.reserve();
     const connectionChanges = this.#outages.changes;
@@ -259,8 +248,7 @@ export class Commits {
       const changes = changesOf(await this.#runAll(commits, fetched, connection));
       if (changes.length === 0 && fetched.isOneMoment && this.#outages.isPassed(connectionChanges)) return undefined;
       const locks = locksOf(fetched, changes);
-      if (expected !== undefined && restarts < RESTARTS_MAX && !covers(expected.locks, locks))
-        return unionOf(expected, { read: fetched.read, locks });
+      if (expected !== undefined && !covers(expected.locks, locks)) return unionOf(expected, { read: fetched.read, locks });
       const name = crypto.randomUUID();
       const rev = this.newRevision();
       const statements = [
