@@ -105,6 +105,23 @@ for (const scheme of ["light", "dark"] as const) {
   }
 }
 
+test("a line of a list that says little is still tall enough to be hit", async () => {
+  // A key without a name, which is all that a trace without a session says beside its action.
+  const { key } = await cairn.ok(cairn.post("/v1/api_keys", { scopes: ["admin"] }));
+  const answer = await fetch(`${cairn.address}/v1/webhooks`, {
+    method: "POST",
+    headers: { "x-api-key": key, "content-type": "application/json" },
+    body: JSON.stringify({ url: "http://127.0.0.1:9/hook", events: ["turn.added"] }),
+  });
+  expect(answer.status).toBe(201);
+  using tab = await signedInTab(cairn, "");
+  await tab.resize(NARROW);
+  await tab.go(`${cairn.address}/dashboard/traces?action=webhook.created`);
+  await tab.has(".rows li");
+  expect(await tab.accessibilityProblems()).toEqual([]);
+  expect(await tab.run<number>("Math.min(...[...document.querySelectorAll('.rows summary')].map((line) => line.offsetHeight))")).toBe(24);
+});
+
 test("hostile text stays text, and no script can make it more", async () => {
   using tab = await signedInTab(cairn, `/sessions/${story.hostile}`);
   await tab.has("#version-0");
