@@ -182,7 +182,7 @@ export class Embeddings {
     if (text.length > LONG_TEXT_LENGTH) await nextTurn();
     if (remote === undefined && builtin === undefined) return embedder.embedMemory(text, { limitsId });
     const pending = () => ({ ...wordsOf(text), isPending: true as const });
-    if (builtin?.isPrompt(text) === false) return pending();
+    if (builtin?.isPrompt === false) return pending();
     using deadline = new Deadline(this.#deps.clock, STORE_WAIT_MS);
     const { signal } = deadline;
     try {

@@ -16,7 +16,7 @@ const BUILTIN_DIMENSION = 384;
 /** The encoder reads 512 tokens of a text, each of a few characters. */
 const ENCODED_LENGTH_MAX = 8_000;
 
-/** What the encoder makes of memories in some 50 ms, where the processor has AVX512, or in twice that with AVX2. */
+/** What the encoder takes some 50 ms for, where the processor has AVX512, or twice that with AVX2. */
 const PROMPT_CHARACTERS = 1_000;
 
 const QUERY_VECTOR_BYTES = BUILTIN_DIMENSION * 4 + 300;
@@ -64,9 +64,9 @@ export class BuiltinEmbedder implements Embedder {
     this.#thread.open();
   }
 
-  /** Whether the vector of a memory comes at once, as far as it can be told. */
-  isPrompt(text: string): boolean {
-    return this.#thread.characters + text.length <= PROMPT_CHARACTERS;
+  /** Whether a text has its turn soon: what waits decides, and not how long the text itself is. */
+  get isPrompt(): boolean {
+    return this.#thread.characters <= PROMPT_CHARACTERS;
   }
 
   async embedMemory(text: string, request: Request): Promise<Embedding> {
