@@ -2,6 +2,7 @@
  * Several servers on one database: whichever is asked, it knows what any other has answered.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { SQL } from "bun";
 import { erasures } from "../src/storage/tables.ts";
 import { startCairn, type Cairn, type Options } from "./support/cairn.ts";
 import { FakeClock } from "./support/clock.ts";
@@ -157,6 +158,49 @@ if (isHere(POSTGRES, "several servers on one database")) {
       await cairn.runTask(EVENTS);
       const { details } = await later.trace();
       expect(details.turn_number).toBe(11);
+    });
+
+    test("of two servers that pop at the same time the second finds out what the first has taken, whatever either has locked by then", async () => {
+      const url = await postgres.migrated();
+      await using cairn = await startCairn({ servers: 2, database: url });
+      await using sql = new SQL(url, { max: 1 });
+      // Whoever removes documents has found them unchanged, and holds them, while somebody else has this lock.
+      await sql.unsafe(
+        "create function hold() returns trigger language plpgsql as $$ begin perform pg_advisory_xact_lock(1); return null; end $$;" +
+          "create trigger hold before delete on cairn.documents for each statement execute function hold()",
+      );
+      const waits = "select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+      const waiting = async (count: number, isOver: () => boolean) => {
+        while (!isOver() && ((await sql.unsafe(waits)) as { n: number }[])[0]!.n < count) await new Promise(setImmediate);
+      };
+      const first = ["orders"];
+      const second = ["parcels"];
+      const batch = async (server: number, operations: object[]): Promise<({ value: { number: number } } | null)[]> =>
+        (await cairn.ok(cairn.post("/v1/documents/batch", { user_id: "ada", operations }, { server }))).data;
+      const numbers = Array.from({ length: 20 }, (_, i) => i);
+      await batch(
+        0,
+        numbers.map((number) => ({ op: "put", namespace: number % 2 === 0 ? first : second, value: { number } })),
+      );
+      const popped: (number | undefined)[] = [];
+      // From the second conflict on servers lock before they read, and begin again with what they then find they need.
+      for (let round = 0; round < 5; round++) {
+        await sql.unsafe("select pg_advisory_lock(1)");
+        let ended = 0;
+        const pop = async (server: number, namespaces: string[][]) => {
+          const operations = namespaces.map((namespace) => ({ op: "pop", namespace }));
+          popped.push(...(await batch(server, operations)).map((document) => document?.value.number));
+          ended++;
+        };
+        const pops = [pop(round % 2, [first, second])];
+        await waiting(1, () => ended > 0);
+        pops.push(pop((round + 1) % 2, [second, first]));
+        await waiting(2, () => ended > 0);
+        expect(ended).toBe(0);
+        await sql.unsafe("select pg_advisory_unlock(1)");
+        await Promise.all(pops);
+      }
+      expect(popped.toSorted((a, b) => a! - b!)).toEqual(numbers);
     });
 
     test("metrics say which server runs which task, and how far its clock is ahead of the database's", async () => {

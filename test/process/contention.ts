@@ -33,7 +33,8 @@ export class Contention {
   /** Of documents: how many more there are, and what was taken away, by user. */
   readonly #documents = new Map<string, number>();
   readonly #popped: number[] = [];
-  #values = 0;
+  /** Counts on through all loads: documents that one leaves are popped in the next one, which puts others. */
+  static #values = 0;
   /** Milliseconds of each request, and of those of a user whom nobody else knows. */
   readonly #latencies: number[] = [];
   readonly #othersLatencies: number[] = [];
@@ -104,14 +105,16 @@ export class Contention {
 
   async #setState(server: CairnProcess): Promise<void> {
     const id = this.#chance.pick(this.#sessions)!;
-    const { state_version: version } = await this.#timed(() => server.post(`/v1/sessions/${id}/state`, { state: { n: ++this.#values } }));
+    const { state_version: version } = await this.#timed(() =>
+      server.post(`/v1/sessions/${id}/state`, { state: { n: ++Contention.#values } }),
+    );
     if (typeof version === "number") this.#states.set(id, this.#states.get(id)! + 1);
   }
 
   #operation(): Operation {
     const namespace = this.#chance.pick(NAMESPACES)!;
     const key = `k${this.#chance.below(KEYS)}`;
-    const put = { op: "put", namespace, value: { number: ++this.#values } };
+    const put = { op: "put", namespace, value: { number: ++Contention.#values } };
     const some: Operation[] = [put, put, { ...put, key }, { op: "delete", namespace, key }, { op: "pop", namespace }];
     return this.#chance.below(12) === 0 ? { op: "delete_all", namespace } : this.#chance.pick(some)!;
   }

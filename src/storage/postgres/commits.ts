@@ -240,10 +240,7 @@ export class Commits {
     try {
       if (connection !== undefined && expected !== undefined) {
         isOpen = true;
-        const fetch = new Fetch(expected.read);
-        const locking = [BEGIN, LOCK_TIMEOUT, ...lockStatements(expected.locks)];
-        const answers = await connection.send([...locking, ...fetch.apart]);
-        fetched.take(expected.read, fetch.foundIn(answers.slice(locking.length).flat()));
+        await load(expected.read, fetched, connection, [BEGIN, LOCK_TIMEOUT, ...lockStatements(expected.locks)]);
       }
       const changes = changesOf(await this.#runAll(commits, fetched, connection));
       if (changes.length === 0 && fetched.isOneMoment && this.#outages.isPassed(connectionChanges)) return undefined;
@@ -341,9 +338,8 @@ export class Commits {
   }
 
   async #load(asks: Asks, fetched: Fetched, connection?: Connection): Promise<void> {
-    if (connection === undefined) return fetched.take(asks, await this.#fetches.find(asks));
-    const fetch = new Fetch(asks);
-    fetched.take(asks, fetch.foundIn((await connection.send(fetch.apart)).flat()));
+    if (connection === undefined) fetched.take(asks, await this.#fetches.find(asks));
+    else await load(asks, fetched, connection);
   }
 
   /** What a transaction has read that was not committed may be another by now. */
@@ -366,6 +362,14 @@ export class Commits {
     for (const table of new Set(changes.map((change) => change.table))) this.last.deleteSpansOf(table);
     this.#requests.forget(changes);
   }
+}
+
+/** Fetches in a transaction, of which each statement sees what others have committed by then. @param first - done before */
+async function load(asks: Asks, fetched: Fetched, connection: Connection, first: readonly Statement[] = []): Promise<void> {
+  const fetch = new Fetch(asks);
+  const statements = fetch.apart;
+  const answers = (await connection.send([...first, ...statements])).slice(first.length);
+  fetched.take(asks, fetch.foundIn(answers.flat()), statements.length);
 }
 
 function unionOf(one: Expected, other: Expected): Expected {

@@ -57,7 +57,10 @@ export interface Found {
   readonly spans: ReadonlyMap<string, readonly StoredRow[]>;
 }
 
-/** What is held for known although it was not fetched for this work: a commit finds out whether it is still so. */
+/**
+ * What is held for known although it was not fetched for this work: a commit finds out whether it is still so. It can be another with each
+ * call, as others change it and caches are emptied.
+ */
 export interface KnownRows {
   /** null: there is none; undefined: it is not known. */
   row(table: string, key: string): StoredRow | null | undefined;
@@ -82,7 +85,8 @@ export class Fetched implements KnownRows {
   /** What the present run has read. */
   #read = new Asks();
   #runs = 0;
-  #fetches = 0;
+  /** How many moments what was fetched is of. */
+  #moments = 0;
   #hasUsedKnown = false;
   #length = 0;
 
@@ -99,11 +103,11 @@ export class Fetched implements KnownRows {
 
   /** Whether all that the present run has read was fetched at once. */
   get isOneMoment(): boolean {
-    return this.#fetches <= 1 && !this.#hasUsedKnown;
+    return this.#moments <= 1 && !this.#hasUsedKnown;
   }
 
   get hasFetched(): boolean {
-    return this.#fetches > 0;
+    return this.#moments > 0;
   }
 
   /** Characters of the texts that were fetched. */
@@ -119,13 +123,16 @@ export class Fetched implements KnownRows {
     return this.#read;
   }
 
-  /** A row of the tables as the work sees it; null where there is none. */
+  /** A row of the tables as the work sees it; null where there is none. From then on `row` gives the same, so that this is checked. */
   readRow(table: string, key: string): StoredRow | null {
-    const found = this.row(table, key);
     this.#read.addKey(table, key);
-    if (found !== undefined) {
-      this.#hasUsedKnown ||= this.#rows.get(table)?.has(key) !== true;
-      return found;
+    const fetched = this.#rows.get(table)?.get(key);
+    if (fetched !== undefined) return fetched;
+    const known = this.#known?.row(table, key);
+    if (known !== undefined) {
+      this.#hasUsedKnown = true;
+      this.#note(table, key, known);
+      return known;
     }
     this.#missing.addKey(table, key);
     throw new Unread(`${table} ${key}`);
@@ -147,16 +154,20 @@ export class Fetched implements KnownRows {
     return fetched === undefined ? this.#known?.row(table, key) : fetched;
   }
 
-  /** The rows of a span, ascending or descending as asked; undefined when they were not fetched yet, which is noted. */
+  /** The same of a span, ascending or descending as asked; undefined when it was not fetched yet, which is noted. */
   readSpan(ask: SpanAsk): readonly StoredRow[] | undefined {
     const name = nameOfSpan(ask);
     this.#read.spans.set(name, ask);
     const fetched = this.#fetchedSpan(name, ask);
     if (fetched !== undefined) return fetched;
-    const found = this.#known?.span(name, ask);
-    if (found === undefined) this.#missing.spans.set(name, ask);
-    else this.#hasUsedKnown = true;
-    return found;
+    const known = this.#known?.span(name, ask);
+    if (known === undefined) {
+      this.#missing.spans.set(name, ask);
+      return undefined;
+    }
+    this.#hasUsedKnown = true;
+    this.#spans.set(name, { ask, rows: known });
+    return known;
   }
 
   /** The same without noting it. */
@@ -174,9 +185,9 @@ export class Fetched implements KnownRows {
     return undefined;
   }
 
-  /** Takes what an answer says of all that was asked for. */
-  take(asks: Asks, found: Found): void {
-    this.#fetches++;
+  /** Takes what an answer says of all that was asked for. @param moments - how many it is of: a statement of its own sees one of its own */
+  take(asks: Asks, found: Found, moments = 1): void {
+    this.#moments += moments;
     for (const [table, keys] of asks.keys) {
       for (const key of keys) this.#note(table, key, found.rows.get(table)?.get(key) ?? null);
     }

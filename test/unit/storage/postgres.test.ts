@@ -51,6 +51,10 @@ const count = (tx: Tx) => {
   return before;
 };
 
+async function afterMicrotasks(count: number): Promise<void> {
+  for (let i = 0; i < count; i++) await Promise.resolve();
+}
+
 const numbers = (length: number) => Array.from({ length }, (_, i) => i);
 
 if (isHere(POSTGRES, "the store on PostgreSQL")) {
@@ -334,6 +338,55 @@ if (isHere(POSTGRES, "the store on PostgreSQL")) {
       // What is read afterwards is of another request.
       await both(other, "4");
       expect(await one.read(xAndY)).toEqual(["4", "4"]);
+    });
+
+    test("a commit checks the very rows and spans that its work was run on, whenever its request ends", async () => {
+      await using one = await open();
+      await using other = await open();
+      for (let ticks = 0; ticks < 8; ticks++) {
+        const key = `k${ticks}`;
+        const read = (reader: Reader) => [reader.get(turns, key)?.shown, reader.keys(turns, { from: key, to: `${key}~` }).length];
+        await other.commit(NO_HOME, (tx) => tx.put(turns, key, text("there")));
+        const { seen } = await one.request([], async () => {
+          await one.read(read);
+          await other.commit(NO_HOME, (tx) => tx.remove(turns, key));
+          const commit = one.commit(key, (tx) => {
+            const found = read(tx);
+            tx.put(meta, "seen", String(found));
+            return found;
+          });
+          // What the work has read is forgotten that much later.
+          if (ticks > 0) await afterMicrotasks(ticks);
+          return { seen: commit };
+        });
+        expect([ticks, ...(await seen)]).toEqual([ticks, undefined, 0]);
+      }
+    });
+
+    test("a commit that changes nothing is answered from one moment, also once others contend with it", async () => {
+      await using store = await open();
+      const put = (value: string) =>
+        store.commit("aa", (tx) => {
+          tx.put(meta, "name", value);
+          tx.put(turns, "name", text(value));
+        });
+      const read = (tx: Tx) => [tx.get(meta, "name"), tx.get(turns, "name")?.shown];
+      await put("1");
+      // Two conflicts in a row: from then on what is read is locked before.
+      let runs = 0;
+      await store.commit("aa", (tx) => tx.add(turns, ++runs <= 4 ? "name" : "other", text("1")));
+      await using sql = new SQL(url);
+      const others = await sql.reserve();
+      await others`begin`;
+      await others`lock table cairn.turns in access exclusive mode`;
+      const seen = store.commit("aa", read);
+      const waits = "select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+      while (((await others.unsafe(waits)) as { n: number }[])[0]!.n === 0) await new Promise(setImmediate);
+      await others`update cairn.meta set row = '2', rev = rev + 1 where key = 'name'`;
+      await others.unsafe("update cairn.turns set row = $1, rev = rev + 1 where key = 'name'", [turns.encode(text("2"))]);
+      await others`commit`;
+      void others.release();
+      expect(await seen).toEqual(["2", "2"]);
     });
 
     test("part of a span that was fetched is known, as far as that reached", async () => {
