@@ -1,6 +1,8 @@
 import { expect, test } from "bun:test";
-import { refusal } from "./support/answers.ts";
-import { startCairn } from "./support/cairn.ts";
+import { stored } from "../src/operations/records.ts";
+import { turns } from "../src/storage/tables.ts";
+import { idsOf, pagesOf, refusal } from "./support/answers.ts";
+import { startCairn, type Cairn } from "./support/cairn.ts";
 
 const TEXT = { type: "text", content: "Where is my order?" };
 const REPLY = { type: "text", content: "It arrives tomorrow." };
@@ -15,6 +17,7 @@ test("a turn with input and output alone has every other field at its default", 
     id: expect.stringMatching(/^turn_[0-9A-Za-z]{12}$/),
     session_id: session.id,
     turn_number: 1,
+    state_version: 0,
     created_at: "2026-05-07T08:00:00.000Z",
     input: TEXT,
     output: REPLY,
@@ -119,4 +122,161 @@ test("records too large to be in memory together come on several pages, and a co
   expect((await through(`/v1/traces?session_id=${id}&`)).counts.length).toBeGreaterThan(2);
   const { recent_turns } = (await cairn.post(`/v1/sessions/${id}/context`, { turn_limit: 50 })).body;
   expect(recent_turns.map((turn: any) => turn.id)).toEqual(made.slice(0, 10));
+});
+
+const say = (content: string, more: object = {}) => ({ input: { type: "text", content }, output: { type: "text", content: "" }, ...more });
+const saidIn = (turns: readonly any[]): string[] => turns.map(({ input }) => input.content);
+
+test("a turn says which version of the state was current when it was logged", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  for (const version of [0, 1, 2]) {
+    if (version > 0) await cairn.setState(id, { version });
+    expect(await cairn.addTurn(id)).toMatchObject({ state_version: version });
+    expect(await cairn.addTurn(id)).toMatchObject({ state_version: version });
+  }
+  const versions = (await cairn.list(`/v1/sessions/${id}/turns?order=asc`)).map(({ state_version }) => state_version);
+  expect(versions).toEqual([0, 0, 1, 1, 2, 2]);
+});
+
+test("of a turn that was logged without it, the version follows from those that are kept", async () => {
+  await using cairn = await startCairn({ environment: { state_versions_kept: 10 } });
+  const { id } = await cairn.createSession();
+  for (let version = 0; version < 30; version++) {
+    if (version > 0) await cairn.setState(id, { version });
+    await cairn.addTurn(id);
+  }
+  const keys = await cairn.service.store.read((reader) => reader.rows(stored(turns), { from: "", to: "~" }));
+  await cairn.overwrite(
+    turns,
+    keys.map(({ key, row }) => ({ key, text: row.split("\n").slice(0, 2).join("\n") })),
+  );
+  const versions = (await cairn.list(`/v1/sessions/${id}/turns?order=asc&limit=100`)).map(({ state_version }) => state_version);
+  // Those before the oldest that is kept, besides the initial one, belong to one of them at the latest.
+  expect(versions).toEqual(Array.from({ length: 30 }, (_, version) => Math.max(version, 19)));
+  expect(versions.slice(20)).toEqual([20, 21, 22, 23, 24, 25, 26, 27, 28, 29]);
+});
+
+test("a turn with an external_id is logged once, however often it is sent", async () => {
+  await using cairn = await startCairn();
+  const [one, other] = [await cairn.createSession({ user_id: "ada" }), await cairn.createSession({ user_id: "ada" })];
+  const path = `/v1/sessions/${one.id}/turns`;
+  const first = await cairn.post(path, say("one", { external_id: "msg-1" }));
+  expect(first).toMatchObject({ status: 201, body: { external_id: "msg-1", turn_number: 1 } });
+  await cairn.setState(one.id, { step: 1 });
+  const again = await cairn.post(path, say("another text", { external_id: "msg-1" }));
+  expect(again.status).toBe(200);
+  expect(again.body).toEqual(first.body);
+  const retried = await cairn.post(path, say("one", { external_id: "msg-1" }), { headers: { "Idempotency-Key": "k" } });
+  expect(retried).toMatchObject({ status: 200, body: first.body });
+  expect(await cairn.post(path, say("two", { external_id: "msg-10" }))).toMatchObject({ status: 201 });
+  expect(await cairn.post(`/v1/sessions/${other.id}/turns`, say("three", { external_id: "msg-1" }))).toMatchObject({ status: 201 });
+  expect(await cairn.session(one.id)).toMatchObject({ turn_count: 2 });
+  expect((await cairn.traces(one.id, "turn.added")).length).toBe(2);
+  await cairn.restart();
+  expect(await cairn.post(path, say("one", { external_id: "msg-1" }))).toMatchObject({ status: 200, body: first.body });
+  expect(refusal(await cairn.post(path, say("", { external_id: "" })))).toMatchObject({ status: 400, param: "external_id" });
+});
+
+test("of clients that send a turn with one external_id at once one logs it, and all get it", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  const answers = await Promise.all(
+    Array.from({ length: 12 }, (_, i) => cairn.post(`/v1/sessions/${id}/turns`, say(`text ${i}`, { external_id: "msg-1" }))),
+  );
+  expect(answers.filter(({ status }) => status === 201).length).toBe(1);
+  expect(new Set(answers.map(({ body }) => body.id)).size).toBe(1);
+  expect(await cairn.session(id)).toMatchObject({ turn_count: 1 });
+});
+
+/** What a session is about in several orders: those of its lists, of its context, and of its timeline both ways. */
+async function ordersOf(cairn: Cairn, id: string): Promise<Record<"listed" | "context" | "timeline" | "backwards", string[]>> {
+  const context = await cairn.ok(cairn.post(`/v1/sessions/${id}/context`, { turn_limit: 50 }));
+  const timeline = async (order: string) =>
+    (await pagesOf(cairn, `/v1/sessions/${id}/timeline?kinds=turn,version&order=${order}&limit=3`))
+      .flatMap(({ data }) => data)
+      .map(({ kind, turn, version }: any) => (kind === "turn" ? turn.input.content : `version ${version.version}`));
+  return {
+    listed: saidIn(await cairn.list(`/v1/sessions/${id}/turns?order=asc&limit=100`)),
+    context: saidIn(context.recent_turns).toReversed(),
+    timeline: await timeline("asc"),
+    backwards: (await timeline("desc")).toReversed(),
+  };
+}
+
+test("turns with occurred_at stand in contexts and timelines where they happened, and in lists where they were logged", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  const add = (content: string, occurred_at?: string) => cairn.ok(cairn.post(`/v1/sessions/${id}/turns`, say(content, { occurred_at })));
+  await add("first");
+  await cairn.setState(id, { step: 1 });
+  cairn.clock.advance({ seconds: 60 });
+  await add("second");
+  cairn.clock.advance({ seconds: 60 });
+  const moved = await add("last summer", "2025-07-01T12:00:00+02:00");
+  expect(moved).toMatchObject({ occurred_at: "2025-07-01T10:00:00.000Z", created_at: "2026-05-07T08:02:00.000Z" });
+  await add("between first and second", "2026-05-07T08:00:30Z");
+  await add("before computers", "1801-01-01T00:00:00Z");
+  await add("the same moment as last summer", "2025-07-01T10:00:00Z");
+  cairn.clock.advance({ seconds: 60 });
+  await add("third");
+  await add("in a minute", "2026-05-07T08:04:00Z");
+  const happened = [
+    "before computers",
+    "last summer",
+    "the same moment as last summer",
+    "version 0",
+    "first",
+    "version 1",
+    "between first and second",
+    "second",
+    "third",
+    "in a minute",
+  ];
+  const orders = {
+    listed: [
+      "first",
+      "second",
+      "last summer",
+      "between first and second",
+      "before computers",
+      "the same moment as last summer",
+      "third",
+      "in a minute",
+    ],
+    context: happened.filter((content) => !content.startsWith("version")),
+    timeline: happened,
+    backwards: happened,
+  };
+  expect(await ordersOf(cairn, id)).toEqual(orders);
+  await add("later than in a minute", "2026-05-07T08:05:00Z");
+  const { recent_turns } = await cairn.ok(cairn.post(`/v1/sessions/${id}/context`, { turn_limit: 2 }));
+  expect(recent_turns).toMatchObject([{ occurred_at: "2026-05-07T08:05:00.000Z" }, { input: { content: "in a minute" } }]);
+  expect(refusal(await cairn.post(`/v1/sessions/${id}/turns`, say("", { occurred_at: "2026-05-08T08:03:01Z" })))).toEqual({
+    status: 400,
+    code: "invalid_request",
+    param: "occurred_at",
+  });
+});
+
+test("a year of conversation is moved in behind what is said today, in any order", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession({ occurred_at: "2025-05-08T08:00:00Z" });
+  const { id } = session;
+  expect(session).toMatchObject({ occurred_at: "2025-05-08T08:00:00.000Z", created_at: "2026-05-07T08:00:00.000Z" });
+  const path = `/v1/sessions/${id}/turns`;
+  const today = await cairn.addTurn(id, "today");
+  const day = (i: number) => new Date(Date.parse("2025-05-08T08:00:00Z") + i * 86_400_000).toISOString();
+  // Five has no divisor in common with the number of days.
+  for (let i = 0; i < 364; i++) await cairn.ok(cairn.post(path, say(`day ${(i * 5) % 364}`, { occurred_at: day((i * 5) % 364) })));
+  const { recent_turns } = await cairn.ok(cairn.post(`/v1/sessions/${id}/context`, { turn_limit: 50 }));
+  expect(saidIn(recent_turns)).toEqual(["today", ...Array.from({ length: 49 }, (_, i) => `day ${363 - i}`)]);
+  const timeline = (await pagesOf(cairn, `/v1/sessions/${id}/timeline?kinds=turn&order=asc&limit=100`)).flatMap(({ data }) => data);
+  expect(timeline.map(({ turn }) => turn.input.content)).toEqual([...Array.from({ length: 364 }, (_, i) => `day ${i}`), "today"]);
+  const listed = (await pagesOf(cairn, `${path}?order=asc&limit=100`)).flatMap(({ data }) => data);
+  expect(idsOf(listed)[0]).toBe(today.id);
+  expect(saidIn(listed.slice(1, 4))).toEqual(["day 0", "day 5", "day 10"]);
+  await cairn.ok(cairn.delete(`/v1/sessions/${id}`));
+  for (let i = 0; i < 5; i++) await cairn.runTask("session removal");
+  expect(await cairn.counts([turns, turns.index.byTime, turns.index.byExternalId])).toEqual([0, 0, 0]);
 });

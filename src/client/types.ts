@@ -189,7 +189,7 @@ export interface Context {
     created_at: string;
     explanation?: Explanation;
   }>;
-  /** Newest first. */
+  /** Newest first, by when they happened (`occurred_at`, or `created_at` without one). */
   recent_turns: RecentTurn[];
 }
 
@@ -1012,8 +1012,13 @@ export interface NewSession {
   initial_state?: JsonObject;
   /** Custom metadata; default `{}`. At most 64 KiB as JSON. */
   metadata?: JsonObject;
-  /** Seconds until the session expires; default 86400, at most 30 days. Activity does not extend it. */
-  ttl_seconds?: number;
+  /**
+   * Seconds until the session expires, at most 30 days, or `never`; default 86400. Activity does not extend it. A session that never
+   * expires stays until it is deleted.
+   */
+  ttl_seconds?: number | "never";
+  /** When the conversation began, for history that is moved in; `created_at` is the time of this request. At most a day in the future. */
+  occurred_at?: string;
 }
 
 /** A turn to log. */
@@ -1029,6 +1034,15 @@ export interface NewTurn {
   reasoning?: string;
   /** Custom metadata; default `{}`. At most 64 KiB as JSON. */
   metadata?: JsonObject;
+  /**
+   * A name of your own, such as the id of a message, unique in its session: where a turn has it already that one is answered, as it is,
+   * with 200, and nothing is changed.
+   */
+  external_id?: string;
+  /**
+   * When it happened, for history that is moved in: contexts and timelines go by it, lists by `created_at`. At most a day in the future.
+   */
+  occurred_at?: string;
   /** A snapshot; logging a turn never changes the state. */
   state_before?: JsonObject;
   /** A snapshot; logging a turn never changes the state. */
@@ -1099,8 +1113,8 @@ export interface Receipt {
   created_at?: string;
   /** When it was last changed. */
   updated_at?: string;
-  /** When the session expires. */
-  ttl_expires_at?: string;
+  /** When the session expires; null if it does not. */
+  ttl_expires_at?: string | null;
   /** ID of the memory's vector. */
   embedding_id?: string;
   /** Whether semantic search finds the memory. */
@@ -1115,6 +1129,8 @@ export interface RecentTurn {
   output: TurnOutput;
   /** When the turn was logged. */
   created_at: string;
+  /** When it happened, if that was given: for history that was moved in. */
+  occurred_at?: string;
 }
 
 /** What a search or a context found for a query. */
@@ -1199,6 +1215,8 @@ export interface Session {
   external_id?: string;
   /** When the session was created. */
   created_at: string;
+  /** When the conversation began, if that was given: for history that was moved in. */
+  occurred_at?: string;
   /** When its state, metadata, turns or memories last changed. */
   updated_at: string;
   /** The current state. */
@@ -1211,16 +1229,16 @@ export interface Session {
   memory_count: number;
   /** Turns in the session. */
   turn_count: number;
-  /** When the session expires. */
-  ttl_expires_at: string;
+  /** When the session expires; null if it does not. */
+  ttl_expires_at: string | null;
 }
 
 /** What changes; the rest stays. */
 export interface SessionChanges {
   /** Merged into what is there, key by key; a null removes the key. At most 64 KiB as JSON. */
   metadata?: JsonObject;
-  /** A new time to live, counted from now. */
-  ttl_seconds?: number;
+  /** A new time to live, counted from now; `never`: it does not expire. */
+  ttl_seconds?: number | "never";
 }
 
 /** A session was created, or forked from another one. The data is the session. */
@@ -1295,6 +1313,16 @@ export interface Settings {
   memories_on_expiry: {
     value: "keep" | "delete";
     default?: "keep" | "delete";
+    /** Where the value comes from. */
+    source: "default" | "environment" | "setting" | "probes" | "built-in";
+  };
+  /**
+   * Whether keys without the scope `admin` may create sessions that do not expire (`ttl_seconds: "never"`). Such sessions stay until they
+   * are deleted. Turned off, it changes no session that is there.
+   */
+  endless_sessions_for_all: {
+    value: boolean;
+    default?: boolean;
     /** Where the value comes from. */
     source: "default" | "environment" | "setting" | "probes" | "built-in";
   };
@@ -1479,6 +1507,11 @@ export interface Settings {
 export interface SettingsChanges {
   /** What becomes of the memories of a session that expires. */
   memories_on_expiry?: "keep" | "delete" | null;
+  /**
+   * Whether keys without the scope `admin` may create sessions that do not expire (`ttl_seconds: "never"`). Such sessions stay until they
+   * are deleted. Turned off, it changes no session that is there.
+   */
+  endless_sessions_for_all?: boolean | null;
   /** How many days traces made with an enterprise key are kept. */
   trace_retention_days?: number | null;
   /**
@@ -1832,8 +1865,17 @@ export interface Turn {
   session_id: string;
   /** 1, 2, 3 … in the order of the session. */
   turn_number: number;
+  /**
+   * Version of the session's state that was current when the turn was logged. For one that a Cairn without this field has logged it follows
+   * from the versions that are kept.
+   */
+  state_version: number;
+  /** The name that you gave it; left out if there is none. */
+  external_id?: string;
   /** When the turn was logged. */
   created_at: string;
+  /** When it happened, if that was given: for history that was moved in. */
+  occurred_at?: string;
   input: TurnInput;
   output: TurnOutput;
   /** Left out when none was given. */

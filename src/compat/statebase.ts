@@ -206,10 +206,11 @@ async function globalSession(deps: MemoryDeps, asking: Caller, userId: string | 
   };
   const { id, ttl_expires_at } = JSON.parse(statusAndJson(await createSession(deps, caller, session), 201).json) as {
     id: string;
-    ttl_expires_at: string;
+    ttl_expires_at: string | null;
   };
   const now = await deps.store.read((reader) => reader.now);
-  if (Date.parse(ttl_expires_at) - now < LEFT_MIN_MS) await updateSession(deps, caller, id, { ttlSeconds: LIMITS.ttlSecondsMax });
+  if (ttl_expires_at !== null && Date.parse(ttl_expires_at) - now < LEFT_MIN_MS)
+    await updateSession(deps, caller, id, { ttlSeconds: LIMITS.ttlSecondsMax });
   return id;
 }
 

@@ -49,7 +49,7 @@ export async function getContext(deps: ContextDeps, searcher: Searcher, id: stri
   return store.read((reader) => {
     const session = liveSession(reader, owner, id);
     const state = readState(reader, session.key, session.row.version);
-    const recentTurns = deps.recentTurns.of(reader, session.key, session.row.turnCount, turnLimit);
+    const recentTurns = deps.recentTurns.of(reader, session, turnLimit);
     const memories = ranking === undefined ? itemsOf(reader, newest) : relevant(reader, ranking, explanations);
     return jsonWith({}, { state, memories: jsonArray(memories), recent_turns: recentTurns });
   });

@@ -43,8 +43,8 @@ export const Context = Type.Object(
       { description: "Best first; without a query newest first." },
     ),
     recent_turns: Type.Array(
-      Type.Pick(Turn, ["id", "input", "output", "created_at"], { title: "RecentTurn", description: "A turn, in short." }),
-      { description: "Newest first." },
+      Type.Pick(Turn, ["id", "input", "output", "created_at", "occurred_at"], { title: "RecentTurn", description: "A turn, in short." }),
+      { description: "Newest first, by when they happened (`occurred_at`, or `created_at` without one)." },
     ),
   },
   { title: "Context", description: "All an agent needs for its next step." },

@@ -7,7 +7,7 @@
 import { Type } from "@sinclair/typebox";
 import { toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import type { Endpoint } from "./endpoint.ts";
-import { Timestamp } from "./types.ts";
+import { OrNull, Timestamp } from "./types.ts";
 
 export const Receipt = Type.Object(
   {
@@ -20,7 +20,7 @@ export const Receipt = Type.Object(
     success: Type.Optional(Type.Boolean({ description: "True: it is done." })),
     created_at: Type.Optional(Timestamp("When the record was created.")),
     updated_at: Type.Optional(Timestamp("When it was last changed.")),
-    ttl_expires_at: Type.Optional(Timestamp("When the session expires.")),
+    ttl_expires_at: Type.Optional(OrNull(Timestamp("When the session expires; null if it does not."))),
     embedding_id: Type.Optional(Type.String({ description: "ID of the memory's vector." })),
     vector_available: Type.Optional(Type.Boolean({ description: "Whether semantic search finds the memory." })),
   },

@@ -165,6 +165,21 @@ export function NeverNull<Inner extends TSchema>(inner: Inner, instead: string):
   return { ...Type.Optional<TSchema>(inner), [NOT_NULL]: instead } as unknown as TOptional<Inner>;
 }
 
+/** A whole number, or one of a few words. */
+export function IntegerOr<const Word extends string>(
+  words: readonly Word[],
+  range: { minimum: number; maximum: number },
+  options: Options = {},
+): TUnsafe<number | Word> {
+  const union = Type.Union([Type.Integer(range), ...words.map((word) => Type.Literal(word))]);
+  const named = words.map((word) => `"${word}"`).join(" or ");
+  return Type.Unsafe<number | Word>({
+    ...union,
+    [EXPECTED]: `an integer from ${range.minimum} to ${range.maximum}, or ${named}`,
+    ...options,
+  });
+}
+
 /** One of a few texts. */
 export function OneOf<const Value extends string>(values: readonly Value[], options: Options = {}): TUnsafe<Value> {
   return Type.Unsafe<Value>(
@@ -181,6 +196,16 @@ const EXAMPLE_TIME = "2026-05-07T08:00:00.000Z";
 /** A time in an answer. */
 export function Timestamp(description: string, example: string | null = EXAMPLE_TIME): TUnsafe<string> {
   return Type.Unsafe<string>({ ...Text(1, undefined, { description, examples: [example] }), format: "date-time" });
+}
+
+/** When something happened, in an answer. */
+export function OccurredAt(description: string): TUnsafe<string> {
+  return Timestamp(description, "2025-11-03T16:20:00.000Z");
+}
+
+/** The same in a request. `refuseFuture` bounds it. */
+export function NewOccurredAt(description: string): TUnsafe<number> {
+  return Instant(`${description} At most a day in the future.`, { example: "2025-11-03T16:20:00.000Z" });
 }
 
 /** A time in a request, which operations get in milliseconds. */

@@ -17,6 +17,7 @@ import { AFTER_ALL } from "../storage/keys.ts";
 import { isAnyErased } from "../storage/erasure.ts";
 import { removeRecord } from "../storage/memory-records.ts";
 import { documents, memories, removals, retrievals, sessions, turns, versions, type AnyTable, type RemovalRow } from "../storage/tables.ts";
+import { unlessUnreadable } from "../storage/unreadable.ts";
 import type { Deps } from "../traces/record.ts";
 import type { Task } from "../tasks/task.ts";
 
@@ -69,6 +70,12 @@ export function removeLeftovers(tx: Tx, session: BareId): boolean {
 const OWNED = [versions, turns, retrievals.index.bySession, memories.index.bySession, documents.index.bySession];
 const OWNED_BUT_MEMORIES = OWNED.filter((table) => table !== memories.index.bySession);
 
+/** One that cannot be read goes, too: its entries lead nowhere then. */
+function removeTurn(tx: Tx, key: string): void {
+  const isReadable = unlessUnreadable(() => tx.get(turns, key)) !== undefined;
+  tx.remove(isReadable ? turns : { ...turns, indexes: [] }, key);
+}
+
 /** @returns whether nothing is left */
 function removeSomeRecords(tx: Tx, session: BareId, removal: RemovalRow): boolean {
   let budget = RECORDS_PER_COMMIT;
@@ -79,7 +86,9 @@ function removeSomeRecords(tx: Tx, session: BareId, removal: RemovalRow): boolea
     return keys;
   };
   for (const key of owned(versions)) tx.remove(versions, key);
-  for (const key of owned(turns)) tx.remove(turns, key);
+  const ownTurns = owned(turns);
+  tx.ahead(turns, ownTurns);
+  eachFetched(ownTurns, (key) => removeTurn(tx, key));
   for (const key of owned(retrievals.index.bySession)) tx.remove(retrievals, key.slice(session.length));
   if (removal.memories) {
     const keys = owned(memories.index.bySession).map((entry) => entry.slice(session.length));

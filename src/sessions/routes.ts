@@ -21,6 +21,7 @@ import {
   VERSION_LIST_EXAMPLE,
   VersionNumber,
 } from "./schema.ts";
+import { refuseNever } from "./live-session.ts";
 import { createSession, deleteSession, forkSession, getSession, listSessions, updateSession } from "./sessions.ts";
 import { getState, getVersion, listVersions, patchState, rollbackSession, updateState } from "./versions.ts";
 
@@ -40,8 +41,10 @@ export function sessionEndpoints(deps: Deps): Endpoint[] {
       body: NewSession,
       response: Session,
       errors: ["already_exists"],
-      run: ({ body, caller }) =>
-        createSession(deps, caller, { ...body, userId: body.userId ?? null, initialState: toJson(body.initialState) }),
+      run: ({ body, caller }) => {
+        refuseNever(deps, caller, body.ttlSeconds);
+        return createSession(deps, caller, { ...body, userId: body.userId ?? null, initialState: toJson(body.initialState) });
+      },
     }),
     sessions.list("/v1/sessions", {
       summary: "List sessions",
@@ -63,7 +66,10 @@ export function sessionEndpoints(deps: Deps): Endpoint[] {
       description: "Its metadata, its time to live, or both.",
       body: SessionChanges,
       response: Session,
-      run: ({ params, body, caller }) => updateSession(deps, caller, params.session_id, body),
+      run: ({ params, body, caller }) => {
+        refuseNever(deps, caller, body.ttlSeconds);
+        return updateSession(deps, caller, params.session_id, body);
+      },
     }),
     sessions.delete(session, {
       summary: "Delete a session",

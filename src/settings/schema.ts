@@ -142,6 +142,11 @@ const MIB = 1024 * 1024;
 /** What the API changes while the server runs; by the name in the API, a dot after the group. Some have a variable too. */
 export const SETTINGS = {
   memories_on_expiry: atRunTime(OneOf(["keep", "delete"]), "keep", "What becomes of the memories of a session that expires."),
+  endless_sessions_for_all: atRunTime(
+    yesOrNo,
+    true,
+    'Whether keys without the scope `admin` may create sessions that do not expire (`ttl_seconds: "never"`). Such sessions stay until they are deleted. Turned off, it changes no session that is there.',
+  ),
   trace_retention_days: atRunTime(integer(1, SEVEN_YEARS_DAYS), 365, "How many days traces made with an enterprise key are kept."),
   retrieval_log: atRunTime(
     yesOrNo,

@@ -70,6 +70,16 @@ export function documentsOfUser(userId: string | undefined): string {
   return hashKey(JSON.stringify(["documents", userId ?? null]));
 }
 
+/** What the turn of a session by an external id begins with. */
+export function turnNameKey(session: BareId, externalId: string): string {
+  return session + hashKey(externalId);
+}
+
+/** The place of a time among those of turns; all before 1970 have the first one. */
+export function timeKey(ms: number): string {
+  return numberKey(Math.max(0, ms));
+}
+
 /** Documents of one owner are together; no other owner's key leads to them. */
 export function documentSpace(userId: string | undefined, agentId: string | undefined): string {
   return documentsOfUser(userId) + hashKey(JSON.stringify(["agent", agentId ?? null]));

@@ -13,6 +13,8 @@
  *   ahead              session                      if its id is later than its time
  * versions             session number               VersionRow: one of the session's states
  * turns                session turn                 TurnRow
+ *   byExternalId       session #external turn       if it has an external id
+ *   byTime             session ms turn              from the first turn of the session on that has a time of its own
  * memories             memory                       MemoryRow
  *   bySession          session memory
  *   byUser             #user memory
@@ -88,6 +90,8 @@ import {
   namespacesAbove,
   numberKey,
   ownNameKey,
+  timeKey,
+  turnNameKey,
 } from "./keys.ts";
 import {
   AnyObject,
@@ -159,6 +163,9 @@ type IndexDeclaration<Row> = { readonly record?: (entry: string) => string; read
 );
 
 const lastId = (entry: string) => entry.slice(-BARE_ID_LENGTH);
+const sessionOf = (key: string): BareId => key.slice(0, BARE_ID_LENGTH);
+/** The key of the turn that an entry is of. */
+const turnOf = (entry: string): string => sessionOf(entry) + lastId(entry);
 
 /** @param indexed - the fields that decide the entries of a row; left out where any may */
 function table<Row, Name extends string = never, Indexed extends keyof Row = keyof Row>(
@@ -236,21 +243,22 @@ function bodyOf(stored: string): JsonText {
 function assertObject(stored: string): void {
   if ((!stored.startsWith("{") || !stored.endsWith("}")) && stored !== "null") throw new Error("the text is no object");
 }
-/** Two halves of one JSON object, each without its braces. */
+/** Two halves of one JSON object, each without its braces, and perhaps JSON of more; a line each. */
 const halves: Codec<TurnRow> = {
-  encode: (row) => `${row.shown}\n${row.rest}`,
+  encode: ({ shown, rest, more }) => `${shown}\n${rest}${more === undefined ? "" : `\n${JSON.stringify(more)}`}`,
   decode: (value) => {
-    const end = value.indexOf("\n");
-    if (end === -1) throw new Error("the text is no turn");
-    return { shown: value.slice(0, end), rest: value.slice(end + 1) };
+    const [shown, rest, more] = value.split("\n", 3);
+    if (shown === undefined || rest === undefined) throw new Error("the text is no turn");
+    return { shown, rest, ...(more === undefined ? {} : { more: JSON.parse(more) as NonNullable<TurnRow["more"]> }) };
   },
   toExport: (stored) => {
-    const end = stored.indexOf("\n");
-    return `{"shown":{${stored.slice(0, end)}},"rest":{${stored.slice(end + 1)}}}`;
+    const [shown, rest, more] = stored.split("\n", 3);
+    return `{"shown":{${shown}},"rest":{${rest}}${more === undefined ? "" : `,"more":${more}`}}`;
   },
   fromExport: (value) => {
-    const { shown, rest } = value as { shown: object; rest: object };
-    return `${JSON.stringify(shown).slice(1, -1)}\n${JSON.stringify(rest).slice(1, -1)}`;
+    const { shown, rest, more } = value as { shown: object; rest: object; more?: object };
+    const halves = `${JSON.stringify(shown).slice(1, -1)}\n${JSON.stringify(rest).slice(1, -1)}`;
+    return more === undefined ? halves : `${halves}\n${JSON.stringify(more)}`;
   },
 };
 
@@ -289,11 +297,15 @@ const SessionRow = Type.Object({
   /** Within what its name is unique: its user, or, named by a key that is bound to an agent, that agent of the user. */
   namedWithin: Type.Optional(OneOf(["user", "agent"])),
   createdAt: Whole,
+  /** When the conversation began, of history that was moved in. */
+  occurredAt: Type.Optional(Instant),
   updatedAt: Whole,
   metadata: AnyObject,
   memoryCount: Whole,
   turnCount: Whole,
-  /** Length the session was given, for forks and the trace of its expiry. */
+  /** The first turn with a time of its own: from it on turns are found by when they happened. */
+  timedFrom: Type.Optional(BareIdText),
+  /** Length the session was given, for forks and the trace of its expiry; 0 for one that does not expire. */
   ttlSeconds: Whole,
   expiresAt: Whole,
   /** Number of the current state version. */
@@ -354,12 +366,21 @@ export const versionHeads: Readable<Omit<VersionRow, "body">> = {
   decode: rowsOfTable(versions.name, (value) => JSON.parse(value.slice(0, value.indexOf("\n"))) as VersionRow),
 };
 
+const TurnMore = Type.Object({
+  /** The version of the state that was current; rows of before are without it. */
+  stateVersion: Type.Optional(Whole),
+  externalId: Type.Optional(Text),
+  /** When it happened, in a session that has turns of other times than those of their ids. */
+  time: Type.Optional(Instant),
+});
+
 /** A turn never changes: it is kept as the two halves of its JSON object, because the context shows only the first. */
 export interface TurnRow {
   /** `"id":…,"input":…,"output":…,"created_at":…` */
   shown: string;
-  /** `"session_id":…` and all other members. */
+  /** `"session_id":…` and all other members, but those that depend on who looks, or that indexes need. */
   rest: string;
+  more?: Static<typeof TurnMore>;
 }
 export const turns = table(
   "turns",
@@ -367,8 +388,19 @@ export const turns = table(
   Type.Object({
     shown: Type.Object({ id: IdText("turn"), input: AnyObject, output: AnyObject, created_at: IsoTime }),
     rest: Type.Object({ session_id: IdText("sess"), turn_number: Whole }),
+    more: Type.Optional(TurnMore),
   }),
   halves,
+  {
+    byExternalId: {
+      of: (key, { more }) => (more?.externalId === undefined ? undefined : turnNameKey(sessionOf(key), more.externalId) + lastId(key)),
+      record: turnOf,
+    },
+    byTime: {
+      of: (key, { more }) => (more?.time === undefined ? undefined : sessionOf(key) + timeKey(more.time) + lastId(key)),
+      record: turnOf,
+    },
+  },
 );
 
 const Embedding = Type.Object({ id: IdText("emb"), generation: Uint32, hasNoVector: Type.Optional(Type.Literal(true)) });

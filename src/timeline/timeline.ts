@@ -3,7 +3,7 @@
  * found for a query, and the sessions that were forked from it.
  *
  * All of these have ids of one source, so that merging them by id gives the order in which they were committed, and an id is a
- * cursor for all. It owns no data.
+ * cursor for all. Turns that were given a time of their own stand there instead (`turns/order.ts`). It owns no data.
  *
  * @module
  */
@@ -16,13 +16,13 @@ import { looksOfRetrieval, retrievalJson, retrievalOf, type RetrievalDeps } from
 import { isLive, liveSession, type LiveSession } from "../sessions/live-session.ts";
 import { changedVersion, versionsInOrder } from "../sessions/versions.ts";
 import { eachFetched, eachRead, type Reader } from "../storage/access.ts";
-import { AFTER_ALL, behind, turnKey } from "../storage/keys.ts";
+import { AFTER_ALL, behind, NUMBER_KEY_LENGTH, timeKey, turnKey } from "../storage/keys.ts";
 import { generationOf } from "../storage/memory-records.ts";
 import type { Owner } from "../storage/owner.ts";
 import { pageOfBatches, type Found, type Page } from "../storage/page.ts";
 import { memories, provider, PROVIDER_KEY, retrievals, sessions, turns, type AnyTable } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
-import { turnJson } from "../turns/turns.ts";
+import { stateVersionOf, turnJson } from "../turns/turns.ts";
 import { TIMELINE_KINDS } from "./kinds.ts";
 
 type Kind = (typeof TIMELINE_KINDS)[number];
@@ -36,13 +36,16 @@ export interface TimelinePage extends Page<Id<"entry">> {
 interface Place {
   readonly kind: Kind;
   readonly id: BareId;
+  /** Sorts by time, then by id. */
+  readonly at: string;
   /** The number of a version. */
   readonly version?: number;
 }
 
 /** Where a walk along one kind of record begins, and which way it goes. */
 interface Walk {
-  readonly after: BareId | undefined;
+  /** The place before the first one. */
+  readonly after: string | undefined;
   readonly descending: boolean;
   /** How many are found at once. */
   readonly atOnce: number;
@@ -65,12 +68,13 @@ export async function getTimeline(
   async function* found(): AsyncGenerator<Found[], void, undefined> {
     // Comparing two versions of a large state takes tens of milliseconds, and a page that is full with that never yields.
     await nextTurn();
-    let after = startingAfter === undefined ? undefined : bare(startingAfter);
+    let after: string | undefined;
     for (;;) {
-      const from = { after, descending };
       const { places, isEnd } = await store.read((reader) => {
+        const session = liveSession(reader, owner, id);
         const atOnce = Math.min(limit + 1, Math.max(PLACES_AT_ONCE_MIN, reader.recordsAtOnce));
-        const found = nextPlaces(reader, liveSession(reader, owner, id), kinds, { ...from, atOnce });
+        const from = after ?? (startingAfter === undefined ? undefined : placeOf(reader, session, bare(startingAfter)));
+        const found = nextPlaces(reader, session, kinds, { after: from, descending, atOnce });
         return { places: found, isEnd: found.length < atOnce };
       });
       const read = eachRead(store, places, (reader) => {
@@ -79,7 +83,7 @@ export async function getTimeline(
         return (place) => entriesOf(place, unlessUnreadable(() => RECORD_OF[place.kind](reader, session, place, owner)) ?? GONE);
       });
       for await (const entries of read) yield entries.flat();
-      after = places.at(-1)?.id;
+      after = places.at(-1)?.at;
       if (isEnd) return;
     }
   }
@@ -92,16 +96,35 @@ function entriesOf({ kind, id: place }: Place, { json, length }: RecordRead): Fo
   return json === undefined ? [passed] : [{ id, json: jsonWith({ object: "timeline_entry", id, kind }, { [kind]: json }) }, passed];
 }
 
-/** The next places of all kinds, merged by their ids. */
+/** Where an entry stands: that of a turn with a time of its own there, any other at its id. */
+function placeOf(reader: Reader, { key, row: { timedFrom } }: LiveSession, id: BareId): string {
+  const isTimed = timedFrom !== undefined && id >= timedFrom;
+  const time = isTimed ? unlessUnreadable(() => reader.get(turns, turnKey(key, id))?.more?.time) : undefined;
+  return time === undefined ? atId(id) : timeKey(time) + id;
+}
+
+/** The place of a record whose time is that of its id. */
+function atId(id: BareId): string {
+  return id.slice(0, NUMBER_KEY_LENGTH) + id;
+}
+
+/** What ids are before or after exactly where their records are before or after a place. */
+function idAt(place: string): BareId {
+  const [time, id] = [place.slice(0, NUMBER_KEY_LENGTH), place.slice(NUMBER_KEY_LENGTH)];
+  if (id.startsWith(time)) return id;
+  return time < id ? time + AFTER_ALL : time;
+}
+
+/** The next places of all kinds, merged. */
 function nextPlaces(reader: Reader, session: LiveSession, kinds: readonly Kind[], walk: Walk): Place[] {
-  const streams = kinds.map((kind) => placesOf(reader, session, kind, walk));
+  const streams = kinds.flatMap((kind) => placesOf(reader, session, kind, walk));
   const heads = eachFetched(streams, (stream) => stream.next().value as Place | undefined);
   const places: Place[] = [];
   while (places.length < walk.atOnce) {
     let next: number | undefined;
     for (const [index, head] of heads.entries()) {
       const best = next === undefined ? undefined : heads[next];
-      if (head !== undefined && (best === undefined || head.id < best.id !== walk.descending)) next = index;
+      if (head !== undefined && (best === undefined || head.at < best.at !== walk.descending)) next = index;
     }
     if (next === undefined) break;
     places.push(heads[next]!);
@@ -110,14 +133,30 @@ function nextPlaces(reader: Reader, session: LiveSession, kinds: readonly Kind[]
   return places;
 }
 
-function* placesOf(reader: Reader, session: LiveSession, kind: Kind, walk: Walk): Generator<Place, void, undefined> {
-  if (kind === "version") for (const place of versionsInOrder(reader, session, walk)) yield { kind, ...place };
-  else {
-    const ids = idsIn(reader, TABLE_OF[kind], session.key, walk);
-    // They say which memories are read.
-    if (kind === "retrieval") reader.ahead(retrievals, ids);
-    for (const id of ids) yield { kind, id };
-  }
+type Places = Generator<Place, void, undefined>;
+
+function placesOf(reader: Reader, session: LiveSession, kind: Kind, walk: Walk): Places[] {
+  const after = walk.after === undefined ? undefined : idAt(walk.after);
+  if (kind === "version") return [versionPlaces(reader, session, { ...walk, after })];
+  const { timedFrom } = session.row;
+  if (kind !== "turn" || timedFrom === undefined) return [places(reader, kind, session.key, { ...walk, after })];
+  return [places(reader, kind, session.key, { ...walk, after }, timedFrom), timedPlaces(reader, session.key, walk)];
+}
+
+function* versionPlaces(reader: Reader, session: LiveSession, walk: Walk): Places {
+  for (const place of versionsInOrder(reader, session, walk)) yield { kind: "version", at: atId(place.id), ...place };
+}
+
+/** @param before - only those of ids before it */
+function* places(reader: Reader, kind: Exclude<Kind, "version">, session: BareId, walk: Walk, before?: BareId): Places {
+  const ids = keysIn(reader, TABLE_OF[kind], session, walk, before);
+  // They say which memories are read.
+  if (kind === "retrieval") reader.ahead(retrievals, ids);
+  for (const id of ids) yield { kind, id, at: atId(id) };
+}
+
+function* timedPlaces(reader: Reader, session: BareId, walk: Walk): Places {
+  for (const at of keysIn(reader, turns.index.byTime, session, walk)) yield { kind: "turn", id: at.slice(NUMBER_KEY_LENGTH), at };
 }
 
 /** Where the ids of a kind are found under that of the session. */
@@ -128,14 +167,18 @@ const TABLE_OF: Record<Exclude<Kind, "version">, AnyTable> = {
   fork: sessions.index.byForkedFrom,
 };
 
-function idsIn(reader: Reader, table: AnyTable, session: BareId, { after, descending, atOnce }: Walk): BareId[] {
-  const cursor = session + (after ?? "");
-  const span = {
-    from: descending || after === undefined ? session : behind(cursor),
-    to: descending && after !== undefined ? cursor : session + AFTER_ALL,
-    limit: atOnce,
-    descending,
-  };
+/** The keys under that of the session. */
+function keysIn(
+  reader: Reader,
+  table: AnyTable,
+  session: BareId,
+  { after, descending, atOnce }: Walk,
+  before: string = AFTER_ALL,
+): string[] {
+  const end = descending && after !== undefined && after < before ? after : before;
+  const from = descending || after === undefined ? session : behind(session + after);
+  const span = { from, to: session + end, limit: atOnce, descending };
+  if (span.from >= span.to) return [];
   return reader.keys(table, span).map((key) => key.slice(session.length));
 }
 
@@ -152,7 +195,7 @@ const read = (json: JsonText): RecordRead => ({ json, length: json.length });
 const RECORD_OF: Record<Kind, (reader: Reader, session: LiveSession, place: Place, owner: Owner) => RecordRead> = {
   turn(reader, session, { id }) {
     const row = reader.get(turns, turnKey(session.key, id));
-    return row === undefined ? GONE : read(turnJson(row));
+    return row === undefined ? GONE : read(turnJson(row, stateVersionOf(reader, session)(turnKey(session.key, id), row)));
   },
   version: (reader, session, { version = 0 }) => changedVersion(reader, session.key, version) ?? GONE,
   memory(reader, _, { id }) {

@@ -13,16 +13,15 @@ import type { BareId } from "../lib/ids.ts";
 import type { JsonText } from "../lib/json.ts";
 import { CACHE_BYTES_MAX, LIMITS } from "../lib/limits.ts";
 import type { Reader } from "../storage/access.ts";
-import { AFTER_ALL, behind } from "../storage/keys.ts";
-import { rowsOf } from "../storage/page.ts";
-import { turns } from "../storage/tables.ts";
+import type { LiveSession } from "../sessions/live-session.ts";
+import { newestTurns } from "./order.ts";
 
 interface Recent {
   /** How many turns were asked for, and how many the session had. */
   limit: number;
   count: number;
-  /** Key of the newest. */
-  newest: string;
+  /** The newest. */
+  newest: BareId;
   /** What is shown of each, newest first. */
   items: readonly string[];
 }
@@ -41,25 +40,27 @@ export class RecentTurns {
 
   /**
    * The newest turns of a session, newest first, as a JSON array; fewer than `limit` when they are large.
-   *
-   * @param count - how many turns its row says it has
    */
-  of(reader: Reader, session: BareId, count: number, limit: number): JsonText {
+  of(reader: Reader, session: LiveSession, limit: number): JsonText {
+    const { turnCount: count, timedFrom } = session.row;
     if (limit === 0 || count === 0) return "[]" as JsonText;
-    const known = this.#cache.get(session);
-    const before = known?.limit === limit ? known : { limit, count: 0, newest: session, items: [] };
-    if (before.count === count) return arrayOf(before.items);
+    const known = this.#cache.get(session.key);
+    const isOf = known?.limit === limit && known.count === count;
+    if (isOf) return arrayOf(known.items);
+    // One that was added need not be newer than those of before where turns have times of their own.
+    const isContinued = known?.limit === limit && timedFrom === undefined;
+    const before = isContinued ? known : { limit, count: 0, newest: "", items: [] };
     const items: string[] = [];
-    let newest: string | undefined;
+    let newest: BareId | undefined;
     let bytes = 0;
-    for (const { key, row } of rowsOf(reader, turns, { from: behind(before.newest), to: session + AFTER_ALL, descending: true }, limit)) {
-      newest ??= key;
+    for (const { id, row } of newestTurns(reader, session, before.newest, limit)) {
+      newest ??= id;
       items.push(row.shown);
       bytes += Buffer.byteLength(row.shown);
       if (bytes > LIMITS.pageBytesMax) return arrayOf(items);
     }
     items.push(...before.items.slice(0, limit - items.length));
-    this.#cache.set(session, { limit, count, newest: newest ?? before.newest, items }, bytesOf(items));
+    this.#cache.set(session.key, { limit, count, newest: newest ?? before.newest, items }, bytesOf(items));
     return arrayOf(items);
   }
 }

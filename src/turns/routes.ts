@@ -16,6 +16,7 @@ export function turnEndpoints(deps: Deps): Endpoint[] {
   return [
     turns.post(path, {
       summary: "Add a turn",
+      existing: "The turn of the session that has the `external_id` already.",
       echoes: true,
       status: 201,
       body: NewTurn,

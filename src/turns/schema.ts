@@ -4,7 +4,8 @@
  * @module
  */
 import { Type } from "@sinclair/typebox";
-import { Default, Metadata, OneOf, OrNull, RecordId, Timestamp, UserObject } from "../http/types.ts";
+import { Default, Metadata, NewOccurredAt, OccurredAt, OneOf, OrNull, RecordId, Text, Timestamp, UserObject } from "../http/types.ts";
+import { LIMITS } from "../lib/limits.ts";
 
 const INPUT_TYPES = ["text", "audio", "image", "tool_call"] as const;
 const OUTPUT_TYPES = ["text", "audio", "image", "tool_result", "error"] as const;
@@ -24,13 +25,22 @@ const output = Content("It arrives tomorrow.");
 const Output = Type.Object({ type: OneOf(OUTPUT_TYPES, { description: "What went out." }), content: output }, { title: "TurnOutput" });
 const Snapshot = (when: string) => OrNull(UserObject({ description: `The state ${when} the turn, if given.` }));
 
+const ExternalId = (description: string) => Text(1, LIMITS.externalIdLengthMax, { description });
+
 export const Turn = Type.Object(
   {
     object: Type.Literal("turn"),
     id: RecordId("turn", "`turn_` and 12 characters."),
     session_id: RecordId("sess", "The session."),
     turn_number: Type.Integer({ description: "1, 2, 3 … in the order of the session.", examples: [1] }),
+    state_version: Type.Integer({
+      description:
+        "Version of the session's state that was current when the turn was logged. For one that a Cairn without this field has logged it follows from the versions that are kept.",
+      examples: [0],
+    }),
+    external_id: Type.Optional(ExternalId("The name that you gave it; left out if there is none.")),
     created_at: Timestamp("When the turn was logged."),
+    occurred_at: Type.Optional(OccurredAt("When it happened, if that was given: for history that was moved in.")),
     input: Input,
     output: Output,
     reasoning: Reasoning("Left out when none was given."),
@@ -50,6 +60,14 @@ export const NewTurn = Type.Object(
     }),
     reasoning: Reasoning("Why the agent answered so."),
     metadata: Default(Metadata("Custom metadata; default `{}`."), {}),
+    external_id: Type.Optional(
+      ExternalId(
+        "A name of your own, such as the id of a message, unique in its session: where a turn has it already that one is answered, as it is, with 200, and nothing is changed.",
+      ),
+    ),
+    occurred_at: Type.Optional(
+      NewOccurredAt("When it happened, for history that is moved in: contexts and timelines go by it, lists by `created_at`."),
+    ),
     state_before: Type.Optional(UserObject({ description: "A snapshot; logging a turn never changes the state." })),
     state_after: Type.Optional(UserObject({ description: "A snapshot; logging a turn never changes the state." })),
   },

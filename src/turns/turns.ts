@@ -3,15 +3,19 @@
  *
  * @module
  */
+import { Existing, type Answered, type AnswerJson } from "../lib/answer.ts";
 import { ApiError } from "../lib/errors.ts";
-import { bare, homeOf, isId, withPrefix, type TurnId } from "../lib/ids.ts";
+import { bare, bareIdTime, homeOf, isId, withPrefix, type TurnId } from "../lib/ids.ts";
 import { jsonMembers, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
+import { refuseFuture } from "../lib/occurred-at.ts";
 import { toIso } from "../lib/time.ts";
-import { AFTER_ALL, behind, turnKey } from "../storage/keys.ts";
+import type { Reader, Tx } from "../storage/access.ts";
+import { AFTER_ALL, behind, turnKey, turnNameKey } from "../storage/keys.ts";
 import type { Owner } from "../storage/owner.ts";
 import { pageOf, rowsOf, type Page } from "../storage/page.ts";
 import { sessions, turns, type SessionRow, type TurnRow } from "../storage/tables.ts";
-import { laterOf, liveSession } from "../sessions/live-session.ts";
+import { laterOf, liveSession, type LiveSession } from "../sessions/live-session.ts";
+import { VersionsInTime } from "../sessions/versions-in-time.ts";
 import { commitFor, ofUser, record, type Caller, type Deps } from "../traces/record.ts";
 
 export interface NewTurn {
@@ -19,54 +23,126 @@ export interface NewTurn {
   output: { type: string; content: string };
   reasoning?: string | undefined;
   metadata: JsonObject;
+  externalId?: string | undefined;
+  occurredAt?: number | undefined;
   stateBefore: JsonObject | null;
   stateAfter: JsonObject | null;
 }
 
-export function addTurn(deps: Deps, caller: Caller, sessionId: string, turn: NewTurn): Promise<JsonText> {
-  deps.quotas?.refuseGrowth();
-  // Written out before the transaction, which other requests wait for.
-  const { input, output, reasoning, metadata, stateBefore, stateAfter } = turn;
-  const said = jsonMembers({
-    input: { type: input.type, content: input.content },
-    output: { type: output.type, content: output.content },
-  });
-  const more = jsonMembers({ reasoning, metadata, state_before: stateBefore, state_after: stateAfter });
-  return commitFor(deps, caller, homeOf(sessionId), (tx) => {
+/** A turn that is written out already, since other requests wait for a transaction. */
+interface Prepared {
+  readonly said: string;
+  readonly more: string;
+  readonly occurredAt: number | undefined;
+  readonly externalId: string | undefined;
+  readonly details: { input_type: string; output_type: string; reasoning?: string | undefined };
+}
+
+function prepared(turn: NewTurn): Prepared {
+  const { input, output, reasoning, metadata, stateBefore, stateAfter, occurredAt, externalId } = turn;
+  return {
+    said: jsonMembers({
+      input: { type: input.type, content: input.content },
+      output: { type: output.type, content: output.content },
+    }),
+    more: jsonMembers({ reasoning, metadata, state_before: stateBefore, state_after: stateAfter }),
+    occurredAt,
+    externalId,
+    details: { input_type: input.type, output_type: output.type, reasoning },
+  };
+}
+
+/** @returns an `Existing` where the session has a turn of that external id */
+export async function addTurn(deps: Deps, caller: Caller, sessionId: string, turn: NewTurn): Promise<AnswerJson> {
+  const ready = prepared(turn);
+  const { externalId } = turn;
+  // Most often one that is named is sent again because it is there, and then nothing is to be committed but an answer that is kept.
+  if (externalId !== undefined && caller.once === undefined) {
+    const existing = await deps.store.read((reader) => existingTurn(reader, liveSession(reader, caller.owner, sessionId), externalId));
+    if (existing !== undefined) return existing.json;
+  }
+  return commitFor<AnswerJson>(deps, caller, homeOf(sessionId), (tx) => {
     const session = liveSession(tx, caller.owner, sessionId);
-    const id = tx.id("turn");
-    const row: SessionRow = { ...session.row, turnCount: session.row.turnCount + 1, updatedAt: laterOf(session.row, tx.now) };
-    const stored: TurnRow = {
-      shown: `"id":"${id}",${said},"created_at":"${toIso(tx.now)}"`,
-      rest: `"session_id":"${session.id}","turn_number":${row.turnCount},${more}`,
-    };
-    tx.put(sessions, session.key, row);
-    tx.add(turns, turnKey(session.key, bare(id)), stored);
-    const json = turnJson(stored);
-    record(tx, caller, {
-      action: "turn.added",
-      sessionId: session.id,
-      userId: row.userId,
-      agentId: row.agentId,
-      details: toJson({ turn_number: row.turnCount, input_type: input.type, output_type: output.type, reasoning }),
-      record: json,
-      isError: output.type === "error",
-    });
-    return ofUser(row, json);
+    const existing = externalId === undefined ? undefined : existingTurn(tx, session, externalId);
+    if (existing !== undefined) return existing;
+    refuseFuture(ready.occurredAt, tx.now, "occurred_at");
+    deps.quotas?.refuseGrowth();
+    const { json } = add(tx, caller, session, ready);
+    return ofUser(session.row, json);
   });
 }
 
-export function turnJson({ shown, rest }: TurnRow): JsonText {
-  return `{"object":"turn",${shown},${rest}}` as JsonText;
+/** The turn of a session that has an external id. */
+function existingTurn(reader: Reader, session: LiveSession, externalId: string): Answered<Existing> | undefined {
+  const { byExternalId } = turns.index;
+  const name = turnNameKey(session.key, externalId);
+  const [entry] = reader.keys(byExternalId, { from: name, to: name + AFTER_ALL, limit: 1 });
+  const key = entry === undefined ? undefined : byExternalId.recordOf(entry);
+  const row = key === undefined ? undefined : reader.get(turns, key);
+  if (key === undefined || row === undefined) return undefined;
+  return ofUser(session.row, new Existing(turnJson(row, stateVersionOf(reader, session)(key, row))), "if large");
+}
+
+/** Adds a turn to its session, with its trace. @returns the session as it is then */
+function add(
+  tx: Tx,
+  caller: Caller,
+  { id: sessionId, key, row: before }: LiveSession,
+  turn: Prepared,
+): { session: LiveSession; json: JsonText } {
+  const id = tx.id("turn");
+  const { externalId, occurredAt } = turn;
+  // A session without a turn of another time than that of its id needs no index of them.
+  const timedFrom = before.timedFrom ?? (occurredAt === undefined ? undefined : bare(id));
+  const row: SessionRow = {
+    ...before,
+    turnCount: before.turnCount + 1,
+    ...(timedFrom === undefined ? {} : { timedFrom }),
+    updatedAt: laterOf(before, tx.now),
+  };
+  const stored: TurnRow = {
+    shown: `"id":"${id}",${turn.said},"created_at":"${toIso(tx.now)}"${occurredAt === undefined ? "" : `,"occurred_at":"${toIso(occurredAt)}"`}`,
+    rest: `"session_id":"${sessionId}","turn_number":${row.turnCount},${turn.more}`,
+    more: {
+      stateVersion: row.version,
+      ...(externalId === undefined ? {} : { externalId }),
+      ...(timedFrom === undefined ? {} : { time: occurredAt ?? bareIdTime(bare(id)) }),
+    },
+  };
+  tx.put(sessions, key, row);
+  tx.add(turns, turnKey(key, bare(id)), stored);
+  const json = turnJson(stored, row.version);
+  record(tx, caller, {
+    action: "turn.added",
+    sessionId,
+    userId: row.userId,
+    agentId: row.agentId,
+    details: toJson({ turn_number: row.turnCount, ...turn.details }),
+    record: json,
+    isError: turn.details.output_type === "error",
+  });
+  return { session: { id: sessionId, key, row }, json };
+}
+
+export function turnJson({ shown, rest, more }: TurnRow, stateVersion: number): JsonText {
+  const name = more?.externalId === undefined ? "" : `,"external_id":${toJson(more.externalId)}`;
+  return `{"object":"turn",${shown},${rest},"state_version":${stateVersion}${name}}` as JsonText;
+}
+
+/** Returns what says of which version of its state a turn of a session is; good for one moment. */
+export function stateVersionOf(reader: Reader, session: LiveSession): (key: string, row: TurnRow) => number {
+  const versions = new VersionsInTime(reader, session);
+  return (key, { more }) => more?.stateVersion ?? versions.at(key.slice(session.key.length));
 }
 
 export function getTurn({ store }: Deps, owner: Owner, sessionId: string, turnId: string): JsonText | Promise<JsonText> {
   return store.read((reader) => {
     const session = liveSession(reader, owner, sessionId);
-    const row = isId("turn", turnId) ? reader.get(turns, turnKey(session.key, bare(turnId))) : undefined;
+    const key = turnKey(session.key, isId("turn", turnId) ? bare(turnId) : "");
+    const row = reader.get(turns, key);
     if (row === undefined)
       throw new ApiError("turn_not_found", `Session ${session.id} has no turn ${turnId.slice(0, 64)}.`, { param: "turn_id" });
-    return turnJson(row);
+    return turnJson(row, stateVersionOf(reader, session)(key, row));
   });
 }
 
@@ -85,9 +161,10 @@ export function listTurns(
       to: descending && cursor !== undefined ? cursor : session.key + AFTER_ALL,
       descending,
     };
+    const versionOf = stateVersionOf(reader, session);
     const rows = rowsOf(reader, turns, span, page.limit + 1);
     return pageOf(
-      rows.map(({ key, row }) => ({ id: withPrefix("turn", key.slice(session.key.length)), json: turnJson(row) })),
+      rows.map(({ key, row }) => ({ id: withPrefix("turn", key.slice(session.key.length)), json: turnJson(row, versionOf(key, row)) })),
       page.limit,
     );
   });

@@ -179,7 +179,7 @@ export const api = {
   sessions: (query: Query, signal?: AbortSignal) => list<Session>("sessions", query, signal),
   session: (id: string, signal?: AbortSignal) => get<Session>(`sessions/${encodeURIComponent(id)}`, {}, signal),
   turn: (sessionId: string, id: string, signal?: AbortSignal) => get<Turn>(`sessions/${sessionId}/turns/${id}`, {}, signal),
-  updateSession: (id: string, body: { metadata?: object; ttl_seconds?: number }) => patch<Session>(`sessions/${id}`, body),
+  updateSession: (id: string, body: { metadata?: object; ttl_seconds?: number | "never" }) => patch<Session>(`sessions/${id}`, body),
   deleteSession: (id: string, reason: string) => remove(`sessions/${id}`, { reason }),
   timeline: (id: string, query: Query, signal?: AbortSignal) =>
     get<List<TimelineEntry>>(`sessions/${encodeURIComponent(id)}/timeline`, query, signal),

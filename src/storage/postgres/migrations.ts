@@ -69,6 +69,17 @@ const MIGRATIONS: readonly SchemaMigration[] = [
     says: "users are listed by name and by when they were seen",
     run: (connection) => makeMissing(connection, users),
   },
+  {
+    number: 5,
+    says: "turns are found by their external ids and by when they happened",
+    run: (connection) =>
+      connection.send(
+        ["by_external_id", "by_time"].flatMap((column) => [
+          plain(`alter table cairn.turns add column if not exists ${column} text collate "C"`),
+          plain(`create index if not exists turns_${column}_idx on cairn.turns (${column}) where ${column} is not null`),
+        ]),
+      ),
+  },
 ];
 
 /** Another server takes the time of its migrations. */

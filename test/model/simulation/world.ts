@@ -277,6 +277,7 @@ export class World {
       id,
       session_id,
       turn_number: session.turns.length + 1,
+      state_version: session.versions.length - 1,
       created_at: iso(this.ids.now),
       input,
       output: { ...output, type: output.type === "tool_response" ? "tool_result" : output.type },

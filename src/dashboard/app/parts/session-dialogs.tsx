@@ -11,7 +11,7 @@ import { changed, client, useQuery } from "../query.ts";
 import { counted } from "../words.ts";
 import { Changes } from "./changes.tsx";
 import { Dialog } from "./dialog.tsx";
-import { Form, ReasonField, TextField } from "./form.tsx";
+import { CheckField, Form, ReasonField, TextField } from "./form.tsx";
 import { JsonField, parsedObject } from "./json.tsx";
 import { Loaded } from "./list.tsx";
 import { toast } from "./toast.tsx";
@@ -123,17 +123,22 @@ export function EditState({ session, onClose }: DialogProps) {
   );
 }
 
+/** What a session gets that is to expire again, unless another time is given. */
+const HOURS_DEFAULT = "24";
+
 /** Metadata is merged by the API: a name that is gone has to be sent as null. */
 export function EditSession({ session, onClose }: DialogProps) {
   const text = useSignal(JSON.stringify(session.metadata, null, 2));
   const hours = useSignal("");
+  const isEndless = useSignal(session.ttl_expires_at === null);
   const { value } = parsedObject(text.value);
   const submit = async () => {
     if (value === undefined) return;
     const gone = Object.keys(session.metadata).filter((name) => !Object.hasOwn(value, name));
     const metadata = { ...Object.fromEntries(gone.map((name) => [name, null])), ...value };
-    const ttl = hours.value === "" ? {} : { ttl_seconds: Math.round(Number(hours.value) * 3600) };
-    await took(await api.updateSession(session.id, { metadata, ...ttl }));
+    const given = hours.value === "" && session.ttl_expires_at === null ? HOURS_DEFAULT : hours.value;
+    const ttl = given === "" ? {} : { ttl_seconds: Math.round(Number(given) * 3600) };
+    await took(await api.updateSession(session.id, { metadata, ...(isEndless.value ? { ttl_seconds: "never" } : ttl) }));
     onClose();
     toast("Session saved");
   };
@@ -146,8 +151,9 @@ export function EditSession({ session, onClose }: DialogProps) {
           name="ttl_seconds"
           value={hours}
           type="number"
-          hint="At most 30 days, which are 720 hours. Empty: as it is."
+          hint={`At most 30 days, which are 720 hours. Empty: ${session.ttl_expires_at === null ? `${HOURS_DEFAULT} hours` : "as it is"}.`}
         />
+        <CheckField label="Never expires" name="never" value={isEndless} hint="It stays until somebody deletes it." />
       </Form>
     </Dialog>
   );

@@ -289,7 +289,7 @@ export function anchorOf({ kind, id, version }: TimelineEntry): string {
 const PREFIXES = { turn: "turn", memory: "mem", retrieval: "ret", fork: "sess", version: "version" } as const;
 
 function createdAt({ turn, version, memory, retrieval, fork }: TimelineEntry): number {
-  return Date.parse((turn ?? version ?? memory ?? retrieval ?? fork)?.created_at ?? "");
+  return Date.parse(turn?.occurred_at ?? (turn ?? version ?? memory ?? retrieval ?? fork)?.created_at ?? "");
 }
 
 function Entry(props: EntryProps) {
@@ -393,7 +393,7 @@ function VersionEntry({
 }
 
 function TurnEntry({ turn }: { turn: Turn }) {
-  const { input, output, reasoning, state_before, state_after, metadata } = turn;
+  const { input, output, reasoning, state_before, state_after, metadata, external_id, occurred_at } = turn;
   return (
     <>
       <div class="entry-head">
@@ -401,7 +401,18 @@ function TurnEntry({ turn }: { turn: Turn }) {
           <a href={`#${turn.id}`}>Turn {number(turn.turn_number)}</a>
         </h2>
         <span class="quiet">
-          <Time at={turn.created_at} />
+          {external_id !== undefined && (
+            <>
+              <code>{external_id}</code> ·{" "}
+            </>
+          )}
+          <Time at={occurred_at ?? turn.created_at} />
+          {occurred_at !== undefined && (
+            <>
+              {" "}
+              · logged <Time at={turn.created_at} />
+            </>
+          )}
         </span>
       </div>
       <dl class="exchange">
