@@ -29,9 +29,9 @@ const SessionUser = UserId({
 });
 const ExternalId = (description: string) => Text(1, LIMITS.externalIdLengthMax, { description });
 const REASONING_EXAMPLE = "The customer gave the order number.";
-export const State = (description: string, step: number) => UserObject({ description, examples: [{ step }] });
+const State = (description: string, step: number) => UserObject({ description, examples: [{ step }] });
 const TtlSeconds = (description: string) => IntegerOr(["never"], { minimum: 1, maximum: LIMITS.ttlSecondsMax }, { description });
-export const ExpectedVersion = Type.Integer({
+const ExpectedVersion = Type.Integer({
   minimum: 0,
   description: "Change nothing unless this is the current version (409 `version_conflict` otherwise).",
 });
