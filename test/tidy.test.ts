@@ -4,7 +4,7 @@
  * @module
  */
 import { expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join, normalize } from "node:path";
 import { Glob } from "bun";
 
@@ -289,6 +289,14 @@ test("no test is switched off, alone, or unable to fail", () => {
   // What a machine lacks, or a store, is skipped by one function each, with the reason in the name.
   const allowed = ["test/tidy.test.ts", "test/support/platform.ts", "test/support/stores.ts"];
   expect(ALL.filter(({ path, code }) => !allowed.includes(path) && pattern.test(code)).map(({ path }) => path)).toEqual([]);
+});
+
+test("a patch of LMDB begins with what is known of it upstream, why it is there, and when it goes", () => {
+  const folder = join(ROOT, "scripts/lmdb");
+  const patches = readdirSync(folder).filter((name) => name.endsWith(".patch"));
+  expect(patches.length).toBeGreaterThan(0);
+  const head = /^.+\.\n\nUpstream: (None\.|LMDB ITS#\d+|lmdb-js )(.|\n  )*\nWhy: (.|\n  )+\nRemove when: (.|\n  )+\n\n/;
+  expect(patches.filter((name) => !head.test(readFileSync(join(folder, name), "utf8")))).toEqual([]);
 });
 
 test("nothing in the project points to one machine or to a package registry", () => {
