@@ -70,19 +70,9 @@ const LMDB_CPP = ["lmdb-js", "writer", "env", "compression", "ordered-binary", "
 const LMDB_DEFINES = ["-DMDB_MAXKEYSIZE=0", "-DMDB_USE_ROBUST", "-DNODE_GYP_MODULE_NAME=lmdb"];
 
 /** Changes to lmdb's source, as unified diffs; each says at its head what it is for. They are made in this order. */
-const LMDB_PATCHES = [
-  "open",
-  "errors",
-  "map",
-  "damaged-pages",
-  "macos",
-  "single-pages",
-  "keys",
-  "free-list",
-  "writes",
-  "damaged-writes",
-  "wipe",
-].map((name) => join(root, "scripts/lmdb", `${name}.patch`));
+const LMDB_PATCHES = ["open", "errors", "map", "damaged-pages", "macos", "single-pages", "keys", "free-list", "damaged-writes", "wipe"].map(
+  (name) => join(root, "scripts/lmdb", `${name}.patch`),
+);
 
 /** Paths of the add-ons for a target, by name, whether they are built yet or not. */
 export function addonPaths(target: TargetName, toolchain: Toolchain): Record<string, string> {

@@ -12,7 +12,6 @@ import { behind, KEY } from "./keys.ts";
 import { LateEntries, lateEntriesOf } from "./late-entries.ts";
 import type { RowCache } from "./row-cache.ts";
 import type { AnyTable, Readable, VectorTable } from "./tables.ts";
-import type { TransactionWrites } from "./transaction-writes.ts";
 
 export type TextDatabase = Database<string, string>;
 export type ByteDatabase = Database<Uint8Array, string>;
@@ -41,11 +40,6 @@ export class Databases {
   /** The same for a table whose rows may be bytes, for what concerns keys alone. */
   ofAny(table: AnyTable): TextDatabase | ByteDatabase {
     return this.texts.get(table.name) ?? this.ofBytes(table as VectorTable);
-  }
-
-  /** By which LMDB knows a table. */
-  numberOf(name: string): number {
-    return (this.ofAny({ name }) as unknown as { db: { dbi: number } }).db.dbi;
   }
 }
 
@@ -193,20 +187,8 @@ function checkOrder<Item>(table: AnyTable, { from, to, descending }: Span, items
   return descending === true ? high : low;
 }
 
-/** Inside a transaction: LMDB gets what that has written before it is read. */
+/** Reads inside a transaction, and sees what it has written. */
 export class InsideReader extends LmdbReader {
-  readonly #writes: TransactionWrites;
-
-  constructor(databases: Databases, rows: RowCache, caching: Caching, clock: Clock, writes: TransactionWrites) {
-    super(databases, rows, caching, clock);
-    this.#writes = writes;
-  }
-
-  protected override get databases(): Databases {
-    this.#writes.flush();
-    return super.databases;
-  }
-
   protected override get isInside(): boolean {
     return true;
   }

@@ -13,7 +13,8 @@
  * - `overlappingSync: false`, so that a commit resolves after its flush and a start never trusts unflushed pages
  *   (`durability.ts` has the exception);
  * - `childTransaction`, because `transaction` keeps the writes of a callback that throws;
- * - no `transactionSync` or `putSync`: they abort the process on a full disk. Hence also the look at the free space first.
+ * - no `transactionSync`, and no `putSync` outside of a transaction: they abort the process on a full disk. Hence also the look at the
+ *   free space first.
  *
  * @module
  */
@@ -41,7 +42,6 @@ import type { RecordStore, WalkedIds, Wiping } from "./record-store.ts";
 import { RowCache } from "./row-cache.ts";
 import { semaphoreRefusal } from "./semaphores.ts";
 import { SCHEMA_VERSION, TABLES, TRACES_MARK, VECTOR_TABLES, meta, outbox, traces, type AnyTable, type VectorTable } from "./tables.ts";
-import { TransactionWrites, type NativeWriter } from "./transaction-writes.ts";
 import { walkStep, type Bounds, type Filter } from "./walk.ts";
 import { repeatable, runWork, settle, type QueuedCommit } from "./work.ts";
 import { WriteBuffer, type Moment, type Write } from "./write-buffer.ts";
@@ -67,7 +67,6 @@ export class Store implements RecordStore {
   readonly #clock: Clock;
   readonly #env: RootDatabase<string, string>;
   readonly #databases: Databases;
-  readonly #writes: TransactionWrites;
   /** Whether others see a commit before it is flushed: the file was ever written relaxed. */
   readonly #isMarked: boolean;
   /** Whether a commit is done only when a flush is that comes after it. */
@@ -77,6 +76,8 @@ export class Store implements RecordStore {
   #caching: "all" | "none" = "all";
   #moment: object | undefined;
   #bytesWritten = 0;
+  /** Why LMDB did not take a write of the transaction under way: nothing of it may be kept, even if a callback has caught the error. */
+  #refusal: { reason: unknown } | undefined;
   readonly #vectorListeners = new Map<string, VectorListener>();
   readonly #putListeners = new Map<string, (key: string) => void>();
   /** The newest trace that was committed, where entries are written late. */
@@ -108,7 +109,6 @@ export class Store implements RecordStore {
     this.#databases = new Databases();
     for (const { name } of VECTOR_TABLES) this.#databases.vectors.set(name, openTable<Uint8Array>(name, "binary"));
     for (const { name } of TABLES) this.#databases.texts.set(name, openTable<string>(name, "string"));
-    this.#writes = new TransactionWrites((this.#env as unknown as { env: NativeWriter }).env);
   }
 
   /**
@@ -412,15 +412,15 @@ export class Store implements RecordStore {
     try {
       await this.health.watch(async () => {
         await this.#env.childTransaction(() => {
-          this.#writes.begin();
           run();
-          this.#writes.flush();
+          if (this.#refusal !== undefined) throw this.#refusal.reason;
         });
         if (this.#flushesLater) await this.#env.flushed;
         // Marked, others may see it by now: only its flush may have failed.
       }, this.#isMarked);
     } finally {
       this.#moment = undefined;
+      this.#refusal = undefined;
     }
   }
 
@@ -440,7 +440,7 @@ export class Store implements RecordStore {
   }
 
   #insideTransaction(caching: "committed" | "none" = this.#caching === "all" ? "committed" : "none"): Reader {
-    return new InsideReader(this.#databases, this.#rows, caching, this.#clock, this.#writes);
+    return new InsideReader(this.#databases, this.#rows, caching, this.#clock);
   }
 
   #momentOf(home: Home, { now }: Reader): Moment & { rewind(): void } {
@@ -491,7 +491,7 @@ export class Store implements RecordStore {
       this.#moment = undefined;
       this.#env.resetReadTxn();
       let isWiped = false;
-      await this.#transaction(() => (isWiped = this.#writes.wipeFree(state, PAGES_PER_WIPE)));
+      await this.#transaction(() => (isWiped = (this.#env as unknown as NativeStore).env.wipeFree(state, PAGES_PER_WIPE)));
       if (!isWiped) return "waits";
       return state[1] === 0 ? "done" : "more";
     };
@@ -521,7 +521,15 @@ export class Store implements RecordStore {
     this.#vectorListeners.get(table)?.(key, value !== undefined);
     if (value === undefined) this.#databases.late.removeUncommitted({ table, key });
     else this.#bytesWritten += value.length;
-    this.#writes.add(this.#databases.numberOf(table), key, value);
+    const database = this.#databases.ofAny({ name: table }) as Database<string | Uint8Array, string>;
+    try {
+      // Inside a transaction, where a refusal throws. Outside of one it would end the process.
+      if (value === undefined) database.removeSync(key);
+      else database.putSync(key, value);
+    } catch (reason) {
+      this.#refusal = { reason };
+      throw reason;
+    }
   }
 
   /** Has a listener told of every vector of a table that is put or removed: one for each table. */
@@ -555,7 +563,20 @@ export class Store implements RecordStore {
   }
 }
 
-/** What our build of lmdb-js has besides its own (`scripts/lmdb/keys.patch`). */
+/** An addition of our build of lmdb-js (`scripts/lmdb/wipe.patch`). */
+interface NativeStore {
+  env: {
+    /**
+     * Overwrites what free pages hold, in a transaction that has written nothing.
+     *
+     * @param state - zeros at first; the second one is zero at the end
+     * @returns false while a reader may still see such pages
+     */
+    wipeFree(state: Float64Array, pagesMax: number): boolean;
+  };
+}
+
+/** An addition of our build of lmdb-js (`scripts/lmdb/keys.patch`). */
 interface NativeTable {
   /** @param into - begins with the key to copy from on, which has `startBytes` */
   copyKeys(into: Uint8Array, startBytes: number, width: number, transaction: number): number;

@@ -5,7 +5,6 @@ import { join } from "node:path";
 import { NO_HOME } from "../../../src/lib/ids.ts";
 import { Store } from "../../../src/storage/store.ts";
 import { meta, vectors } from "../../../src/storage/tables.ts";
-import { TransactionWrites } from "../../../src/storage/transaction-writes.ts";
 import { FakeClock } from "../../support/clock.ts";
 
 test("LMDB gets keys and values of any length as they are, and a transaction reads what it has written and removed", async () => {
@@ -39,23 +38,20 @@ test("LMDB gets keys and values of any length as they are, and a transaction rea
   rmSync(directory, { recursive: true, force: true });
 });
 
-test("when LMDB takes some writes not, no later call of the same transaction passes over it", () => {
-  const full = new Error("MDB_MAP_FULL");
-  let calls = 0;
-  const writes = new TransactionWrites({
-    wipeFree: () => true,
-    writeMany: () => {
-      if (calls++ === 0) throw full;
-    },
+test("nothing is kept of a transaction of which LMDB has refused a write, even where the callback has caught that", async () => {
+  const directory = mkdtempSync(join(tmpdir(), "cairn-writes-"));
+  const store = await Store.open(directory, new FakeClock());
+  const longerThanAnyKey = "k".repeat(10_000);
+  const commit = store.commitExclusive((tx) => {
+    tx.put(meta, "before", "value");
+    expect(() => tx.put(meta, longerThanAnyKey, "value")).toThrow("Key size is larger than the maximum key size");
+    tx.put(meta, "after", "value");
   });
-  writes.begin();
-  writes.add(1, "key", "value");
-  // A work that reads may catch it; the end of the transaction must not be reached.
-  expect(() => writes.flush()).toThrow(full);
-  writes.add(1, "another", "value");
-  expect(() => writes.flush()).toThrow(full);
-  writes.begin();
-  writes.add(1, "key", "value");
-  writes.flush();
-  expect(calls).toBe(2);
+  expect(commit).rejects.toThrow("Nothing was changed");
+  await commit.catch(() => undefined);
+  expect(["before", "after"].map((key) => store.latest.has(meta, key))).toEqual([false, false]);
+  await store.commit(NO_HOME, (tx) => tx.put(meta, "before", "value"));
+  expect(store.latest.get(meta, "before")).toBe("value");
+  await store.close();
+  rmSync(directory, { recursive: true, force: true });
 });
