@@ -23,6 +23,7 @@ import { withAllocatorDefaults } from "./allocator.ts";
 import { buildNative, filesBelow } from "./build-native.ts";
 import type { Toolchain } from "./compiler.ts";
 import { dashboardPlugin } from "./dashboard-plugin.ts";
+import { docsPlugin } from "./docs-plugin.ts";
 import { Failure, readArguments, runScript } from "./failure.ts";
 import { signAdHoc } from "./macho.ts";
 import { builtAddons, nativePlugin } from "./native-plugin.ts";
@@ -41,6 +42,7 @@ const SOURCES = [
   "scripts/build-native.ts",
   "scripts/compiler.ts",
   "scripts/dashboard-plugin.ts",
+  "scripts/docs-plugin.ts",
   "scripts/exports.map",
   "scripts/lmdb",
   "scripts/hnswlib",
@@ -50,6 +52,8 @@ const SOURCES = [
   "scripts/runtime.ts",
   "scripts/targets.ts",
   "scripts/weights.ts",
+  "CHANGELOG.md",
+  "test/README.md",
   "NOTICE",
   "package.json",
   "bun.lock",
@@ -135,7 +139,7 @@ async function bundle({ target, toolchain, releases }: Build, runtime: string, o
     bytecode: true,
     metafile: true,
     define: Object.fromEntries(Object.entries(constants).map(([name, value]) => [name, JSON.stringify(value)])),
-    plugins: [nativePlugin(addons), weightsPlugin, dashboard.plugin],
+    plugins: [nativePlugin(addons), weightsPlugin, dashboard.plugin, await docsPlugin()],
     // All configuration comes from flags and the environment: files that happen to lie in the working directory are not read.
     compile: {
       target: targetOf(target).compile,

@@ -4,7 +4,7 @@
  *     scripts/test          types, lint, format, unused code, the executable, then every test
  *     scripts/test FILE…    test files alone, with what `bun test` takes
  *     scripts/test --all    the same as either, as long as tests should run that are longer by nature
- *     scripts/test --fix    puts the format right instead, and what the linter can mend; writes the types of the client
+ *     scripts/test --fix    puts the format right instead, and what the linter can mend; writes the types of the client and what is generated in pages
  *
  * Says one line for what passes and everything for what fails. The last line sums up the tests, those of the front door on PostgreSQL
  * included; the lines before it say what could not be run on this machine, and why. That is no failure unless CAIRN_TEST_REQUIRE=all.
@@ -51,7 +51,7 @@ const timings = (store: string) => [`--timings=.tools/test-timings-${store}.json
 
 const filesOf = (names: string) => names.split(" ").map((name) => `test/${name}.test.ts`);
 /** What these test depends on no store, or they start a PostgreSQL of their own. */
-const ON_ANY_STORE = filesOf("config mutations servers shared-search spec-coverage tidy worst-length");
+const ON_ANY_STORE = filesOf("config mutations pages servers shared-search spec-coverage tidy worst-length");
 /** The tests of the front door run on PostgreSQL, too. */
 const ON_POSTGRES = Array.from(new Bun.Glob("test/*.test.ts").scanSync(root))
   .sort()
@@ -154,9 +154,10 @@ function countIn(output: string, what: "pass" | "fail" | "skip"): number {
 
 async function fix(): Promise<boolean> {
   const types = await runCheck({ name: "types of the client", command: ["scripts/client-types.ts"] });
+  const pages = await runCheck({ name: "generated parts of pages", command: ["scripts/generated-pages.ts"] });
   const lint = await runCheck({ name: "lint", command: [...LINT, "--fix"] });
   const format = await runCheck({ name: "format", command: FORMAT });
-  return types.passed && lint.passed && format.passed;
+  return types.passed && pages.passed && lint.passed && format.passed;
 }
 
 async function run(command: readonly string[], environment: Record<string, string> = {}): Promise<Outcome> {

@@ -87,7 +87,7 @@ test("/openapi.json is a valid OpenAPI 3.0 document of this version", async () =
 test("the document describes every route of the application, and no other", async () => {
   await using cairn = await startCairn();
   const app = appOf(cairn);
-  const noPartOfTheApi = /^\/((dashboard|docs|metrics|openapi\.json|mcp|register)(\/|$)|$)/;
+  const noPartOfTheApi = /^\/((dashboard|docs|llms\.txt|metrics|openapi\.json|mcp|register)(\/|$)|$)/;
   // Those for all methods are the refusals: 404 and 405.
   const routes = app.routes
     .filter(({ method, path }) => method !== "ALL" && !noPartOfTheApi.test(path))

@@ -124,7 +124,7 @@ const TOOL_CALLS: Record<string, Record<string, unknown>> = {
 /** These name their record, or make one. */
 const NO_LOOKUP = ["delete_memory", "start_session", "update_memory"];
 
-/** Calls a method of MCP with the headers that the README gives to Claude Code. */
+/** Calls a method of MCP with the headers that the page on MCP gives to Claude Code. */
 async function mcp(cairn: Cairn, { key, named }: Victim, method: string, params: object): Promise<any> {
   const headers = {
     "x-api-key": key,
@@ -157,7 +157,7 @@ for (const [planter, plan] of Object.entries(PLANTERS)) {
     expect(await everythingOf(cairn, planted)).toEqual(before);
   });
 
-  test(`every tool of MCP, as the README sets it up, uses the session of its user beside what ${planter} has named`, async () => {
+  test(`every tool of MCP, as its page sets it up, uses the session of its user beside what ${planter} has named`, async () => {
     await using cairn = await startCairn();
     const planted = await plant(cairn, plan);
     const before = await everythingOf(cairn, planted);

@@ -7,6 +7,7 @@ import { expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join, normalize } from "node:path";
 import { Glob } from "bun";
+import { PAGES as PAGE_PATHS, pageText } from "./support/pages.ts";
 
 const ROOT = dirname(import.meta.dir);
 
@@ -27,8 +28,8 @@ function sources(pattern: string): Source[] {
 }
 
 /** What runs in a browser has fences of its own. */
-const APP = sources("src/dashboard/app/**/*.{ts,tsx}");
-const PRODUCT = sources("src/**/*.ts").filter(({ path }) => !path.startsWith("src/dashboard/app/"));
+const APP = [...sources("src/dashboard/app/**/*.{ts,tsx}"), ...sources("src/docs/browser/*.ts")];
+const PRODUCT = sources("src/**/*.ts").filter(({ path }) => !/^src\/(dashboard\/app|docs\/browser)\//.test(path));
 const ALL = [...PRODUCT, ...APP, ...sources("test/**/*.ts"), ...sources("scripts/**/*.ts")];
 
 /** Who may write what; everyone else goes through them. */
@@ -116,7 +117,11 @@ const APP_FENCES: typeof FENCES = [
   { what: "code from text", pattern: /\beval\(|new Function\(|javascript:/, allowed: /^$/ },
   { what: "cookies and storage that stays", pattern: /document\.cookie|localStorage|indexedDB|\bcaches\b/, allowed: /^$/ },
   { what: "the session key", pattern: /\bsessionStorage\b|BroadcastChannel/, allowed: /\/session\.ts$/ },
-  { what: "requests", pattern: /(?<![.\w])fetch\(|EventSource|WebSocket|XMLHttpRequest|sendBeacon/, allowed: /\/api\.ts$/ },
+  {
+    what: "requests",
+    pattern: /(?<![.\w])fetch\(|EventSource|WebSocket|XMLHttpRequest|sendBeacon/,
+    allowed: /\/(api|docs\/browser\/search)\.ts$/,
+  },
   {
     // It runs after a paint, and takes back what a person did in between: `useDraft` does so before.
     what: "signals, in an effect that only writes one",
@@ -164,6 +169,7 @@ const LAYERS: readonly (readonly RegExp[])[] = [
     /^src\/users\//,
     /^src\/events\//,
     /^src\/dashboard\//,
+    /^src\/docs\//,
   ],
   [/^src\/mcp\//, /^src\/compat\//, /^src\/telemetry\//],
   [/^src\/service\.ts$/, /^src\/store-parts\.ts$/, /^src\/store-metrics\.ts$/, /^src\/app\.ts$/, /^src\/config\.ts$/],
@@ -254,10 +260,7 @@ const BANNED_WORDS: Readonly<Record<string, RegExp>> = {
   'write "pending"': /\bowed\b/i,
 };
 
-const PAGES = ["README.md", "CHANGELOG.md", "src/ARCHITECTURE.md", "test/README.md"].map((path) => ({
-  path,
-  text: readFileSync(join(ROOT, path), "utf8"),
-}));
+const PAGES = PAGE_PATHS.map((path) => ({ path, text: pageText(path) }));
 
 test("the product is written in the words of its field", () => {
   const found = [...PRODUCT, ...APP, ...PAGES].flatMap(({ path, text }) =>
@@ -302,29 +305,26 @@ test("a patch of LMDB begins with what is known of it upstream, why it is there,
 
 test("nothing in the project points to one machine or to a package registry", () => {
   const pattern = /(^|[^\w.~/-])\/(work|root|farm|home)\/|registry\.npm|npmjs\.|deb\.debian/;
-  const documents = ["README.md", "CHANGELOG.md", "NOTICE", "package.json", "bun.lock", "src/ARCHITECTURE.md"].map((path) => ({
-    path,
-    text: readFileSync(join(ROOT, path), "utf8"),
-  }));
+  const documents = ["NOTICE", "package.json", "bun.lock"].map((path) => ({ path, text: readFileSync(join(ROOT, path), "utf8") }));
   expect(
-    [...ALL, ...documents].filter(({ path, text }) => path !== "test/tidy.test.ts" && pattern.test(text)).map(({ path }) => path),
+    [...ALL, ...PAGES, ...documents].filter(({ path, text }) => path !== "test/tidy.test.ts" && pattern.test(text)).map(({ path }) => path),
   ).toEqual([]);
 });
 
 test("the map names every folder of the product", () => {
-  const map = readFileSync(join(ROOT, "src/ARCHITECTURE.md"), "utf8");
+  const map = pageText("src/docs/contribute/map.md");
   const folders = new Set(PRODUCT.map(({ path }) => path.split("/")[1] as string).filter((name) => !name.includes(".")));
   expect([...folders].filter((folder) => !map.includes(`${folder}/`))).toEqual([]);
 });
 
 test("the map of the tests names every file of the front door", () => {
-  const map = readFileSync(join(ROOT, "test/README.md"), "utf8");
+  const map = pageText("test/README.md");
   const files = sources("test/*.test.ts").map(({ path }) => basename(path, ".test.ts"));
   expect(files.filter((name) => !map.includes(`\`${name}\``))).toEqual([]);
 });
 
 test("the map names no file that is not there", () => {
-  const map = readFileSync(join(ROOT, "src/ARCHITECTURE.md"), "utf8");
+  const map = pageText("src/docs/contribute/map.md");
   const files = new Set([...PRODUCT, ...APP].map(({ path }) => basename(path)));
   const named = Array.from(map.matchAll(/`(?:[\w-]+\/)?([\w-]+\.ts)`/g), (match) => match[1] as string);
   expect(named.filter((name) => !files.has(name))).toEqual([]);
@@ -332,7 +332,7 @@ test("the map names no file that is not there", () => {
 });
 
 test("the map has a request checked in the order of the application's head", () => {
-  const [, map = ""] = /^app\.ts +(.+?) {2,}/m.exec(readFileSync(join(ROOT, "src/ARCHITECTURE.md"), "utf8")) ?? [];
+  const [, map = ""] = /^app\.ts +(Host.+?) {2,}/m.exec(pageText("src/ARCHITECTURE.md")) ?? [];
   const [, head = ""] = /^ \* (Host → .+) → operation$/m.exec(readFileSync(join(ROOT, "src/app.ts"), "utf8")) ?? [];
   expect(map.split(", ")).toEqual(head.split(" → "));
 });

@@ -1,8 +1,8 @@
 /**
  * Every setting, declared once: the flags, the variables and what `PATCH /v1/settings` changes.
  *
- * The configuration, `--help`, the API's schemas and checks, the checks of stored settings and a test of the README all follow
- * from the two tables below. The first sentence of a description is what `--help` and the README say.
+ * The configuration, `--help`, the API's schemas and checks, the checks of stored settings and the page on configuration all follow
+ * from the two tables below. The first sentence of a description is what `--help` says.
  *
  * @module
  */
@@ -115,7 +115,12 @@ export const START_SETTINGS = {
     "none",
   ),
   apiKey: atStart("CAIRN_API_KEY", ownKey, undefined, "Admin key to register at the start: `crn_` and 24 letters or digits."),
-  allowedHosts: atStart("CAIRN_ALLOWED_HOSTS", list, [], "Host names the server answers to besides loopback ones, separated by commas."),
+  allowedHosts: atStart(
+    "CAIRN_ALLOWED_HOSTS",
+    list,
+    [],
+    "Host names the server answers to besides loopback ones, separated by commas. Without it a listener beyond loopback answers to any name.",
+  ),
   nativeDirectory: atStart(
     "CAIRN_NATIVE_DIR",
     text,

@@ -12,6 +12,7 @@ import { changesOf, writeRelease, type Release } from "../../scripts/packaging/r
 import { hostTarget, TARGET_NAMES } from "../../scripts/targets.ts";
 import { SCHEMA_VERSION } from "../../src/storage/tables.ts";
 import { version } from "../../package.json";
+import { block } from "../support/pages.ts";
 import { CURL, needs, onLinux } from "../support/platform.ts";
 import { scratchDirectory, type Scratch } from "../support/process.ts";
 
@@ -185,20 +186,16 @@ for (const shell of ["sh", "bash"]) {
   });
 }
 
-/** The commands of the README's section on installing, by what they begin with. */
-function readmeCommands(beginning: string): string {
-  const [, section = ""] = /^## Install\n([^]*?)^## /m.exec(readFileSync(join(ROOT, "README.md"), "utf8")) ?? [];
-  const blocks = Array.from(section.matchAll(/^```sh\n([^]*?)^```$/gm), ([, block = ""]) => block);
-  const found = blocks.find((block) => block.startsWith(beginning));
-  if (found === undefined) throw new Error(`the README does not install with ${beginning}`);
-  return found;
+/** The commands of the page on installing, by what they begin with. */
+function installCommands(beginning: string): string {
+  return block("src/docs/operate/install.md", "sh", beginning);
 }
 
-needs(CURL)("what the README says installs: with install.sh, and by hand", async () => {
+needs(CURL)("what the page on installing says installs: with install.sh, and by hand", async () => {
   using server = serving(made);
   for (const { commands, executable } of [
-    { commands: readmeCommands('curl -fsSL "$RELEASE/install.sh"'), executable: ".local/bin/cairn" },
-    { commands: readmeCommands("curl -fsSL --remote-name-all"), executable: `cairn-${version}-${HOST}/cairn` },
+    { commands: installCommands('curl -fsSL "$RELEASE/install.sh"'), executable: ".local/bin/cairn" },
+    { commands: installCommands("curl -fsSL --remote-name-all"), executable: `cairn-${version}-${HOST}/cairn` },
   ]) {
     using home = scratchDirectory();
     const variables = { RELEASE: server.url, CAIRN_RELEASE_URL: server.url, VERSION: version, TARGET: HOST };

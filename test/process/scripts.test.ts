@@ -15,15 +15,17 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { TARGETS } from "../../scripts/targets.ts";
+import { PAGES, pageText } from "../support/pages.ts";
 import { scratchDirectory, type Scratch } from "../support/process.ts";
 
 const ROOT = join(import.meta.dir, "../..");
 
-test("what the README and package.json have one run needs no Bun on the path", () => {
-  const readme = readFileSync(join(ROOT, "README.md"), "utf8");
+test("what the pages and package.json have one run needs no Bun on the path", () => {
+  const pages = ["README.md", "CONTRIBUTING.md", ...PAGES.filter((path) => /docs\/(guide|operate|reference)/.test(path))]
+    .map(pageText)
+    .join("\n");
   const { scripts } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { scripts: Record<string, string> };
-  const commands = [...Array.from(readme.matchAll(/`([^`\n]+)`/g), ([, text = ""]) => text), ...Object.values(scripts)];
+  const commands = [...Array.from(pages.matchAll(/`([^`\n]+)`/g), ([, text = ""]) => text), ...Object.values(scripts)];
   expect(commands.filter((command) => command.startsWith("bun "))).toEqual([]);
 });
 
@@ -174,10 +176,4 @@ test("a target that there is not is named with those that there are", () => {
     stderr:
       "There is no target windows-x64; choose from linux-x64, linux-arm64, linux-x64-musl, linux-arm64-musl, darwin-arm64, darwin-x64.\n",
   });
-});
-
-test("the README says of every target what it needs and what has been tested", () => {
-  const rows = Object.entries(TARGETS).map(([name, { needs, tested }]) => `| \`${name}\` | ${needs} | ${tested} |`);
-  const readme = readFileSync(join(ROOT, "README.md"), "utf8");
-  expect(rows.filter((row) => !readme.includes(row))).toEqual([]);
 });
