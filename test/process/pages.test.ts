@@ -61,7 +61,7 @@ needs(CURL)("the quick start works line by line", async () => {
     "state.updated",
     "state.updated",
     "turn.added",
-    "memory.added",
+    "memory.created",
     "session.created",
   ]);
 });
