@@ -19,7 +19,6 @@ import { $ } from "bun";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
-import { withAllocatorDefaults } from "./allocator.ts";
 import { buildNative, filesBelow } from "./build-native.ts";
 import type { Toolchain } from "./compiler.ts";
 import { dashboardPlugin } from "./dashboard-plugin.ts";
@@ -37,7 +36,6 @@ const root = dirname(import.meta.dir);
 /** All that decides what the executable does, besides the packages, whose hashes are in bun.lock. */
 const SOURCES = [
   "src",
-  "scripts/allocator.ts",
   "scripts/build.ts",
   "scripts/build-native.ts",
   "scripts/compiler.ts",
@@ -103,10 +101,8 @@ async function compile(build: Build, runtime: string): Promise<void> {
   mkdirSync(dirname(build.outfile), { recursive: true });
   const scratch = mkdtempSync(join(dirname(build.outfile), ".build-"));
   const made = join(scratch, "cairn");
-  const ownRuntime = join(scratch, "bun");
   try {
-    writeFileSync(ownRuntime, withAllocatorDefaults(readFileSync(runtime)), { mode: 0o755 });
-    await bundle(build, ownRuntime, made);
+    await bundle(build, runtime, made);
     const executable = readFileSync(made);
     placeWeights(executable);
     // Bun leaves darwin-x64 with a signature that does not fit, and macOS ends such a process.

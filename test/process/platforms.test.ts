@@ -56,15 +56,6 @@ test("the add-on of the search index is unpacked with the first search of more m
   expect(native().toSorted()).toEqual(["encoder", expect.stringMatching(/^hnsw-/), "lmdb"]);
 });
 
-test("the allocator gives memory back as seldom as its build says, unless the environment says otherwise", async () => {
-  const intervalsIn = async (environment: Record<string, string>) => {
-    const { stderr } = await runCairn(["version"], { environment: { MIMALLOC_VERBOSE: "1", ...environment } });
-    return ["purge_delay", "purge_holes_min_interval"].map((name) => Number(new RegExp(`'${name}': (\\d+)`).exec(stderr)?.[1]));
-  };
-  expect(await intervalsIn({})).toEqual([1_000, 5_000]);
-  expect(await intervalsIn({ MIMALLOC_PURGE_DELAY: "4", MIMALLOC_PURGE_HOLES_MIN_INTERVAL: "5" })).toEqual([4, 5]);
-});
-
 test("a server removes the add-ons that other versions have unpacked, once the data directory is its own, and nothing else", async () => {
   using directory = scratchDirectory();
   await using first = await startProcess({ dataDirectory: directory.path, environment: {} });
