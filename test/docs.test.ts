@@ -136,7 +136,7 @@ test("the document says what limit lists have, and which fields and bodies are r
     StateUpdate: ["state"],
     Rollback: ["version"],
     NewTurn: ["input", "output"],
-    NewMemory: ["session_id", "content"],
+    NewMemory: ["content"],
     MemorySearch: ["query"],
     NewWebhook: ["url", "events"],
   });

@@ -26,6 +26,8 @@ test("a memory of a content alone has every other field at its default, and a ve
     object: "memory",
     id: MEMORY_ID,
     session_id: session.id,
+    user_id: null,
+    agent_id: "agent",
     content: "The customer prefers tea.",
     type: "general",
     tags: [],

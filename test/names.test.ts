@@ -86,6 +86,11 @@ const BY_NAME: Record<string, (cairn: Cairn, victim: Victim) => Promise<string[]
     expect(found).toHaveLength(1);
     return idsOf(found);
   },
+  "POST /v1/memory": async (cairn, { key, user, named }) => {
+    const body = { content: "The PIN of Ada is 1234.", agent_id: AGENT, ...named };
+    expect(await cairn.ok(cairn.post("/v1/memory", body, { key }))).toMatchObject({ session_id: null, user_id: user, agent_id: AGENT });
+    return [];
+  },
   "POST /v1/memories": async (cairn, { key, named }) => {
     const { session_id } = await cairn.ok(cairn.post("/v1/memories", { content: "The PIN of Ada is 1234.", ...named }, { key }));
     return [session_id];
@@ -168,7 +173,12 @@ for (const [planter, plan] of Object.entries(PLANTERS)) {
         const { structuredContent, isError, content } = await mcp(cairn, victim, "tools/call", { name, arguments: input });
         expect({ name, isError, content }).toMatchObject({ name, isError: undefined });
         if (!("session_id" in structuredContent)) continue;
-        const { session_id } = structuredContent;
+        const { session_id, user_id } = structuredContent;
+        // What is kept for a user is in no session.
+        if (name === "add_memory" && victim.user !== null && session_id === null) {
+          expect(user_id).toBe(victim.user);
+          continue;
+        }
         expect({ name, session_id, user: (await cairn.session(session_id)).user_id }).toEqual({ name, session_id, user: victim.user });
         expect(planted).not.toContain(session_id);
       }
@@ -291,7 +301,8 @@ test("the tools of MCP that look for the session, and those that open it, use th
   const victim = { key: cairn.key, user: "ada", named: { user_id: "ada" } };
   for (const [name, input] of Object.entries({ get_context: { query: "PIN" }, ...TOOL_CALLS })) {
     const { structuredContent } = await mcp(cairn, victim, "tools/call", { name, arguments: input });
-    if ("session_id" in structuredContent) expect({ name, id: structuredContent.session_id }).toEqual({ name, id: ada.id });
+    const id = name === "add_memory" ? null : ada.id;
+    if ("session_id" in structuredContent) expect({ name, id: structuredContent.session_id }).toEqual({ name, id });
   }
   expect(idsOf(await cairn.list("/v1/sessions"))).toEqual([ada.id]);
 });

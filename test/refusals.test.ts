@@ -63,6 +63,7 @@ const LIMITED: Record<string, string> = {
   "MemoryChanges.tags": "0 to 64",
   "MemoryChanges.tags[]": "1 to 128",
   "MemoryChanges.type": "1 to 64",
+  "MemorySearch.agent_id": "1 to 256",
   "MemorySearch.explain": "default false",
   "MemorySearch.limit": "1 to 50, default 10",
   "MemorySearch.query": "0 to 10000",
@@ -81,6 +82,7 @@ const LIMITED: Record<string, string> = {
   "NewApiKey.scopes": '1 to 3, default ["read","write"]',
   "NewApiKey.tier": 'free or pro or enterprise, default "enterprise"',
   "NewApiKey.user_id": "1 to 256",
+  "NewMemory.agent_id": "1 to 256",
   "NewMemory.content": "1 or more",
   "NewMemory.embed": "default true",
   "NewMemory.metadata": "default {}",
@@ -88,6 +90,7 @@ const LIMITED: Record<string, string> = {
   "NewMemory.tags": "0 to 64, default []",
   "NewMemory.tags[]": "1 to 128",
   "NewMemory.type": '1 to 64, default "general"',
+  "NewMemory.user_id": "1 to 256",
   "NewSession.agent_id": "1 to 256",
   "NewSession.external_id": "1 to 256",
   "NewSession.if_exists": 'error or return, default "error"',
@@ -309,8 +312,8 @@ test("the smallest and the largest values that the document allows are taken", a
     const { method, path, fields = {} } = request;
     for (const [name, field] of Object.entries(fields)) {
       for (const value of HAS_A_FORM.test(name) ? [] : extremes(name, field)) {
-        // Of a session it can only be that session's user.
-        const alone = name === "user_id" ? { session_id: null } : {};
+        // Of a session it can only be that session's user and agent.
+        const alone = name === "user_id" || name === "agent_id" ? { session_id: null } : {};
         const answer = await cairn.request(method, path(ids), { body: { ...bodyOf(request, ids), ...alone, [name]: value } });
         const about = { path: path(ids), name, value: JSON.stringify(value).slice(0, 100) };
         const isRefused = answer.status === 400 && String(answer.body.error.param).startsWith(name);

@@ -31,6 +31,8 @@ test("a search answers the query as it was sent and what it found, with these fi
       {
         id: memory.id,
         session_id: session.id,
+        user_id: null,
+        agent_id: "agent",
         content: "The customer prefers e-mail to phone calls.",
         type: "preference",
         tags: ["contact"],

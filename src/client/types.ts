@@ -682,8 +682,10 @@ export interface ListMemoriesQuery {
   starting_after?: string;
   /** Only memories of this session. */
   session_id?: string;
-  /** Only memories of this user's sessions. */
+  /** Only memories of this user, of sessions and without one. */
   user_id?: string;
+  /** Only memories of this agent. */
+  agent_id?: string;
   /** Only memories of this type. */
   type?: string;
   /**
@@ -753,7 +755,7 @@ export interface ListTracesQuery {
   starting_after?: string;
   /** Only traces of this session, which may be long gone. */
   session_id?: string;
-  /** Only traces of this user's sessions. */
+  /** Only traces of this user's records. */
   user_id?: string;
   /** Only traces of this action. */
   action?:
@@ -838,8 +840,12 @@ export interface Memory {
   object: "memory";
   /** `mem_` and 12 characters. */
   id: string;
-  /** The session it was added to, which may have expired since. */
-  session_id: string;
+  /** The session it was added to, which may have expired since; null without one. */
+  session_id: string | null;
+  /** The user it belongs to; null for an agent's alone. */
+  user_id: string | null;
+  /** The agent it belongs to; null for a user's alone. */
+  agent_id: string | null;
   /** What to remember: 1 to 10000 characters; more is 413 `content_too_large`. */
   content: string;
   /** Standard types: fact, preference, event, policy, observation, general; others are accepted. */
@@ -897,8 +903,12 @@ export interface MemoryList {
 export interface MemoryResult {
   /** `mem_` and 12 characters. */
   id: string;
-  /** The session it was added to, which may have expired since. */
-  session_id: string;
+  /** The session it was added to, which may have expired since; null without one. */
+  session_id: string | null;
+  /** The user it belongs to; null for an agent's alone. */
+  user_id: string | null;
+  /** The agent it belongs to; null for a user's alone. */
+  agent_id: string | null;
   /** What to remember: 1 to 10000 characters; more is 413 `content_too_large`. */
   content: string;
   /** Standard types: fact, preference, event, policy, observation, general; others are accepted. */
@@ -926,8 +936,10 @@ export interface MemorySearch {
   query: string;
   /** Only memories of this session. */
   session_id?: string;
-  /** Only memories of this user's sessions. */
+  /** Only memories of this user, of sessions and without one. */
   user_id?: string;
+  /** Only memories of this agent. */
+  agent_id?: string;
   /** Only memories of this type. */
   type?: string;
   /** Memories of ANY of these types; an empty array is no filter. */
@@ -977,8 +989,15 @@ export interface NewApiKey {
 
 /** A memory to add. */
 export interface NewMemory {
-  /** The session it belongs to. */
-  session_id: string;
+  /**
+   * The session it belongs to, and with it that session's user and agent: it goes when the session is deleted. Without one, `user_id` or
+   * `agent_id` is required, unless the API key is bound to one.
+   */
+  session_id?: string;
+  /** Whose memory it is. With `session_id` it is the user of that session, or left out. Not `.` or `..`, which a path cannot name. */
+  user_id?: string;
+  /** The agent whose memory it is. With `session_id` it is the agent of that session, or left out. */
+  agent_id?: string;
   /** What to remember: 1 to 10000 characters; more is 413 `content_too_large`. */
   content: string;
   /** Standard types: fact, preference, event, policy, observation, general; others are accepted. Default `general`. */
@@ -1734,9 +1753,9 @@ export interface Trace {
   object: "trace";
   /** `trace_` and 12 characters. */
   id: string;
-  /** The session it concerns; null for traces of administration. */
+  /** The session it concerns; null for traces of administration, and of memories without a session. */
   session_id: string | null;
-  /** That session's user; left out when it has none. */
+  /** The user whose record it concerns; left out when there is none. */
   user_id?: string;
   /** What happened. */
   action:
@@ -2019,7 +2038,7 @@ export interface UserList {
 export interface WatchTracesQuery {
   /** Only traces of this session, which may be long gone. */
   session_id?: string;
-  /** Only traces of this user's sessions. */
+  /** Only traces of this user's records. */
   user_id?: string;
   /** Only traces of this action. */
   action?:

@@ -14,23 +14,16 @@ import { ApiError } from "../lib/errors.ts";
 import { toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { codePointLength } from "../lib/text.ts";
-import {
-  addMemory,
-  deleteMemory,
-  getMemory,
-  listMemories,
-  refuseLongContent,
-  updateMemory,
-  type MemoryDeps,
-} from "../memories/memories.ts";
+import { addMemory } from "../memories/create.ts";
+import type { MemoryDeps } from "../memories/deps.ts";
+import { deleteMemory, getMemory, listMemories, updateMemory } from "../memories/memories.ts";
+import { refuseLongContent } from "../memories/record.ts";
 import { Memory, MEMORY_FILTER, MemoryChanges, NewMemory, Score, Search } from "../memories/schema.ts";
 import { searchMemories } from "../memories/search.ts";
 import { tagsOf, typesOf } from "../memories/comma-lists.ts";
 import { Rollback, SessionState } from "../sessions/schema.ts";
-import { liveSession } from "../sessions/live-session.ts";
 import { createSession, updateSession } from "../sessions/sessions.ts";
 import { rollbackState } from "../sessions/versions.ts";
-import { ownerOfNew, type Owner } from "../storage/owner.ts";
 import type { Caller } from "../traces/record.ts";
 
 const statebase = endpointGroup({
@@ -51,7 +44,7 @@ const RolledBack = Type.Object(
   { title: "RolledBackState", description: "The state that came back, as a new version." },
 );
 
-const { session_id, ...newMemory } = NewMemory.properties;
+const { session_id, user_id: _user, agent_id: _agent, ...newMemory } = NewMemory.properties;
 const NewStateBaseMemory = Type.Object(
   {
     ...newMemory,
@@ -121,11 +114,9 @@ export function statebaseEndpoints(deps: MemoryDeps): Endpoint[] {
       run: async ({ body: { userId, sessionId, ...input }, caller }) => {
         // Before a session is made: what is refused changes nothing.
         refuseLongContent(input.content);
-        if (sessionId !== undefined && userId !== undefined) await refuseOtherUser(deps, caller.owner, sessionId, userId);
-        return addMemory(deps, caller, {
-          ...input,
-          sessionId: sessionId ?? (await globalSession(deps, caller, userId ?? caller.owner.userId ?? null)),
-        });
+        if (sessionId !== undefined) return addMemory(deps, caller, { ...input, sessionId, userId });
+        const session = await globalSession(deps, caller, userId ?? caller.owner.userId ?? null);
+        return addMemory(deps, caller, { ...input, sessionId: session });
       },
     }),
     statebase.get("/v1/memories", {
@@ -172,19 +163,6 @@ function findMemories(
     throw new ApiError("invalid_request", "starting_after is for lists: a search has one page.", { param: "starting_after" });
   const found = Math.min(count ?? LIMITS.searchDefault, LIMITS.searchMax);
   return searchMemories(deps, caller, { ...asked, query, limit: found, threshold, explain: false });
-}
-
-/**
- * A memory is that of the user of its session.
- *
- * @throws {ApiError} `permission_denied`, `session_not_found`, or `invalid_request` where the session is another user's, or nobody's
- */
-async function refuseOtherUser({ store }: MemoryDeps, owner: Owner, sessionId: string, userId: string): Promise<void> {
-  ownerOfNew(owner, { userId });
-  if ((await store.read((reader) => liveSession(reader, owner, sessionId).row.userId)) === userId) return;
-  const message =
-    "user_id must be the user of the session: leave it out, or leave session_id out to keep the memory for all sessions of the user.";
-  throw new ApiError("invalid_request", message, { param: "user_id" });
 }
 
 const AGENT = "statebase";

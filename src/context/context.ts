@@ -8,7 +8,9 @@
  */
 import { withPrefix, type BareId } from "../lib/ids.ts";
 import { jsonArray, jsonWith, type JsonText } from "../lib/json.ts";
-import { memoryMembers, newestMemories, type MemoryDeps, visibleMemories } from "../memories/memories.ts";
+import type { MemoryDeps } from "../memories/deps.ts";
+import { newestMemories } from "../memories/memories.ts";
+import { memoryMembers, visibleMemories } from "../memories/record.ts";
 import { explanationsJson, rank, type Ranking, type Searcher } from "../memories/search.ts";
 import { liveSession, type LiveSession } from "../sessions/live-session.ts";
 import { readState } from "../sessions/versions.ts";

@@ -55,6 +55,8 @@ const MemoryType = Type.Optional(field(type, "fact, preference, event, policy, o
 const Tags = (description?: string) => Type.Optional(field(tags, description));
 const State = { version: Type.Integer(), state: Session.properties.state };
 const page = (item: TSchema) => ({ data: Type.Array(item), has_more: Type.Boolean() });
+/** What every client is told of a memory before it sees one; a memory has more. */
+const MemoryOfAnswer = Type.Pick(Memory, ["id", "session_id", "user_id", "content", "type", "tags", "metadata", "created_at"]);
 const NOTHING_FOUND = { data: [], has_more: false };
 
 function tool<Input extends TObject>(
@@ -106,12 +108,12 @@ export const TOOLS: readonly Tool[] = [
       type: MemoryType,
       tags: Tags(),
       metadata: field(NewMemory.properties.metadata),
-      session_id: SessionId,
+      session_id: Type.Optional(Text(1, undefined, { description: "Leave out to keep it for the user, whatever becomes of the session." })),
     }),
-    output: Memory,
+    output: MemoryOfAnswer,
     hints: ADDS,
     run: async (use, { session_id, ...memory }) =>
-      use.call("POST /v1/memory", { body: { ...memory, session_id: await use.openSession(session_id) } }),
+      use.call("POST /v1/memory", { body: { ...memory, ...(await ownerOf(use, session_id)) } }),
   }),
   tool({
     name: "update_memory",
@@ -124,7 +126,7 @@ export const TOOLS: readonly Tool[] = [
       tags: Tags("Replaces the tags."),
       metadata: field(MemoryChanges.properties.metadata, "Merged; a null removes a key."),
     }),
-    output: Memory,
+    output: MemoryOfAnswer,
     hints: DESTROYS,
     run: (use, { memory_id, ...changes }) => use.call("PATCH /v1/memory/{memory_id}", { path: { memory_id }, body: changes }),
   }),
@@ -147,7 +149,7 @@ export const TOOLS: readonly Tool[] = [
       limit: field(Limit()),
       starting_after: StartingAfter,
     }),
-    output: Type.Object({ ...page(Memory), last_id: OrNull(Type.String()) }),
+    output: Type.Object({ ...page(MemoryOfAnswer), last_id: OrNull(Type.String()) }),
     hints: READS,
     // Of several values each is a tag, which may have commas; an empty one is ignored.
     run: (use, { tags, ...rest }) =>
@@ -255,6 +257,13 @@ export const MEMORY_TOOLS: ReadonlySet<string> = new Set(TOOLS.slice(0, 6).map((
 
 /** Tools that show nothing but what they were given: for keys that may not read. They need a `session_id`, which no list can find. */
 export const ECHOING_TOOLS: ReadonlySet<string> = new Set(["add_memory", "add_turn", "delete_memory"]);
+
+/** Whose a memory is: that of the session that was named, or else the user's; without a user it goes with the session. */
+async function ownerOf(use: Use, named: string | undefined): Promise<JsonObject> {
+  const { userId, agentId, sessionId } = use.identity;
+  if (named !== undefined || sessionId !== undefined || userId === undefined) return { session_id: await use.openSession(named) };
+  return { user_id: userId, agent_id: agentId };
+}
 
 /** The context of a session; without one what is known of the user. */
 export async function contextOf(

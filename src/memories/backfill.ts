@@ -34,7 +34,7 @@ import type { Task } from "../tasks/task.ts";
 import { storedGeneration, storedMemory } from "../vectors/encoding.ts";
 import { storeVector } from "../vectors/store-vector.ts";
 import type { CandidateIndex } from "../vectors/candidate-index.ts";
-import type { MemoryDeps } from "./memories.ts";
+import type { MemoryDeps } from "./deps.ts";
 
 const NAME = "embeddings";
 

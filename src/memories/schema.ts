@@ -4,7 +4,7 @@
  * @module
  */
 import { Type } from "@sinclair/typebox";
-import { Created, Default, Limit, Metadata, RecordId, Text, Timestamp } from "../http/types.ts";
+import { Created, Default, Limit, Metadata, OrNull, RecordId, Text, Timestamp, UserId } from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
 
 /** The standard types; any other text is accepted too. */
@@ -19,7 +19,11 @@ const MemoryType = (description: string) => Text(1, LIMITS.memoryTypeLengthMax, 
 const TYPES_TEXT = `Standard types: ${MEMORY_TYPES.join(", ")}; others are accepted.`;
 const Tag = Text(1, LIMITS.tagLengthMax);
 const Tags = (description: string) => Type.Array(Tag, { maxItems: LIMITS.tagsMax, description, examples: [["contact"]] });
-const UserId = Text(1, LIMITS.userIdLengthMax, { description: "Only memories of this user's sessions.", examples: ["user-42"] });
+const UserFilter = Text(1, LIMITS.userIdLengthMax, {
+  description: "Only memories of this user, of sessions and without one.",
+  examples: ["user-42"],
+});
+const AgentFilter = Text(1, LIMITS.agentIdLengthMax, { description: "Only memories of this agent." });
 const OfType = MemoryType("Only memories of this type.");
 const SessionFilter = Text(1, undefined, { description: "Only memories of this session." });
 
@@ -52,7 +56,9 @@ export const Memory = Type.Object(
   {
     object: Type.Literal("memory"),
     id: RecordId("mem", "`mem_` and 12 characters."),
-    session_id: RecordId("sess", "The session it was added to, which may have expired since."),
+    session_id: OrNull(RecordId("sess", "The session it was added to, which may have expired since; null without one.")),
+    user_id: OrNull(Type.String({ description: "The user it belongs to; null for an agent's alone.", examples: ["user-42"] })),
+    agent_id: OrNull(Type.String({ description: "The agent it belongs to; null for a user's alone.", examples: ["support-bot"] })),
     content: Content,
     type: MemoryType(TYPES_TEXT),
     tags: Tags("Tags."),
@@ -69,11 +75,13 @@ export const Memory = Type.Object(
 
 export const Score = (description: string) => Type.Number({ minimum: 0, maximum: 1, description, examples: [0.966349] });
 
-const { id, session_id, content, type, tags, created_at } = Memory.properties;
+const { id, session_id, user_id, agent_id, content, type, tags, created_at } = Memory.properties;
 const MemoryResult = Type.Object(
   {
     id,
     session_id,
+    user_id,
+    agent_id,
     content,
     type,
     tags,
@@ -95,7 +103,19 @@ export const SearchAnswer = Type.Object(
 
 export const NewMemory = Type.Object(
   {
-    session_id: Text(1, undefined, { description: "The session it belongs to.", examples: ["sess_0VQk3aB4x1Zq"] }),
+    session_id: Type.Optional(
+      Text(1, undefined, {
+        description:
+          "The session it belongs to, and with it that session's user and agent: it goes when the session is deleted. Without one, `user_id` or `agent_id` is required, unless the API key is bound to one.",
+        examples: ["sess_0VQk3aB4x1Zq"],
+      }),
+    ),
+    user_id: Type.Optional(UserId({ description: "Whose memory it is. With `session_id` it is the user of that session, or left out." })),
+    agent_id: Type.Optional(
+      Text(1, LIMITS.agentIdLengthMax, {
+        description: "The agent whose memory it is. With `session_id` it is the agent of that session, or left out.",
+      }),
+    ),
     content: Content,
     type: Default(MemoryType(`${TYPES_TEXT} Default \`${MEMORY_TYPE_DEFAULT}\`.`), MEMORY_TYPE_DEFAULT),
     tags: Default(Tags("Tags, for filters."), []),
@@ -122,7 +142,8 @@ export const Search = Type.Object(
       examples: [QUERY_EXAMPLE],
     }),
     session_id: Type.Optional(SessionFilter),
-    user_id: Type.Optional(UserId),
+    user_id: Type.Optional(UserFilter),
+    agent_id: Type.Optional(AgentFilter),
     type: Type.Optional(OfType),
     types: Type.Optional(
       Type.Array(Text(1, LIMITS.memoryTypeLengthMax), {
@@ -143,7 +164,8 @@ export const Search = Type.Object(
 
 export const MEMORY_FILTER = {
   session_id: Type.Optional(SessionFilter),
-  user_id: Type.Optional(UserId),
+  user_id: Type.Optional(UserFilter),
+  agent_id: Type.Optional(AgentFilter),
   type: Type.Optional(OfType),
   tags: Type.Optional(
     Type.Array(Type.String(), {

@@ -25,7 +25,9 @@ import type { Filter } from "../storage/walk.ts";
 import type { Candidate } from "../vectors/candidates.ts";
 import { comparedNumbers } from "../vectors/encoding.ts";
 import type { ScoredQuery } from "../vectors/query.ts";
-import { memoryMembers, memoryPostings, visibleMemories, type MemoryFilter, type MemoryDeps } from "./memories.ts";
+import type { MemoryDeps } from "./deps.ts";
+import { memoryPostings, type MemoryFilter } from "./memories.ts";
+import { memoryMembers, visibleMemories } from "./record.ts";
 import { closeness, explainer, relevance, scoreOf } from "./relevance.ts";
 
 /** How many memories are looked at closely, at least. */

@@ -266,12 +266,14 @@ function sessionCheck(table: AnyTable): KeyCheck {
   };
 }
 
-/** A memory belongs to its session's user and agent, if the session is not gone; and has its vector. */
+/** A memory belongs to somebody, to its session's user and agent if that is not gone; and has its vector. */
 function* checkMemory(reader: Reader, { key: memory }: Looked): Generator<Fault> {
   const row = memoryAt(reader, memory);
   if (row === undefined) return;
   const example = withPrefix("mem", memory);
-  const { userId, agentId } = readable(() => reader.get(sessions, bare(row.sessionId))) ?? row;
+  const { sessionId } = row;
+  if ((sessionId ?? row.userId ?? row.agentId) === null) yield { what: "memories: of nobody", example };
+  const { userId, agentId } = (sessionId && readable(() => reader.get(sessions, bare(sessionId)))) ?? row;
   const belongs = { ...row, userId, agentId };
   if (userId !== row.userId)
     yield { what: "memories: of another user than their session", example, fix: (tx) => tx.put(memories, memory, belongs) };

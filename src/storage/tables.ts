@@ -16,7 +16,7 @@
  *   byExternalId       session #external turn       if it has an external id
  *   byTime             session ms turn              from the first turn of the session on that has a time of its own
  * memories             memory                       MemoryRow
- *   bySession          session memory
+ *   bySession          session memory               if it has one
  *   byUser             #user memory
  *   byAgent            #agent memory
  *   byType             #type memory
@@ -406,10 +406,11 @@ export const turns = table(
 const Embedding = Type.Object({ id: IdText("emb"), generation: Uint32, hasNoVector: Type.Optional(Type.Literal(true)) });
 
 const MemoryRow = Type.Object({
-  sessionId: IdText("sess"),
-  /** Those of its session. */
+  /** Left out for one that belongs to a user or an agent alone. */
+  sessionId: Type.Optional(IdText("sess")),
+  /** Those of its session, where it has one; else one of them can be null. */
   userId: OrNull(Text),
-  agentId: Text,
+  agentId: OrNull(Text),
   content: Text,
   type: Text,
   tags: Type.Array(Text),
@@ -422,9 +423,9 @@ const MemoryRow = Type.Object({
 });
 export type MemoryRow = Static<typeof MemoryRow>;
 export const memories = table("memories", ID, MemoryRow, json<MemoryRow>(), {
-  bySession: (memory, row) => bare(row.sessionId) + memory,
+  bySession: (memory, row) => (row.sessionId === undefined ? undefined : bare(row.sessionId) + memory),
   byUser: (memory, row) => (row.userId === null ? undefined : hashKey(row.userId) + memory),
-  byAgent: (memory, row) => hashKey(row.agentId) + memory,
+  byAgent: (memory, row) => (row.agentId === null ? undefined : hashKey(row.agentId) + memory),
   byType: (memory, row) => hashKey(row.type) + memory,
   byTag: { of: (memory, row) => row.tags.map((tag) => hashKey(tag) + memory), hasMany: true },
   ahead: (memory, row) => ahead(memory, row.createdAt),
@@ -443,8 +444,8 @@ const RetrievalRow = Type.Object({
   threshold: Fraction,
   /** Set when only some types or tags were looked for. */
   filtered: Type.Optional(Type.Literal(true)),
-  /** Best first, with the agent where it is not that of the session. */
-  memories: Type.Array(Type.Object({ id: IdText("mem"), score: Fraction, agentId: Type.Optional(Text) })),
+  /** Best first, with the agent where it is not that of the session; null for a memory of none. */
+  memories: Type.Array(Type.Object({ id: IdText("mem"), score: Fraction, agentId: Type.Optional(OrNull(Text)) })),
 });
 export type RetrievalRow = Static<typeof RetrievalRow>;
 export const retrievals = table("retrievals", ID, RetrievalRow, json<RetrievalRow>(), {
@@ -508,8 +509,10 @@ const OutboxRow = Type.Object({
   webhooks: Type.Array(BareIdText),
   createdAt: Whole,
   sessionId: OrNull(IdText("sess")),
-  /** `hashKey` of the session's user, which outlives the session. */
+  /** `hashKey` of the user whose content it shows, which outlives the session. */
   user: UserHash,
+  /** What it is about, where that is somebody's without a session. */
+  record: Type.Optional(BareIdText),
   /** Key of the change's trace, which trace events carry. */
   trace: Text,
   /** The affected record as it was, with `object` and `id`; null where only trace events are wanted. */
@@ -567,8 +570,9 @@ const DeliveryRow = Type.Object({
   eventId: BareIdText,
   type: Text,
   sessionId: OrNull(IdText("sess")),
-  /** As that of the change in the outbox. */
+  /** As those of the change in the outbox. */
   user: UserHash,
+  record: Type.Optional(BareIdText),
   createdAt: Whole,
   status: OneOf(["pending", "delivered", "failed"]),
   /** Made in all. */

@@ -11,7 +11,7 @@ import { nextTurn } from "../lib/clock.ts";
 import { bare, withPrefix, type BareId, type Id } from "../lib/ids.ts";
 import { jsonWith, toJson, type JsonText } from "../lib/json.ts";
 import { toIso } from "../lib/time.ts";
-import { memoryJson } from "../memories/memories.ts";
+import { memoryJson } from "../memories/record.ts";
 import { looksOfRetrieval, retrievalJson, retrievalOf, type RetrievalDeps } from "../retrievals/retrievals.ts";
 import { isLive, liveSession, type LiveSession } from "../sessions/live-session.ts";
 import { changedVersion, versionsInOrder } from "../sessions/versions.ts";

@@ -78,8 +78,10 @@ export const Trace = Type.Object(
   {
     object: Type.Literal("trace"),
     id: RecordId("trace", "`trace_` and 12 characters."),
-    session_id: OrNull(RecordId("sess", "The session it concerns; null for traces of administration.")),
-    user_id: Type.Optional(Type.String({ description: "That session's user; left out when it has none.", examples: ["user-42"] })),
+    session_id: OrNull(RecordId("sess", "The session it concerns; null for traces of administration, and of memories without a session.")),
+    user_id: Type.Optional(
+      Type.String({ description: "The user whose record it concerns; left out when there is none.", examples: ["user-42"] }),
+    ),
     action: OneOf(TRACE_ACTIONS, { description: "What happened.", examples: ["state.updated"] }),
     actor: Type.String({
       description:
@@ -107,7 +109,7 @@ export const EventStream = Type.String({
 
 export const EVENT_FILTER = {
   session_id: Type.Optional(Text(1, undefined, { description: "Only traces of this session, which may be long gone." })),
-  user_id: Type.Optional(Text(1, LIMITS.userIdLengthMax, { description: "Only traces of this user's sessions." })),
+  user_id: Type.Optional(Text(1, LIMITS.userIdLengthMax, { description: "Only traces of this user's records." })),
   action: Type.Optional(OneOf(TRACE_ACTIONS, { description: "Only traces of this action." })),
 };
 

@@ -272,7 +272,7 @@ const PHASES: Record<ErasureRow["phase"], Phase> = {
       const row = readable(() => tx.get(memories, memory));
       if (row === undefined) return;
       // Those of a session that was just removed are counted with it.
-      if (!areMemoriesHidden(tx, row.sessionId)) counts.memories++;
+      if (row.sessionId === undefined || !areMemoriesHidden(tx, row.sessionId)) counts.memories++;
       removeRecord(tx, MEMORIES, memory);
     });
     return entries.length < ROWS_PER_COMMIT ? undefined : entries.at(-1);

@@ -313,6 +313,8 @@ export class World {
       object: "memory",
       id,
       session_id: session.id,
+      user_id: session.userId,
+      agent_id: session.agentId,
       content: body["content"],
       type: body["type"] ?? "general",
       tags: body["tags"] ?? [],
@@ -394,9 +396,11 @@ export class World {
   search(body: Fields): Json {
     const { query, limit, threshold } = body;
     const found = this.#ranked(query, this.#passing(body), threshold ?? 0.7, limit ?? 10);
-    const data = found.map(({ score, shown: { id, session_id, content, type, tags, created_at } }) => ({
+    const data = found.map(({ score, shown: { id, session_id, user_id, agent_id, content, type, tags, created_at } }) => ({
       id,
       session_id,
+      user_id,
+      agent_id,
       content,
       type,
       tags,

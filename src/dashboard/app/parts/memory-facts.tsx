@@ -8,14 +8,15 @@ import type { Memory } from "../api.ts";
 import { Time } from "./time.tsx";
 
 interface MemoryFactsProps {
-  memory: Pick<Memory, "id" | "type" | "tags" | "session_id" | "created_at">;
+  memory: Pick<Memory, "id" | "type" | "tags" | "session_id" | "user_id" | "agent_id" | "created_at">;
   /** Left out for a key that may not change it. */
   onOpen?: ((kind: "edit" | "delete") => void) | undefined;
   /** More that is known. */
   children?: ComponentChildren;
 }
 
-export function MemoryFacts({ memory: { id, type, tags, session_id: session, created_at }, onOpen, children }: MemoryFactsProps) {
+export function MemoryFacts({ memory, onOpen, children }: MemoryFactsProps) {
+  const { id, type, tags, session_id: session, user_id: user, agent_id: agent, created_at } = memory;
   return (
     <div class="row meta">
       <span class="kind">{type}</span>
@@ -24,9 +25,13 @@ export function MemoryFacts({ memory: { id, type, tags, session_id: session, cre
           #{tag}
         </span>
       ))}
-      <a href={`/dashboard/sessions/${session}#${id}`}>
-        <code>{session}</code>
-      </a>
+      {session !== null && (
+        <a href={`/dashboard/sessions/${session}#${id}`}>
+          <code>{session}</code>
+        </a>
+      )}
+      {session === null && user !== null && <a href={`/dashboard/users/${encodeURIComponent(user)}`}>{user}</a>}
+      {session === null && agent !== null && <span>{agent}</span>}
       <Time at={created_at} />
       {children}
       {onOpen && (
