@@ -55,7 +55,7 @@ const MemoryType = Type.Optional(field(type, "fact, preference, event, policy, o
 const Tags = (description?: string) => Type.Optional(field(tags, description));
 const State = { version: Type.Integer(), state: Session.properties.state };
 const page = (item: TSchema) => ({ data: Type.Array(item), has_more: Type.Boolean() });
-/** What every client is told of a memory before it sees one; a memory has more. */
+/** What every client learns of memories before it sees one; a memory has more. */
 const MemoryOfAnswer = Type.Pick(Memory, ["id", "session_id", "user_id", "content", "type", "tags", "metadata", "created_at"]);
 const NOTHING_FOUND = { data: [], has_more: false };
 

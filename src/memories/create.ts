@@ -1,14 +1,13 @@
 /**
- * New memories, one or many, inside the transaction of whoever creates them.
+ * New memories, one or many, inside the transaction of a change.
  *
- * Their vectors are made before it; what the transaction finds changed meanwhile wins. Whoever creates memories along with something
- * else calls all three: `prepareMemories` before the commit, `createMemories` inside it, `memoriesCreated` after it.
+ * Their vectors are made before it; what the transaction finds changed meanwhile wins. A change that creates memories calls all three: `prepareMemories` before the commit, `createMemories` inside it, `memoriesCreated` after it.
  *
  * @module
  */
 import { nextTurn } from "../lib/clock.ts";
 import { ApiError } from "../lib/errors.ts";
-import { bare, homeOf, homeOfUser, withPrefix, type BareId, type Id } from "../lib/ids.ts";
+import { bare, homeOf, withPrefix, type BareId, type Id } from "../lib/ids.ts";
 import { toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import { BACKGROUND, type Active, type MadeEmbedding } from "../embeddings/embeddings.ts";
 import { laterOf, liveSession, type LiveSession } from "../sessions/live-session.ts";
@@ -18,7 +17,7 @@ import { generationOf } from "../storage/memory-records.ts";
 import { ownerOfNew } from "../storage/owner.ts";
 import { memories, pendingEmbeddings, sessions, type MemoryRow } from "../storage/tables.ts";
 import { noteNamedUser } from "../storage/user-names.ts";
-import { commitFor, ofUser, record, type Caller } from "../traces/record.ts";
+import { record, type Caller } from "../traces/record.ts";
 import { storeVector } from "../vectors/store-vector.ts";
 import type { MemoryDeps } from "./deps.ts";
 import { memoryJson, preview, refuseLongContent } from "./record.ts";
@@ -53,22 +52,6 @@ export interface PreparedMemories {
 export interface CreatedMemory {
   readonly row: MemoryRow;
   readonly json: JsonText;
-}
-
-export async function addMemory(deps: MemoryDeps, caller: Caller, input: NewMemory): Promise<JsonText> {
-  const home = homeOfNew(caller, input);
-  const prepared = await prepareMemories(deps, caller, [input]);
-  const answer = await commitFor(deps, caller, home, (tx) => {
-    const [created] = createMemories(tx, caller, prepared);
-    return ofUser(created!.row, created!.json);
-  });
-  memoriesCreated(deps, prepared);
-  return answer;
-}
-
-/** Where the records of a new memory lie: with its session's, or with its user's. */
-function homeOfNew({ owner }: Caller, { sessionId, userId }: NewMemory): string {
-  return sessionId === undefined ? homeOfUser(owner.userId ?? userId ?? null) : homeOf(sessionId);
 }
 
 /**

@@ -1,10 +1,10 @@
 /**
- * Memories that are there: what is read of them, changed and removed. `create.ts` adds them.
+ * Memories: what an agent is to remember, with the vector that finds it.
  *
  * @module
  */
 import { nextTurn } from "../lib/clock.ts";
-import { bare, homeOf, type BareId, type MemoryId, type SessionId } from "../lib/ids.ts";
+import { bare, homeOf, homeOfUser, type BareId, type MemoryId, type SessionId } from "../lib/ids.ts";
 import { mergeObjects, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import { BACKGROUND } from "../embeddings/embeddings.ts";
 import { diffObjects, isEmptyDiff } from "../sessions/diff.ts";
@@ -19,9 +19,25 @@ import { pageOf, type Page } from "../storage/page.ts";
 import { memories, pendingEmbeddings, sessions, type MemoryRow } from "../storage/tables.ts";
 import { posting, type Filter } from "../storage/walk.ts";
 import { commitFor, ofUser, record, type Caller, type Deps } from "../traces/record.ts";
-import { embed, noteVectors } from "./create.ts";
+import { createMemories, embed, memoriesCreated, noteVectors, prepareMemories, type NewMemory } from "./create.ts";
 import type { MemoryDeps } from "./deps.ts";
 import { findMemory, memoryJson, preview, refuseLongContent, visibleMemories } from "./record.ts";
+
+export async function addMemory(deps: MemoryDeps, caller: Caller, input: NewMemory): Promise<JsonText> {
+  const home = homeOfNew(caller, input);
+  const prepared = await prepareMemories(deps, caller, [input]);
+  const answer = await commitFor(deps, caller, home, (tx) => {
+    const [created] = createMemories(tx, caller, prepared);
+    return ofUser(created!.row, created!.json);
+  });
+  memoriesCreated(deps, prepared);
+  return answer;
+}
+
+/** Where the records of a new memory lie: with its session's, or with its user's. */
+function homeOfNew({ owner }: Caller, { sessionId, userId }: NewMemory): string {
+  return sessionId === undefined ? homeOfUser(owner.userId ?? userId ?? null) : homeOf(sessionId);
+}
 
 export function getMemory({ store }: Deps, owner: Owner, id: string): JsonText | Promise<JsonText> {
   return store.read((reader) => {

@@ -6,9 +6,8 @@
 import { endpointGroup, type Endpoint } from "../http/endpoint.ts";
 import { Cursor, ListOf } from "../http/types.ts";
 import { tagsOf } from "./comma-lists.ts";
-import { addMemory } from "./create.ts";
 import type { MemoryDeps } from "./deps.ts";
-import { deleteMemory, getMemory, listMemories, updateMemory } from "./memories.ts";
+import { addMemory, deleteMemory, getMemory, listMemories, updateMemory } from "./memories.ts";
 import { Memory, MEMORY_FILTER, MemoryChanges, NewMemory, Search, SearchAnswer } from "./schema.ts";
 import { searchMemories } from "./search.ts";
 

@@ -71,6 +71,8 @@ const comparable = (answer: unknown) =>
 /** The members that were answered then are answered now, beside any that came later. */
 async function expectSameAnswers({ cairn, kept: { keys, reads, settings } }: Opened): Promise<void> {
   for (const { method, path, body, key, status, answer } of reads) {
+    // It was no filter of memories then.
+    if (path.startsWith("/v1/memory?agent_id=") && status === 400) continue;
     const now = await cairn.request(method, path, { body, key: keys[key] ?? "" });
     const shown = { method, path, key, status: now.status, answer: now.body };
     expect(comparable(shown)).toMatchObject(comparable({ method, path, key, status, answer }));
