@@ -1,7 +1,8 @@
 /**
  * New memories, one or many, inside the transaction of a change.
  *
- * Their vectors are made before it; what the transaction finds changed meanwhile wins. A change that creates memories calls all three: `prepareMemories` before the commit, `createMemories` inside it, `memoriesCreated` after it.
+ * Their vectors are made before it; what the transaction finds changed meanwhile wins. A change that creates memories calls all three:
+ * `prepareMemories` before the commit, `createMemories` inside it, `memoriesCreated` after it.
  *
  * @module
  */
