@@ -96,7 +96,7 @@ const LIMITED: Record<string, string> = {
   "NewSession.if_exists": 'error or return, default "error"',
   "NewSession.initial_state": "default {}",
   "NewSession.metadata": "default {}",
-  "NewSession.ttl_seconds": "1 to 2592000, default 86400",
+  "NewSession.ttl_seconds": "1 to 2592000 or never, default 86400",
   "NewSession.user_id": "1 to 256",
   "NewStateBaseMemory.content": "1 or more",
   "NewStateBaseMemory.embed": "default true",
@@ -106,9 +106,15 @@ const LIMITED: Record<string, string> = {
   "NewStateBaseMemory.tags[]": "1 to 128",
   "NewStateBaseMemory.type": '1 to 64, default "general"',
   "NewStateBaseMemory.user_id": "1 to 256",
-  "NewTurn.input.type": "text or audio or image or tool_call",
-  "NewTurn.metadata": "default {}",
-  "NewTurn.output.type": "text or audio or image or tool_result or error or tool_response",
+  "NewStep.external_id": "1 to 256",
+  "NewStep.input.type": "text or audio or image or tool_call",
+  "NewStep.metadata": "default {}",
+  "NewStep.output.type": "text or audio or image or tool_result or error or tool_response",
+  "NewTurns.turns": "1 to 100",
+  "NewTurns.turns[].external_id": "1 to 256",
+  "NewTurns.turns[].input.type": "text or audio or image or tool_call",
+  "NewTurns.turns[].metadata": "default {}",
+  "NewTurns.turns[].output.type": "text or audio or image or tool_result or error or tool_response",
   "NewWebhook.description": "0 to 256",
   "NewWebhook.enabled": "default true",
   "NewWebhook.events": "1 or more",
@@ -116,7 +122,7 @@ const LIMITED: Record<string, string> = {
   "NewWebhook.url": "1 to 2048",
   "NewWebhookSecret.secret": "16 to 255",
   "Rollback.reason": "0 to 10000",
-  "SessionChanges.ttl_seconds": "1 to 2592000",
+  "SessionChanges.ttl_seconds": "1 to 2592000 or never",
   "SettingsChanges.embedding.api_key": "0 to 2048",
   "SettingsChanges.embedding.base_url": "0 to 2048",
   "SettingsChanges.embedding.document_prefix": "0 to 2048",
@@ -140,9 +146,11 @@ const LIMITED: Record<string, string> = {
   "WebhookChanges.url": "1 to 2048",
 };
 
+const isNumberOrWord = (forms: readonly FieldSchema[]): boolean => forms.some(({ type }) => type === "integer");
+
 /** The fields with limits, by their names. */
 function limitedIn(name: string, reference: FieldSchema): [name: string, limits: string][] {
-  const { properties, items, enum: values, ...field } = resolved(DOCUMENT, reference);
+  const { properties, items, enum: values, anyOf = [], ...field } = resolved(DOCUMENT, reference);
   if (properties !== undefined) return Object.entries(properties).flatMap(([member, schema]) => limitedIn(`${name}.${member}`, schema));
   const ranges = [
     [field.minimum, field.maximum],
@@ -151,6 +159,7 @@ function limitedIn(name: string, reference: FieldSchema): [name: string, limits:
   ].filter((range) => field.format === undefined && range.some((limit) => limit !== undefined && limit !== 0));
   const said = [
     ...ranges.map(([min, max]) => (max === undefined ? `${min} or more` : `${min ?? 0} to ${max}`)),
+    ...(isNumberOrWord(anyOf) ? [anyOf.flatMap((form) => limitedIn(name, form).map(([, limits]) => limits)).join(" or ")] : []),
     ...(values === undefined ? [] : [values.filter((value) => value !== null).join(" or ")]),
     ...(field.default === undefined ? [] : [`default ${JSON.stringify(field.default)}`]),
   ];
@@ -165,6 +174,9 @@ test("every field of a body has these limits and defaults", () => {
   expect(Object.fromEntries(limited)).toEqual(LIMITED);
 });
 
+/** Fields whose items an error names like this: `turns[1].input`. */
+const IN_BRACKETS: ReadonlySet<string> = new Set(["turns"]);
+
 /** A wrong value, and the place of it below its field. */
 type Wrong = [value: unknown, at?: string];
 
@@ -172,6 +184,8 @@ type Wrong = [value: unknown, at?: string];
 function wrongValues(name: string, reference: FieldSchema, base: unknown): Wrong[] {
   const { type, minimum = -Infinity, maximum = Infinity, required = [], ...schema } = resolved(DOCUMENT, reference);
   if (schema.anyOf !== undefined) {
+    if (isNumberOrWord(schema.anyOf))
+      return ["nonsense", ...wrongValues(name, schema.anyOf[0]!, base).map(([value]) => value)].map((value) => [value]);
     // Of an array the item is named.
     const lists = schema.anyOf.filter((form) => form.type === "array").flatMap((form) => wrongValues(name, form, base));
     return [...["text", 5, {}].map((value): Wrong => [value]), ...lists.filter(([value]) => Array.isArray(value))];
@@ -198,7 +212,8 @@ function wrongValues(name: string, reference: FieldSchema, base: unknown): Wrong
       const item = (Array.isArray(base) ? (base as unknown[])[0] : undefined) ?? items.enum?.[0] ?? "a";
       const beyond = [...(minItems > 0 ? [[]] : []), ...(maxItems < Infinity ? [Array(maxItems + 1).fill(item)] : [])];
       // What nests too deep is found before it is known what it is of.
-      const place = (value: unknown, at: string) => (jsonDepth(value) > LIMITS.jsonDepthMax ? "" : `.1${at}`);
+      const second = IN_BRACKETS.has(name) ? "[1]" : ".1";
+      const place = (value: unknown, at: string) => (jsonDepth(value) > LIMITS.jsonDepthMax ? "" : second + at);
       const inside = wrongValues(name, items, item).map(([value, at = ""]): Wrong => [[item, value], place(value, at)]);
       return [...["a,b", 5, { 0: "a" }, ...beyond].map((value): Wrong => [value]), ...inside];
     }
@@ -226,7 +241,7 @@ function wrongBodies(fields: Record<string, FieldSchema>, required: readonly str
 /** What no schema says. */
 const ODD: Record<string, [body: object, param: string][]> = {
   NewApiKey: [[{ tier: "pro" }, "rate_limit"]],
-  NewTurn: [[{ input: { type: "tool_response", content: "" } }, "input.type"]],
+  NewStep: [[{ input: { type: "tool_response", content: "" } }, "input.type"]],
   NewWebhook: [
     [{ events: ["turn.added", "memory.deleted"] }, "events.1"],
     [{ events: ["webhook.test"] }, "events.0"],
@@ -281,6 +296,7 @@ test("a body that the document does not allow is refused by the name of its fiel
 /** The smallest and the largest values of a field. */
 function extremes(name: string, reference: FieldSchema): unknown[] {
   const schema = resolved(DOCUMENT, reference);
+  if (isNumberOrWord(schema.anyOf ?? [])) return schema.anyOf!.flatMap((form) => extremes(name, form));
   switch (schema.type) {
     case "boolean":
       return [true, false];
@@ -303,7 +319,7 @@ function extremes(name: string, reference: FieldSchema): unknown[] {
 }
 
 /** Not every text of their lengths is one of them. */
-const HAS_A_FORM = /url|api_key|expires_at|session_id|since/;
+const HAS_A_FORM = /url|api_key|expires_at|occurred_at|session_id|since/;
 
 test("the smallest and the largest values that the document allows are taken", async () => {
   await using cairn = await startCairn();

@@ -33,6 +33,7 @@ const BODY_LIMITS = [
   "stateVersionsKeptMax",
   "maxStoreBytesMin",
   "maxStoreBytesMax",
+  "turnsAtOnceMax",
   "documentOperationsMax",
   "namespaceDepthMax",
   "documentListMax",

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { stored } from "../src/operations/records.ts";
-import { turns } from "../src/storage/tables.ts";
+import { outbox, turns } from "../src/storage/tables.ts";
 import { idsOf, pagesOf, refusal } from "./support/answers.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
 
@@ -279,4 +279,118 @@ test("a year of conversation is moved in behind what is said today, in any order
   await cairn.ok(cairn.delete(`/v1/sessions/${id}`));
   for (let i = 0; i < 5; i++) await cairn.runTask("session removal");
   expect(await cairn.counts([turns, turns.index.byTime, turns.index.byExternalId])).toEqual([0, 0, 0]);
+});
+
+test("a batch of turns is logged in its order, each with its trace and event, and answered in that order", async () => {
+  await using cairn = await startCairn();
+  await cairn.ok(cairn.post("/v1/webhooks", { url: "https://example.com/hook", events: ["turn.added"] }));
+  const { id } = await cairn.createSession();
+  await cairn.setState(id, { step: 1 });
+  const batch = Array.from({ length: 100 }, (_, i) => say(`turn ${i}`, { external_id: `msg-${i}`, occurred_at: "2026-01-01T00:00:00Z" }));
+  const added = await cairn.post(`/v1/sessions/${id}/turns/batch`, { turns: batch });
+  expect(added).toMatchObject({ status: 201, body: { object: "list" } });
+  expect(Object.keys(added.body)).toEqual(["object", "data"]);
+  expect(saidIn(added.body.data)).toEqual(batch.map(({ input }) => input.content));
+  expect(added.body.data.map(({ turn_number }: any) => turn_number)).toEqual(Array.from({ length: 100 }, (_, i) => i + 1));
+  expect(await cairn.list(`/v1/sessions/${id}/turns?order=asc&limit=100`)).toEqual(added.body.data);
+  expect(await cairn.session(id)).toMatchObject({ turn_count: 100, state_version: 1 });
+  const traces = await cairn.list(`/v1/traces?session_id=${id}&action=turn.added&limit=100`);
+  expect(traces.map(({ details }) => details.turn_number).toReversed()).toEqual(Array.from({ length: 100 }, (_, i) => i + 1));
+  expect(await cairn.count(outbox)).toBe(100);
+});
+
+test("a batch that is sent again logs what is not there yet, once even where the batch has it twice", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  const path = `/v1/sessions/${id}/turns/batch`;
+  const first = await cairn.post(path, { turns: [say("one", { external_id: "1" }), say("two", { external_id: "2" })] });
+  const again = await cairn.post(path, {
+    turns: [say("three", { external_id: "3" }), say("2", { external_id: "2" }), say("3", { external_id: "3" }), say("four")],
+  });
+  expect(again.status).toBe(200);
+  expect(saidIn(again.body.data)).toEqual(["three", "two", "three", "four"]);
+  expect(again.body.data[1]).toEqual(first.body.data[1]);
+  expect(again.body.data[2]).toEqual(again.body.data[0]);
+  expect(await cairn.session(id)).toMatchObject({ turn_count: 4 });
+});
+
+test("of a batch with a turn that is wrong nothing is logged, and the error names its place", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  const good = say("good");
+  const wrongs: [object, string][] = [
+    [{ ...good, input: undefined }, "turns[37].input"],
+    [{ ...good, output: { type: "tea", content: "" } }, "turns[37].output.type"],
+    [{ ...good, external_id: "" }, "turns[37].external_id"],
+    [{ ...good, occurred_at: "yesterday" }, "turns[37].occurred_at"],
+    [{ ...good, occurred_at: "2027-01-01T00:00:00Z" }, "turns[37].occurred_at"],
+    [{ ...good, occured_at: "2026-01-01T00:00:00Z" }, "turns[37].occured_at"],
+  ];
+  for (const [wrong, param] of wrongs) {
+    const turns = Array.from({ length: 60 }, (_, i) => (i === 37 ? wrong : good));
+    const refused = await cairn.post(`/v1/sessions/${id}/turns/batch`, { turns });
+    expect(refusal(refused)).toEqual({ status: 400, code: "invalid_request", param });
+    expect(refused.body.error.message).toContain(param);
+  }
+  for (const turns of [[], Array.from({ length: 101 }, () => good), undefined, good])
+    expect(refusal(await cairn.post(`/v1/sessions/${id}/turns/batch`, { turns }))).toMatchObject({ status: 400, param: "turns" });
+  expect(await cairn.session(id)).toMatchObject({ turn_count: 0 });
+  expect(await cairn.traces(id, "turn.added")).toEqual([]);
+});
+
+test("a step changes the state and logs its turn under the new version, with the traces and events of separate requests", async () => {
+  await using cairn = await startCairn();
+  await cairn.ok(cairn.post("/v1/webhooks", { url: "https://example.com/hook", events: ["turn.added", "trace.created"] }));
+  const { id } = await cairn.createSession({ initial_state: { step: 0, topic: "order" } });
+  const path = `/v1/sessions/${id}/turns`;
+  const patched = await cairn.post(
+    path,
+    say("one", { state_patch: { step: 1, topic: null }, reasoning: "It was asked.", expected_version: 0 }),
+  );
+  expect(patched).toMatchObject({ status: 201, body: { object: "turn", state_version: 1, turn_number: 1 } });
+  expect((await cairn.get(`${path}/${patched.body.id}`)).body).toEqual(patched.body);
+  expect(await cairn.session(id)).toMatchObject({ state: { step: 1 }, state_version: 1, turn_count: 1 });
+  expect(await cairn.ok(cairn.get(`/v1/sessions/${id}/versions/1`))).toMatchObject({ state: { step: 1 }, reasoning: "It was asked." });
+  const replaced = await cairn.post(path, say("two", { state: { other: true } }));
+  expect(replaced.body).toMatchObject({ state_version: 2, turn_number: 2 });
+  // What changes nothing makes no version.
+  expect((await cairn.post(path, say("three", { state_patch: { other: true } }))).body).toMatchObject({ state_version: 2 });
+  expect((await cairn.traces(id)).map(({ action }) => action).toReversed()).toEqual([
+    "session.created",
+    "state.updated",
+    "turn.added",
+    "state.updated",
+    "turn.added",
+    "turn.added",
+  ]);
+  expect(await cairn.count(outbox)).toBe(6);
+  expect(await cairn.session(id)).toMatchObject({ state: { other: true }, state_version: 2, turn_count: 3 });
+});
+
+test("a step that is refused changes nothing, and one that is sent again by its external_id neither", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession({ initial_state: { step: 0 } });
+  const path = `/v1/sessions/${id}/turns`;
+  const step = say("one", { state_patch: { step: 1 }, expected_version: 0, external_id: "1" });
+  const first = await cairn.post(path, step);
+  expect(first.status).toBe(201);
+  expect(await cairn.post(path, step)).toMatchObject({ status: 200, body: first.body });
+  const refusals: [object, object][] = [
+    [{ expected_version: 0 }, { status: 409, code: "version_conflict", param: "expected_version" }],
+    [
+      { expected_version: 0, state: { step: 2 } },
+      { status: 409, code: "version_conflict", param: "expected_version" },
+    ],
+    [
+      { state: { step: 2 }, state_patch: { step: 2 } },
+      { status: 400, code: "invalid_request", param: "state_patch" },
+    ],
+    [
+      { state: { step: 2 }, occurred_at: "2027-01-01T00:00:00Z" },
+      { status: 400, code: "invalid_request", param: "occurred_at" },
+    ],
+    [{ state: [] }, { status: 400, code: "invalid_request", param: "state" }],
+  ];
+  for (const [more, refused] of refusals) expect(refusal(await cairn.post(path, say("two", more)))).toEqual(refused as never);
+  expect(await cairn.session(id)).toMatchObject({ state: { step: 1 }, state_version: 1, turn_count: 1 });
 });

@@ -111,8 +111,12 @@ const sessionsOf = (rest: Rest) => ({
 });
 
 const turnsOf = (rest: Rest) => ({
-  add: (sessionId: string, body: Api.NewTurn, options?: CallOptions) =>
+  /** Logs a turn; with `state` or `state_patch` it changes the state before, in one step. */
+  add: (sessionId: string, body: Api.NewStep, options?: CallOptions) =>
     rest.post<Api.Turn>(path`/v1/sessions/${sessionId}/turns`, body, options),
+  /** Logs up to 100 turns, all of them or none. */
+  addBatch: (sessionId: string, body: Api.NewTurns, options?: CallOptions) =>
+    rest.post<Api.AddedTurns>(path`/v1/sessions/${sessionId}/turns/batch`, body, options),
   get: (sessionId: string, id: string, options?: CallOptions) =>
     rest.get<Api.Turn>(path`/v1/sessions/${sessionId}/turns/${id}`, {}, options),
   list: (sessionId: string, query: Api.ListTurnsQuery = {}, options?: CallOptions) =>

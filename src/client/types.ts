@@ -10,6 +10,13 @@ export type JsonObject = { [key: string]: any };
 /** Any JSON value. */
 export type JsonValue = JsonObject | JsonValue[] | string | number | boolean | null;
 
+/** The turns of a batch. */
+export interface AddedTurns {
+  object: "list";
+  /** In the order of the request. */
+  data: Turn[];
+}
+
 /** An agent that sessions or memories name. */
 export interface Agent {
   object: "agent";
@@ -1040,6 +1047,40 @@ export interface NewSession {
   occurred_at?: string;
 }
 
+/** A turn to log, and what else the step of the agent has changed. */
+export interface NewStep {
+  input: TurnInput;
+  output: {
+    /** What went out; `tool_response` is read as `tool_result`. */
+    type: "text" | "audio" | "image" | "tool_result" | "error" | "tool_response";
+    /** The text, a transcription, a description or what a tool was given or gave. */
+    content: string;
+  };
+  /** Why the agent answered so. */
+  reasoning?: string;
+  /** Custom metadata; default `{}`. At most 64 KiB as JSON. */
+  metadata?: JsonObject;
+  /**
+   * A name of your own, such as the id of a message, unique in its session: where a turn has it already that one is answered, as it is,
+   * with 200, and nothing is changed.
+   */
+  external_id?: string;
+  /**
+   * When it happened, for history that is moved in: contexts and timelines go by it, lists by `created_at`. At most a day in the future.
+   */
+  occurred_at?: string;
+  /** A snapshot; logging a turn never changes the state. */
+  state_before?: JsonObject;
+  /** A snapshot; logging a turn never changes the state. */
+  state_after?: JsonObject;
+  /** Replaces the state, before the turn is logged. */
+  state?: JsonObject;
+  /** Laid over the state, key by key, before the turn is logged; a null removes a key. Not with `state`. */
+  state_patch?: JsonObject;
+  /** Change nothing unless this is the current version (409 `version_conflict` otherwise). */
+  expected_version?: number;
+}
+
 /** A turn to log. */
 export interface NewTurn {
   input: TurnInput;
@@ -1066,6 +1107,12 @@ export interface NewTurn {
   state_before?: JsonObject;
   /** A snapshot; logging a turn never changes the state. */
   state_after?: JsonObject;
+}
+
+/** Turns to log together. */
+export interface NewTurns {
+  /** 1 to 100 turns, logged in this order, all of them or none. */
+  turns: NewTurn[];
 }
 
 /** A webhook to create. */

@@ -34,6 +34,8 @@ const PROBLEM_OF = Symbol("what is wrong with a text");
 export const PARSE = Symbol("parse");
 export const EXPECTED = Symbol("expected");
 export const NOT_NULL = Symbol("what to do instead of sending null");
+/** Set on an array whose items an error names by their place in brackets: `turns[3].input`. */
+export const IN_BRACKETS = Symbol("items are named in brackets");
 
 /** A text that operations get in another form. */
 export interface ParsedSchema extends TSchema {

@@ -74,6 +74,8 @@ export const LIMITS = {
   keyOverlapSecondsMax: 604_800,
   idempotencyKeyLengthMax: 255,
 
+  turnsAtOnceMax: 100,
+
   listDefault: 20,
   listMax: 100,
   /** A page, or the turns of a context, ends with the record that goes beyond this: all of it is in memory until it is sent. */

@@ -13,7 +13,7 @@ import { ApiError } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { Memory, MemoryChanges, NewMemory, Search, SearchAnswer } from "../memories/schema.ts";
 import { Fork, NewSession, Rollback, Session, StateUpdate, StateVersion } from "../sessions/schema.ts";
-import { Turn } from "../turns/schema.ts";
+import { NewStep, Turn } from "../turns/schema.ts";
 import { SESSION_TTL_SECONDS, type Use } from "./use.ts";
 
 export interface Tool {
@@ -214,13 +214,21 @@ export const TOOLS: readonly Tool[] = [
   tool({
     name: "add_turn",
     title: "Log a turn",
-    description: "Log one exchange: what came in and what you answered. For agents whose host does not log by itself.",
-    input: Type.Object({ input: Type.String(), output: Type.String(), reasoning: field(Turn.properties.reasoning), session_id: SessionId }),
+    description:
+      "Log one exchange: what came in and what you answered, and save progress with it. For agents whose host does not log by itself.",
+    input: Type.Object({
+      input: Type.String(),
+      output: Type.String(),
+      reasoning: field(Turn.properties.reasoning),
+      changes: field(NewStep.properties.state_patch, "Keys of the state to set; a null removes one."),
+      external_id: field(NewStep.properties.external_id, "Of the message: a second time logs nothing."),
+      session_id: SessionId,
+    }),
     output: Turn,
     hints: ADDS,
-    run: async (use, { input, output, reasoning, session_id }) => {
+    run: async (use, { input, output, changes, session_id, ...turn }) => {
       const path = { session_id: await use.openSession(session_id) };
-      const body = { input: { type: "text", content: input }, output: { type: "text", content: output }, reasoning };
+      const body = { input: { type: "text", content: input }, output: { type: "text", content: output }, state_patch: changes, ...turn };
       return use.call("POST /v1/sessions/{session_id}/turns", { path, body });
     },
   }),

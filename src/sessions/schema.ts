@@ -31,7 +31,7 @@ const ExternalId = (description: string) => Text(1, LIMITS.externalIdLengthMax, 
 const REASONING_EXAMPLE = "The customer gave the order number.";
 const State = (description: string, step: number) => UserObject({ description, examples: [{ step }] });
 const TtlSeconds = (description: string) => IntegerOr(["never"], { minimum: 1, maximum: LIMITS.ttlSecondsMax }, { description });
-const ExpectedVersion = Type.Integer({
+export const ExpectedVersion = Type.Integer({
   minimum: 0,
   description: "Change nothing unless this is the current version (409 `version_conflict` otherwise).",
 });

@@ -66,10 +66,19 @@ function removeOldVersions(tx: Tx, session: BareId, current: number, kept: numbe
   for (const key of tx.keys(versions, span)) tx.remove(versions, key);
 }
 
-export interface StateUpdate {
+interface StateChange {
   state: JsonObject;
   reasoning?: string | undefined;
+}
+
+export interface StateUpdate extends StateChange {
   expectedVersion?: number | undefined;
+}
+
+/** Inside a transaction; with the session as it is then. */
+interface Changed {
+  readonly session: LiveSession;
+  readonly json: JsonText;
 }
 
 /** Replaces the state; the one before stays as its version. */
@@ -79,9 +88,14 @@ export function updateState(deps: Deps, caller: Caller, id: string, update: Stat
   return commitFor(deps, caller, homeOf(id), (tx) => {
     const session = liveSession(tx, caller.owner, id);
     refuseOtherVersion(session, update.expectedVersion);
-    const difference = diffObjects(currentState(tx, session), update.state);
-    return ofUser(session.row, changeState(tx, deps, caller, session, updatedVersion(body, difference, update.reasoning)));
+    return ofUser(session.row, replaceState(tx, deps, caller, session, update, body).json);
   });
+}
+
+/** Inside a transaction. @param body - the new state as JSON, which is written before */
+export function replaceState(tx: Tx, deps: Deps, caller: Caller, session: LiveSession, update: StateChange, body: JsonText): Changed {
+  const difference = diffObjects(currentState(tx, session), update.state);
+  return changeState(tx, deps, caller, session, updatedVersion(body, difference, update.reasoning));
 }
 
 /**
@@ -94,17 +108,25 @@ export function patchState(deps: Deps, caller: Caller, id: string, update: State
   return commitFor(deps, caller, homeOf(id), (tx) => {
     const session = liveSession(tx, caller.owner, id);
     refuseOtherVersion(session, update.expectedVersion);
-    const before = currentState(tx, session);
-    const state = mergeObjects(before, update.state);
-    const difference = diffObjects(before, state);
-    if (!isEmptyDiff(difference)) {
-      deps.quotas?.refuseGrowth();
-      const body = toJson(state);
-      if (deps.quotas !== undefined) refuseLargeState(body, toJson(before), deps.quotas.stateBytesMax);
-      changeState(tx, deps, caller, session, updatedVersion(body, difference, update.reasoning));
-    }
-    return ofUser(session.row, stateJson(tx, liveSession(tx, caller.owner, id)));
+    return ofUser(session.row, stateJson(tx, mergeState(tx, deps, caller, session, update, "state")));
   });
+}
+
+/**
+ * Inside a transaction.
+ *
+ * @param param - the field that brought the keys, for an error
+ * @returns the session as it is then
+ */
+export function mergeState(tx: Tx, deps: Deps, caller: Caller, session: LiveSession, update: StateChange, param: string): LiveSession {
+  const before = currentState(tx, session);
+  const state = mergeObjects(before, update.state);
+  const difference = diffObjects(before, state);
+  if (isEmptyDiff(difference)) return session;
+  deps.quotas?.refuseGrowth();
+  const body = toJson(state);
+  if (deps.quotas !== undefined) refuseLargeState(body, toJson(before), deps.quotas.stateBytesMax, param);
+  return changeState(tx, deps, caller, session, updatedVersion(body, difference, update.reasoning)).session;
 }
 
 function currentState(reader: Reader, { key, row }: LiveSession): JsonObject {
@@ -112,11 +134,11 @@ function currentState(reader: Reader, { key, row }: LiveSession): JsonObject {
 }
 
 /** Merging adds to what is there: without a limit a state could grow for ever, a body at a time. What makes it smaller is taken. */
-function refuseLargeState(state: JsonText, before: JsonText, bytesMax: number): void {
+function refuseLargeState(state: JsonText, before: JsonText, bytesMax: number, param: string): void {
   const bytes = Buffer.byteLength(state);
   if (bytes > bytesMax && bytes > Buffer.byteLength(before)) {
     throw new ApiError("payload_too_large", `The state must be at most ${bytesMax} bytes of JSON; merged it would have ${bytes}.`, {
-      param: "state",
+      param,
     });
   }
 }
@@ -177,7 +199,7 @@ function rollBack(
     const session = liveSession(tx, caller.owner, id);
     refuseOtherVersion(session, rollback.expectedVersion);
     const version = resolveVersion(tx, deps, session, rollback.version);
-    const json = changeState(tx, deps, caller, session, {
+    const { json } = changeState(tx, deps, caller, session, {
       body: readState(tx, session.key, version),
       source: "rollback",
       restoredFrom: version,
@@ -199,7 +221,7 @@ interface NewVersion {
   trace(version: number): Pick<TraceEntry, "action" | "details">;
 }
 
-function changeState(tx: Tx, { quotas }: Deps, caller: Caller, { id, key, row: before }: LiveSession, added: NewVersion): JsonText {
+function changeState(tx: Tx, { quotas }: Deps, caller: Caller, { id, key, row: before }: LiveSession, added: NewVersion): Changed {
   const row: SessionRow = { ...before, version: before.version + 1, updatedAt: laterOf(before, tx.now) };
   tx.put(sessions, key, row);
   if (quotas !== undefined) removeOldVersions(tx, key, row.version, quotas.versionsKept);
@@ -213,10 +235,10 @@ function changeState(tx: Tx, { quotas }: Deps, caller: Caller, { id, key, row: b
   });
   const json = sessionJson(id, row, added.body);
   record(tx, caller, { sessionId: id, userId: row.userId, agentId: row.agentId, record: json, ...added.trace(row.version) });
-  return json;
+  return { session: { id, key, row }, json };
 }
 
-function refuseOtherVersion({ id, row }: LiveSession, expected: number | undefined): void {
+export function refuseOtherVersion({ id, row }: LiveSession, expected: number | undefined): void {
   if (expected !== undefined && expected !== row.version) {
     throw new ApiError("version_conflict", `Session ${id} is at version ${row.version}, not ${expected}. Nothing was changed.`, {
       param: "expected_version",

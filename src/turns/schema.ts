@@ -4,7 +4,20 @@
  * @module
  */
 import { Type } from "@sinclair/typebox";
-import { Default, Metadata, NewOccurredAt, OccurredAt, OneOf, OrNull, RecordId, Text, Timestamp, UserObject } from "../http/types.ts";
+import { ExpectedVersion } from "../sessions/schema.ts";
+import {
+  Default,
+  IN_BRACKETS,
+  Metadata,
+  NewOccurredAt,
+  OccurredAt,
+  OneOf,
+  OrNull,
+  RecordId,
+  Text,
+  Timestamp,
+  UserObject,
+} from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
 
 const INPUT_TYPES = ["text", "audio", "image", "tool_call"] as const;
@@ -72,6 +85,35 @@ export const NewTurn = Type.Object(
     state_after: Type.Optional(UserObject({ description: "A snapshot; logging a turn never changes the state." })),
   },
   { title: "NewTurn", description: "A turn to log." },
+);
+
+export const NewTurns = Type.Object(
+  {
+    turns: Type.Array(NewTurn, {
+      minItems: 1,
+      maxItems: LIMITS.turnsAtOnceMax,
+      description: `1 to ${LIMITS.turnsAtOnceMax} turns, logged in this order, all of them or none.`,
+      [IN_BRACKETS]: true,
+    }),
+  },
+  { title: "NewTurns", description: "Turns to log together." },
+);
+
+export const AddedTurns = Type.Object(
+  { object: Type.Literal("list"), data: Type.Array(Turn, { description: "In the order of the request." }) },
+  { title: "AddedTurns", description: "The turns of a batch." },
+);
+
+export const NewStep = Type.Object(
+  {
+    ...NewTurn.properties,
+    state: Type.Optional(UserObject({ description: "Replaces the state, before the turn is logged." })),
+    state_patch: Type.Optional(
+      UserObject({ description: "Laid over the state, key by key, before the turn is logged; a null removes a key. Not with `state`." }),
+    ),
+    expected_version: Type.Optional(ExpectedVersion),
+  },
+  { title: "NewStep", description: "A turn to log, and what else the step of the agent has changed." },
 );
 
 export const TURN_ORDER = {

@@ -6,7 +6,7 @@
 import { Existing, type Answered, type AnswerJson } from "../lib/answer.ts";
 import { ApiError } from "../lib/errors.ts";
 import { bare, bareIdTime, homeOf, isId, withPrefix, type TurnId } from "../lib/ids.ts";
-import { jsonMembers, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
+import { jsonArray, jsonMembers, jsonWith, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import { refuseFuture } from "../lib/occurred-at.ts";
 import { toIso } from "../lib/time.ts";
 import type { Reader, Tx } from "../storage/access.ts";
@@ -15,6 +15,7 @@ import type { Owner } from "../storage/owner.ts";
 import { pageOf, rowsOf, type Page } from "../storage/page.ts";
 import { sessions, turns, type SessionRow, type TurnRow } from "../storage/tables.ts";
 import { laterOf, liveSession, type LiveSession } from "../sessions/live-session.ts";
+import { mergeState, refuseOtherVersion, replaceState } from "../sessions/versions.ts";
 import { VersionsInTime } from "../sessions/versions-in-time.ts";
 import { commitFor, ofUser, record, type Caller, type Deps } from "../traces/record.ts";
 
@@ -52,10 +53,24 @@ function prepared(turn: NewTurn): Prepared {
   };
 }
 
-/** @returns an `Existing` where the session has a turn of that external id */
-export async function addTurn(deps: Deps, caller: Caller, sessionId: string, turn: NewTurn): Promise<AnswerJson> {
+/** What a step of an agent changes besides logging its turn. */
+export interface Step {
+  state?: JsonObject | undefined;
+  statePatch?: JsonObject | undefined;
+  expectedVersion?: number | undefined;
+}
+
+/**
+ * Logs a turn, after the state has changed where the step changes it.
+ *
+ * @returns an `Existing` where the session has a turn of that external id: then nothing is changed
+ */
+export async function addTurn(deps: Deps, caller: Caller, sessionId: string, turn: NewTurn, step: Step = {}): Promise<AnswerJson> {
+  if (step.state !== undefined && step.statePatch !== undefined)
+    throw new ApiError("invalid_request", "A step has state or state_patch, not both.", { param: "state_patch" });
   const ready = prepared(turn);
-  const { externalId } = turn;
+  const { externalId, reasoning } = turn;
+  const state = step.state && { ...step, state: step.state, reasoning, body: toJson(step.state) };
   // Most often one that is named is sent again because it is there, and then nothing is to be committed but an answer that is kept.
   if (externalId !== undefined && caller.once === undefined) {
     const existing = await deps.store.read((reader) => existingTurn(reader, liveSession(reader, caller.owner, sessionId), externalId));
@@ -67,8 +82,46 @@ export async function addTurn(deps: Deps, caller: Caller, sessionId: string, tur
     if (existing !== undefined) return existing;
     refuseFuture(ready.occurredAt, tx.now, "occurred_at");
     deps.quotas?.refuseGrowth();
-    const { json } = add(tx, caller, session, ready);
-    return ofUser(session.row, json);
+    refuseOtherVersion(session, step.expectedVersion);
+    let changed = session;
+    if (state !== undefined) changed = replaceState(tx, deps, caller, session, state, state.body).session;
+    if (step.statePatch !== undefined)
+      changed = mergeState(tx, deps, caller, session, { state: step.statePatch, reasoning }, "state_patch");
+    const added = add(tx, caller, changed, ready);
+    tx.put(sessions, session.key, added.session.row);
+    return ofUser(session.row, added.json);
+  });
+}
+
+/**
+ * Logs turns in their order, all of them or none. One whose external id the session has, as the same batch may have it twice, is answered
+ * as it is there.
+ *
+ * @returns an `Existing` where any of them was there before
+ */
+export function addTurns(deps: Deps, caller: Caller, sessionId: string, given: readonly NewTurn[]): Promise<AnswerJson> {
+  const ready = given.map(prepared);
+  return commitFor<AnswerJson>(deps, caller, homeOf(sessionId), (tx) => {
+    let session = liveSession(tx, caller.owner, sessionId);
+    const { row: before } = session;
+    let isAnyThere = false;
+    const answers = ready.map((turn, i) => {
+      const existing = turn.externalId === undefined ? undefined : existingTurn(tx, session, turn.externalId);
+      if (existing !== undefined) {
+        isAnyThere = true;
+        return existing.json.json;
+      }
+      refuseFuture(turn.occurredAt, tx.now, `turns[${i}].occurred_at`);
+      const added = add(tx, caller, session, turn);
+      session = added.session;
+      return added.json;
+    });
+    const json = jsonWith({ object: "list" }, { data: jsonArray(answers) });
+    if (session.row !== before) {
+      deps.quotas?.refuseGrowth();
+      tx.put(sessions, session.key, session.row);
+    }
+    return ofUser(before, isAnyThere ? new Existing(json) : json);
   });
 }
 
@@ -83,7 +136,7 @@ function existingTurn(reader: Reader, session: LiveSession, externalId: string):
   return ofUser(session.row, new Existing(turnJson(row, stateVersionOf(reader, session)(key, row))), "if large");
 }
 
-/** Adds a turn to its session, with its trace. @returns the session as it is then */
+/** Adds a turn, with its trace. @returns the session as it is then, which the caller has to put */
 function add(
   tx: Tx,
   caller: Caller,
@@ -109,7 +162,6 @@ function add(
       ...(timedFrom === undefined ? {} : { time: occurredAt ?? bareIdTime(bare(id)) }),
     },
   };
-  tx.put(sessions, key, row);
   tx.add(turns, turnKey(key, bare(id)), stored);
   const json = turnJson(stored, row.version);
   record(tx, caller, {
