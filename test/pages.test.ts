@@ -87,6 +87,14 @@ test("every address of the documentation that the product names is one", () => {
   expect(named.filter(({ address }) => !addresses.has(address))).toEqual([]);
 });
 
+test("every column of a table has a head, which a screen reader says", () => {
+  const heads = PAGES.flatMap((path) =>
+    Array.from(pageText(path).matchAll(/^(\|.*\|)\n\| ?:?-/gm), ([, head = ""]) => ({ path, head })),
+  );
+  expect(heads.length).toBeGreaterThan(10);
+  expect(heads.filter(({ head }) => /\|\s*\|/.test(head))).toEqual([]);
+});
+
 for (const path of GENERATED_PAGES) {
   test(`what is generated in ${path} is current: scripts/test --fix writes it`, () => {
     const page = pageText(path);
