@@ -88,9 +88,7 @@ test("every address of the documentation that the product names is one", () => {
 });
 
 test("every column of a table has a head, which a screen reader says", () => {
-  const heads = PAGES.flatMap((path) =>
-    Array.from(pageText(path).matchAll(/^(\|.*\|)\n\| ?:?-/gm), ([, head = ""]) => ({ path, head })),
-  );
+  const heads = PAGES.flatMap((path) => Array.from(pageText(path).matchAll(/^(\|.*\|)\n\| ?:?-/gm), ([, head = ""]) => ({ path, head })));
   expect(heads.length).toBeGreaterThan(10);
   expect(heads.filter(({ head }) => /\|\s*\|/.test(head))).toEqual([]);
 });
