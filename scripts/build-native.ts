@@ -108,7 +108,7 @@ const HNSW_PATCHES = ["load", "memory", "search", "bytes", "deleted", "damage", 
   join(root, "scripts/hnswlib", `${name}.patch`),
 );
 /** What else of a search wants the same processor. */
-const HNSW_HEADERS = ["huge-pages", "postings", "rows"].map((name) => join(root, "scripts/hnswlib", `${name}.h`));
+const HNSW_HEADERS = ["huge-pages", "postings"].map((name) => join(root, "scripts/hnswlib", `${name}.h`));
 
 function hnswRecipe(compiler: Compiler, name: string, level: Level | undefined): Recipe {
   const flags = [
@@ -145,7 +145,7 @@ function hnswRecipe(compiler: Compiler, name: string, level: Level | undefined):
 }
 
 const ENCODER_SOURCES = join(root, "src/native");
-const ENCODER_UNITS = ["addon", "encoder", "kernels", "tokenizer", "weights"].map((name) => join(ENCODER_SOURCES, `${name}.cc`));
+const ENCODER_UNITS = ["addon", "encoder", "kernels", "rows", "tokenizer", "weights"].map((name) => join(ENCODER_SOURCES, `${name}.cc`));
 
 /**
  * What decides the bits of a vector: products and sums are rounded each by itself, on every processor. The others let loops become vector

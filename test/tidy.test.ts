@@ -66,7 +66,7 @@ const FENCES: { what: string; pattern: RegExp; allowed: RegExp }[] = [
     what: "secrets and names that are drawn, which no scope of the store does",
     pattern: /\b(crypto\.getRandomValues|random(UUID|UUIDv7|Bytes|Int|FillSync))\b/,
     allowed:
-      /^src\/(lib\/(base62|native)|http\/idempotency|webhooks\/signature|vectors\/(search-index|replica-copy|term-index|snapshot)|store-parts|storage\/postgres\/(postgres-store|commits|transaction-names)|operations\/own-backups|embeddings\/embedder|mcp\/api|(client|adapters)\/.+)\.ts$/,
+      /^src\/(lib\/(base62|native)|http\/idempotency|webhooks\/signature|vectors\/(search-index|replica-copy|term-index|snapshot)|store-parts|storage\/postgres\/(postgres-store|commits|transaction-names)|operations\/own-backups|embeddings\/words\/terms|mcp\/api|(client|adapters)\/.+)\.ts$/,
   },
   {
     what: "where ids come from",
@@ -96,7 +96,7 @@ const FENCES: { what: string; pattern: RegExp; allowed: RegExp }[] = [
     pattern:
       /^(export )?let |^(export )?const \w+(: (?!readonly |Readonly<)[^=]+)? = (\[\];|\{\};|new (?!(Map|Set)(<.*>)?\((?!\))|RegExp\(|Text(De|En)coder\(|\w+Array\(0\))\w)/m,
     allowed:
-      /^src\/(vectors\/(worker|packed|encoding)|cli\/http-client|lib\/clock|http\/path|operations\/files|memories\/relevance|embeddings\/(builtin\/encoder-worker|local\/(characters|local|semantics)))\.ts$/,
+      /^src\/(vectors\/(worker|packed)|cli\/http-client|lib\/clock|http\/path|operations\/files|embeddings\/(builtin\/encoder-worker|words\/(characters|terms)))\.ts$/,
   },
 ];
 

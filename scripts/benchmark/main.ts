@@ -206,7 +206,7 @@ class Bench implements AsyncDisposable {
     }
     await subject.stop();
     const byUser = Array.from({ length: users }, (_, user) => ids.slice(user * SESSIONS_PER_USER, (user + 1) * SESSIONS_PER_USER));
-    await this.#filling.tell({ directory, users: byUser, count, texts: "varied", vectors: "built-in", asked: [], filters: [] });
+    await this.#filling.tell({ directory, users: byUser, count, texts: "varied", asked: [], filters: [] });
   }
 
   /** @returns the first of the servers */

@@ -567,7 +567,7 @@ export interface Explanation {
   matches: Array<{
     /** A word of the query. */
     word: string;
-    /** `word`: the memory has the word. `meaning`: it has one of similar meaning. */
+    /** `word`: the memory has the word. */
     matched_by: string;
     /** The matching word of the memory. */
     matched_word?: string;

@@ -40,7 +40,7 @@ export async function getContext(deps: ContextDeps, searcher: Searcher, id: stri
   const options = { threshold: 0, limit: memoryLimit, explain: request.explain, limitsId };
   const found = query === undefined || memoryLimit === 0 ? undefined : await rank(deps, query, scope, options, permit);
   // With nothing to look for in a query of spaces alone, the newest as without one.
-  const ranking = found?.query.lexical.size === 0 ? undefined : found;
+  const ranking = found?.query.lexical.ids.length === 0 ? undefined : found;
   const newest = ranking === undefined ? await newestMemories(deps, scope, memoryLimit) : [];
   const explanations = ranking === undefined || !request.explain ? [] : await explanationsJson(ranking);
   if (ranking !== undefined && deps.retrievals.isOn) {

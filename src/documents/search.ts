@@ -126,7 +126,8 @@ async function find(deps: SearchDeps, namespace: string, search: Search, budget:
     if (!budget.mayWait()) return { matches: [], hasMore: true };
     try {
       const query = await deps.embeddings.embedQuery(active, search.query, budget.limitsId);
-      const isVain = (query.lexical.size === 0 && search.threshold > 0) || (await deps.store.read(generationOf)) !== active.generation;
+      const isVain =
+        (query.lexical.ids.length === 0 && search.threshold > 0) || (await deps.store.read(generationOf)) !== active.generation;
       const found =
         isVain || budget.isSpent
           ? { matches: [], hasMore: budget.isSpent }

@@ -50,15 +50,6 @@ export const BUILTIN_CALIBRATION: Calibration = {
 /** The provider `words`. */
 export const WORDS_CALIBRATION: Calibration = { kind: "measured", lexicalShare: 1, cosineOfUnrelated: 0, cosineOfSame: 1, relevant: 0.5 };
 
-/** The provider `local`, measured on public sets of conversations, questions and sentence pairs. */
-export const LOCAL_CALIBRATION: Calibration = {
-  kind: "measured",
-  lexicalShare: 0.5,
-  cosineOfUnrelated: 0,
-  cosineOfSame: 0.4,
-  relevant: 0.5,
-};
-
 /** Words alone never make a text the query's own. */
 const WORDS_ALONE_MAX = 0.99;
 

@@ -39,7 +39,7 @@ export const Explanation = Type.Object(
     matches: Type.Array(
       Type.Object({
         word: Type.String({ description: "A word of the query." }),
-        matched_by: Type.String({ description: "`word`: the memory has the word. `meaning`: it has one of similar meaning." }),
+        matched_by: Type.String({ description: "`word`: the memory has the word." }),
         matched_word: Type.Optional(Type.String({ description: "The matching word of the memory." })),
         share: Type.Number({ description: "Share of the query that this word covers." }),
       }),

@@ -14,7 +14,7 @@ import { kthLargest } from "../lib/kth-largest.ts";
 import { jsonArray, jsonWith, toJson, type JsonText } from "../lib/json.ts";
 import { type EmbeddedQuery, hasMeaning } from "../embeddings/embedder.ts";
 import type { Active } from "../embeddings/embeddings.ts";
-import { LOCAL_CALIBRATION } from "../embeddings/score.ts";
+import { BUILTIN_CALIBRATION } from "../embeddings/score.ts";
 import type { Asking } from "../retrievals/log.ts";
 import { isAnyMemoryHidden } from "../sessions/removal.ts";
 import type { Reader } from "../storage/access.ts";
@@ -23,7 +23,7 @@ import { generationOf } from "../storage/memory-records.ts";
 import { memories, vectors, type MemoryRow } from "../storage/tables.ts";
 import type { Filter } from "../storage/walk.ts";
 import type { Candidate } from "../vectors/candidates.ts";
-import { comparedNumbers } from "../vectors/encoding.ts";
+import { quantize } from "../vectors/encoding.ts";
 import type { ScoredQuery } from "../vectors/query.ts";
 import type { MemoryDeps } from "./deps.ts";
 import { memoryPostings, type MemoryFilter } from "./memories.ts";
@@ -72,7 +72,8 @@ export async function rank(
       const query = await deps.embeddings.embedQuery(active, text, limitsId);
       if (options.explain) await permit.take();
       // Without words or signs everything scores 0. Vectors of another generation are the previous provider's.
-      const isVain = (query.lexical.size === 0 && options.threshold > 0) || (await deps.store.read(generationOf)) !== active.generation;
+      const isVain =
+        (query.lexical.ids.length === 0 && options.threshold > 0) || (await deps.store.read(generationOf)) !== active.generation;
       const candidates = isVain ? [] : await candidatesFor(deps, query, active, filter, { wanted: options.limit, isAgain }, permit.isTaken);
       // Long texts are not held while waiting: they are read again.
       if (candidates === undefined || (!permit.isTaken && looksAt(query, candidates) > TERMS_PER_TURN)) {
@@ -92,7 +93,7 @@ export async function rank(
   }
 }
 
-/** Scoring a candidate looks at each of its terms and at most at each entry of the query's table: this many take about 1 ms. */
+/** Scoring a candidate looks at each of its terms and at each of the query's: this many take about 1 ms. */
 export const TERMS_PER_TURN = 100_000;
 
 export function looksAt(query: EmbeddedQuery, candidates: readonly Candidate[]): number {
@@ -101,7 +102,7 @@ export function looksAt(query: EmbeddedQuery, candidates: readonly Candidate[]):
 
 /** Terms are not asked for where the score is known: nobody else may. */
 export function looksAtOne({ lexical }: EmbeddedQuery, candidate: Candidate): number {
-  return candidate.closeness === undefined ? candidate.terms.length + lexical.keys.length : 0;
+  return candidate.closeness === undefined ? candidate.terms.length + lexical.ids.length : 0;
 }
 
 /** Scores each candidate. Long texts take long, so other requests are answered in between. */
@@ -215,12 +216,10 @@ async function candidatesFor(
  * @param enough - how many where all that pass are scored before
  */
 export function scoredQuery(embedded: EmbeddedQuery, active: Active, limit: number, enough = limit): ScoredQuery {
-  const calibration = active.calibration ?? LOCAL_CALIBRATION;
+  const calibration = active.calibration ?? BUILTIN_CALIBRATION;
   const score: ScoredQuery["score"] = (cosine, terms, from, to) => closeness(embedded, cosine, terms, calibration, from, to);
   return {
-    get vector() {
-      return comparedNumbers(embedded);
-    },
+    vector: quantize(embedded.vector),
     words: embedded.lexical,
     calibration: hasMeaning(embedded) ? calibration : { ...calibration, kind: "measured", lexicalShare: 1 },
     score,

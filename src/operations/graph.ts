@@ -12,7 +12,7 @@ import type { Store } from "../storage/store.ts";
 import { storedVector, isEmbedding, storedTerms } from "../vectors/encoding.ts";
 import { isPointOf, pointsIn } from "../vectors/hnsw-index.ts";
 import { Indexer } from "../vectors/indexer.ts";
-import { NO_SNAPSHOT, verifySnapshot, type VerifiedSnapshot } from "../vectors/snapshot.ts";
+import { NO_SNAPSHOT, OTHER_FORMAT, verifySnapshot, type VerifiedSnapshot } from "../vectors/snapshot.ts";
 import { GRAPH_FROM } from "../vectors/search-plan.ts";
 import { digestOf } from "../vectors/term-index.ts";
 import type { IndexOptions } from "../vectors/vector-index.ts";
@@ -44,7 +44,8 @@ async function examineOne(store: Store, collection: Collection, attempt = 1): Pr
   const verified = await verifySnapshot(join(store.directory, collection.directory));
   const findings = new Findings();
   if ("reason" in verified) {
-    if (verified.reason !== NO_SNAPSHOT) findings.add(`${ON_DISK} ${verified.reason}`, [], { canBeMended: true });
+    if (verified.reason !== NO_SNAPSHOT && verified.reason !== OTHER_FORMAT)
+      findings.add(`${ON_DISK} ${verified.reason}`, [], { canBeMended: true });
     return { points: 0, findings: findings.all };
   }
   try {
@@ -60,13 +61,8 @@ async function examineOne(store: Store, collection: Collection, attempt = 1): Pr
 const ON_DISK = "vector index on disk:";
 
 /** @returns how many points there are */
-function comparePoints(
-  store: Store,
-  { vectors }: Collection,
-  { graphPath, dimension, slots }: VerifiedSnapshot,
-  findings: Findings,
-): number {
-  const points = pointsIn(graphPath, dimension);
+function comparePoints(store: Store, { vectors }: Collection, { graphPath, slots }: VerifiedSnapshot, findings: Findings): number {
+  const points = pointsIn(graphPath);
   let point = points.next();
   // Read once the file is open: the store then knows whatever is in it.
   using reader = store.snapshot();

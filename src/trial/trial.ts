@@ -64,7 +64,7 @@ export class Trials {
         duration_ms: Math.round(durationMs * 100) / 100,
         vector_length: provider.builtin?.dimension ?? provider.row.vectorLength ?? null,
         separation: provider.row.measured?.separation ?? null,
-        score: asked.lexical.size === 0 ? 0 : relevance(asked, cosine, stored.terms, embeddings.calibrationOf(provider)),
+        score: asked.lexical.ids.length === 0 ? 0 : relevance(asked, cosine, stored.terms, embeddings.calibrationOf(provider)),
       });
     } catch (error) {
       if (error instanceof ProviderError) return failed(error.message, "embedding");

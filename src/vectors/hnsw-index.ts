@@ -2,9 +2,7 @@
  * hnswlib, and the only file that knows it: a graph of projections, whose labels are slots.
  *
  * It leads from a vector to near ones and passes by what lies apart, so it is one of two sides: what has the query's words is found by
- * them (`term-index.ts`). The last place of every vector is left out. The built-in provider keeps there what a memory gives up of its
- * length; a query has nothing there, so for the two it makes no difference. Among memories it made short ones neighbours
- * whatever they say, and the way to a memory was lost.
+ * them (`term-index.ts`).
  *
  * A number is a byte (`scripts/hnswlib/bytes.patch`): next to what a projection leaves out, what rounding does to it is nothing.
  *
@@ -20,14 +18,11 @@
  */
 import { closeSync, openSync, readSync } from "node:fs";
 import hnswlib, { type SpaceName } from "hnswlib-node";
-import { project, SPARSE_DIMENSION } from "./projection.ts";
+import { project, PROJECTED_DIMENSION } from "./projection.ts";
 
 const LINKS = 12;
-/**
- * How widely to look for the links of a point. Meanings of the built-in provider need less, as words lead to most of what is sought:
- * of the 200 nearest of 200,000 it finds 91 % so, and 94 % with 80, which takes twice the time. The ten best of a search are the same.
- */
-const EF_CONSTRUCTION = { sparse: 40, dense: 80 };
+/** How widely to look for the links of a point. */
+const EF_CONSTRUCTION = 80;
 const CAPACITY_FIRST = 1024;
 const GROWTH = 1.2;
 
@@ -45,9 +40,7 @@ const POINT_OWN_BYTES = 8 + 4 + 8 + 2;
 const UPPER_LINKS_BYTES = ((LINKS + 1) * 4) / (LINKS - 1);
 
 /** What a point takes: its projection, its links and a label. A few have links of upper levels too. */
-export function pointBytes(dimension: number): number {
-  return dimension + (2 * LINKS + 1) * 4 + 8;
-}
+export const POINT_BYTES = PROJECTED_DIMENSION + (2 * LINKS + 1) * 4 + 8;
 
 function pointBytesIn(file: string): number {
   const descriptor = openSync(file, "r");
@@ -68,14 +61,9 @@ const BYTES = "bytes" as SpaceName;
 
 /** Projections as they are in a graph. */
 class Points {
-  readonly #numbers: Float64Array;
+  readonly #numbers = new Float64Array(PROJECTED_DIMENSION);
   /** That of the last vector. */
-  readonly bytes: Int8Array;
-
-  constructor(dimension: number) {
-    this.#numbers = new Float64Array(dimension);
-    this.bytes = new Int8Array(dimension);
-  }
+  readonly bytes = new Int8Array(PROJECTED_DIMENSION);
 
   of(vector: Float32Array | Int16Array): Int8Array {
     project(vector, this.#numbers);
@@ -89,7 +77,7 @@ class Points {
 
 /** Whether a point of a graph is what this vector became. */
 export function isPointOf(point: Int8Array, vector: Float32Array): boolean {
-  const expected = new Points(point.length).of(vector);
+  const expected = new Points().of(vector);
   return point.every((number, i) => number === expected[i]);
 }
 
@@ -100,19 +88,16 @@ export function loadHnswlib(): void {
 
 export class HnswIndex {
   readonly #graph: hnswlib.HierarchicalNSW;
-  readonly #points: Points;
+  readonly #points = new Points();
 
-  private constructor(graph: hnswlib.HierarchicalNSW, dimension: number) {
+  private constructor(graph: hnswlib.HierarchicalNSW) {
     this.#graph = graph;
-    this.#points = new Points(dimension);
   }
 
-  /** @param dimension - numbers of a projection */
-  static empty(dimension: number): HnswIndex {
-    const graph = new hnswlib.HierarchicalNSW(BYTES, dimension);
-    const efConstruction = EF_CONSTRUCTION[dimension === SPARSE_DIMENSION ? "sparse" : "dense"];
-    graph.initIndex({ maxElements: CAPACITY_FIRST, m: LINKS, efConstruction, randomSeed: 100 });
-    return new HnswIndex(graph, dimension);
+  static empty(): HnswIndex {
+    const graph = new hnswlib.HierarchicalNSW(BYTES, PROJECTED_DIMENSION);
+    graph.initIndex({ maxElements: CAPACITY_FIRST, m: LINKS, efConstruction: EF_CONSTRUCTION, randomSeed: 100 });
+    return new HnswIndex(graph);
   }
 
   /**
@@ -121,16 +106,12 @@ export class HnswIndex {
    * @param points - how many there are
    * @throws {Error} when the file is not sound (`scripts/hnswlib/damage.patch`), or has another number of points
    */
-  static async load(file: string, { dimension, points }: { dimension: number; points: number }): Promise<HnswIndex> {
-    if (pointBytesIn(file) !== pointBytes(dimension)) throw new Error("its points are of another length");
-    const graph = new hnswlib.HierarchicalNSW(BYTES, dimension);
+  static async load(file: string, points: number): Promise<HnswIndex> {
+    if (pointBytesIn(file) !== POINT_BYTES) throw new Error("its points are of another length");
+    const graph = new hnswlib.HierarchicalNSW(BYTES, PROJECTED_DIMENSION);
     await graph.readIndex(file);
     if (graph.getCurrentCount() !== points) throw new Error(`it has ${graph.getCurrentCount()} points, not ${points}`);
-    return new HnswIndex(graph, dimension);
-  }
-
-  get dimension(): number {
-    return this.#points.bytes.length;
+    return new HnswIndex(graph);
   }
 
   /** Points, those of removed vectors included. */
@@ -140,7 +121,7 @@ export class HnswIndex {
 
   /** Memory taken. There is room for more points, which takes none before they are there. */
   get bytes(): number {
-    return Math.round(this.points * (pointBytes(this.dimension) + POINT_OWN_BYTES + UPPER_LINKS_BYTES));
+    return Math.round(this.points * (POINT_BYTES + POINT_OWN_BYTES + UPPER_LINKS_BYTES));
   }
 
   /** Must not be called twice for a slot. */
@@ -188,7 +169,7 @@ function given(bytes: Int8Array): number[] {
 }
 
 /** The points in a file that was found whole, one after the other, to be seen and not to be searched. */
-export function* pointsIn(file: string, dimension: number): Generator<{ slot: number; projection: Int8Array }, void, undefined> {
+export function* pointsIn(file: string): Generator<{ slot: number; projection: Int8Array }, void, undefined> {
   const descriptor = openSync(file, "r");
   try {
     const header = new DataView(new ArrayBuffer(HEADER_BYTES));
@@ -199,7 +180,7 @@ export function* pointsIn(file: string, dimension: number): Generator<{ slot: nu
     const point = new DataView(new ArrayBuffer(size));
     for (let i = 0; i < count; i++) {
       readSync(descriptor, point, 0, size, HEADER_BYTES + i * size);
-      const projection = new Int8Array(point.buffer.slice(vectorAt, vectorAt + dimension));
+      const projection = new Int8Array(point.buffer.slice(vectorAt, vectorAt + PROJECTED_DIMENSION));
       yield { slot: Number(point.getBigUint64(labelAt, true)), projection };
     }
   } finally {

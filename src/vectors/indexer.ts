@@ -340,7 +340,7 @@ export class Indexer {
   }
 
   #breadth({ limit }: Query, isFiltered: boolean): Breadth {
-    return breadthOf({ isDense: this.#index.isDense, isFiltered, limit, vectors: this.#index.slots.size });
+    return breadthOf({ isFiltered, limit, vectors: this.#index.slots.size });
   }
 
   /**

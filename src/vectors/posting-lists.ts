@@ -18,7 +18,7 @@
  * @module
  */
 import type { TermId } from "../embeddings/embedder.ts";
-import { mix } from "../embeddings/local/semantics.ts";
+import { mix } from "../lib/hash.ts";
 import { wantLargePages } from "./large-pages.ts";
 import type { PartSource } from "./snapshot-file.ts";
 

@@ -23,19 +23,18 @@ export interface Query {
  * A query as another thread is given it:
  *
  * ```
- * 8 bytes each: HEADER numbers  |  weights  |  4 each: keys  |  answers  |  2 each: vector
+ * 8 bytes each: HEADER numbers  |  weights  |  4 each: ids  |  2 each: vector
  * ```
  */
-export function packQuery({ vector, words: { weights, keys, answers, fingerprint }, calibration, limit }: Query): string {
-  const { keysAt, answersAt, vectorAt } = layoutOf(weights.length, keys.length);
+export function packQuery({ vector, words: { ids, weights, fingerprint }, calibration, limit }: Query): string {
+  const { idsAt, vectorAt } = layoutOf(weights.length);
   return packed(vectorAt + vector.byteLength, (buffer) => {
     const { kind, lexicalShare, cosineOfUnrelated, cosineOfSame, relevant } = calibration;
     const numbers = new Float64Array(buffer, 0, HEADER + weights.length);
-    numbers.set([weights.length, keys.length, vector.length, limit, fingerprint]);
+    numbers.set([weights.length, vector.length, limit, fingerprint]);
     numbers.set([KINDS.indexOf(kind), lexicalShare, cosineOfUnrelated, cosineOfSame, relevant], COUNTS);
     numbers.set(weights, HEADER);
-    new Uint32Array(buffer, keysAt, keys.length).set(keys);
-    new Uint32Array(buffer, answersAt, keys.length).set(answers);
+    new Uint32Array(buffer, idsAt, ids.length).set(ids);
     new Int16Array(buffer, vectorAt, vector.length).set(vector);
   });
 }
@@ -43,24 +42,24 @@ export function packQuery({ vector, words: { weights, keys, answers, fingerprint
 export function unpackQuery(text: string): Query {
   const buffer = unpacked(text);
   const header = new Float64Array(buffer, 0, HEADER);
-  const [weightCount, keyCount, dimension, limit, fingerprint, kindAt, lexicalShare, cosineOfUnrelated, cosineOfSame, relevant] =
+  const [wordCount, dimension, limit, fingerprint, kindAt, lexicalShare, cosineOfUnrelated, cosineOfSame, relevant] =
     header as unknown as Header;
-  const { keysAt, answersAt, vectorAt } = layoutOf(weightCount, keyCount);
-  const weights = new Float64Array(buffer, 8 * HEADER, weightCount);
-  const [keys, answers] = [new Uint32Array(buffer, keysAt, keyCount), new Uint32Array(buffer, answersAt, keyCount)];
+  const { idsAt, vectorAt } = layoutOf(wordCount);
+  const weights = new Float64Array(buffer, 8 * HEADER, wordCount);
+  const ids = new Uint32Array(buffer, idsAt, wordCount);
   const vector = new Int16Array(buffer, vectorAt, dimension);
   const calibration = { kind: KINDS[kindAt]!, lexicalShare, cosineOfUnrelated, cosineOfSame, relevant };
-  return { vector, words: { weights, keys, answers, fingerprint }, calibration, limit };
+  return { vector, words: { ids, weights, fingerprint }, calibration, limit };
 }
 
 const KINDS = ["builtin", "measured"] as const;
-const COUNTS = 5;
-const HEADER = 10;
-type Header = [number, number, number, number, number, number, number, number, number, number];
+const COUNTS = 4;
+const HEADER = 9;
+type Header = [number, number, number, number, number, number, number, number, number];
 
-function layoutOf(weightCount: number, keyCount: number): { keysAt: number; answersAt: number; vectorAt: number } {
-  const keysAt = 8 * (HEADER + weightCount);
-  return { keysAt, answersAt: keysAt + 4 * keyCount, vectorAt: keysAt + 8 * keyCount };
+function layoutOf(wordCount: number): { idsAt: number; vectorAt: number } {
+  const idsAt = 8 * (HEADER + wordCount);
+  return { idsAt, vectorAt: idsAt + 4 * wordCount };
 }
 
 /** A query on the thread that scores what is found. */

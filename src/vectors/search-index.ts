@@ -18,7 +18,6 @@ import type { VectorTable } from "../storage/tables.ts";
 import { dotStored, hasNoVector, storedGeneration, storedMemory, storedTerms, storedVector } from "./encoding.ts";
 import { HnswIndex } from "./hnsw-index.ts";
 import type { IndexBytes } from "./index-status.ts";
-import { DENSE_DIMENSION, SPARSE_DIMENSION } from "./projection.ts";
 import type { Shared } from "./shared-vectors.ts";
 import { Slots } from "./slots.ts";
 import { TermIndex } from "./term-index.ts";
@@ -144,7 +143,7 @@ export class SearchIndex {
   /** Inserts the next slot into the graph, where it has a vector; without one it is found by its words. @returns whether there was one */
   insert(reader: Reader): boolean {
     if (this.#graphEnd === this.slots.length) return false;
-    this.#graph ??= HnswIndex.empty(this.isDense ? DENSE_DIMENSION : SPARSE_DIMENSION);
+    this.#graph ??= HnswIndex.empty();
     const slot = this.#graphEnd;
     if (this.slots.has(slot)) {
       const stored = this.#stored(reader, this.slots.id(slot));
@@ -154,11 +153,6 @@ export class SearchIndex {
     if (!this.slots.has(slot)) this.#removedAhead--;
     this.#graphEnd++;
     return true;
-  }
-
-  /** Whether the vectors are those of a provider that is not the built-in one. */
-  get isDense(): boolean {
-    return this.#graph === undefined ? this.rows.areDense : this.#graph.dimension === DENSE_DIMENSION;
   }
 
   /** The vector is no longer in the store. */

@@ -6,8 +6,8 @@
  *
  * @module
  */
-import { SIGN, type TermId } from "../embeddings/embedder.ts";
-import { mix } from "../embeddings/local/semantics.ts";
+import { SYMBOL, type TermId } from "../embeddings/embedder.ts";
+import { mix } from "../lib/hash.ts";
 import { codeOf, REMOVED } from "./length-codes.ts";
 import { DamagedListsError, PostingLists } from "./posting-lists.ts";
 import { Scorer } from "./posting-scorer.ts";
@@ -80,7 +80,7 @@ export class TermIndex {
     let words = 0;
     for (let i = 0; i < terms.length; i++) {
       this.#lists.append(terms[i]!, slot);
-      if (terms[i]! < SIGN) words++;
+      if (terms[i]! < SYMBOL) words++;
     }
     if (slot >= this.#lengths.length) {
       const longer = new Uint8Array(Math.ceil(Math.max(slot + 1, this.#lengths.length * SLOTS_GROWTH)));

@@ -17,13 +17,13 @@
  * @see https://doi.org/10.1016/0306-4573(95)00020-H (Turtle and Flood: Query Evaluation: Strategies and Optimizations)
  * @module
  */
-import { type QueryTerms, WHOLE_WORTH } from "../embeddings/embedder.ts";
+import type { QueryTerms } from "../embeddings/embedder.ts";
 import { COVERED, REMOVED } from "./length-codes.ts";
 import type { ListHead, PostingLists } from "./posting-lists.ts";
 import { type Scorer, type Wanted, WHOLE_SCORE, WINDOW } from "./posting-scorer.ts";
 
 /** What an index wants to know of a query. */
-export type QueryWords = Pick<QueryTerms, "weights" | "keys" | "answers">;
+export type QueryWords = Pick<QueryTerms, "ids" | "weights">;
 
 /** Memories that have some of a query's words, in no order, and the share of the query that each covers, 0 to 1: until the next search. */
 export interface WordHits {
@@ -89,25 +89,17 @@ const MISLED_SHARE = 0.5;
 /** Asking a list about a slot takes as long as going through this many postings. */
 const ASKING_COST = 3;
 
-/** The words of a query to which any memory answers, the heaviest first. */
-export function wordsOf({ weights, keys, answers }: QueryWords, postings: PostingLists): Word[] {
+/** The words of a query that any memory has, the heaviest first. */
+export function wordsOf({ ids, weights }: QueryWords, postings: PostingLists): Word[] {
+  const total = weights.reduce((sum, weight) => sum + weight, 0);
   const words: Word[] = [];
-  let total = 0;
-  for (let i = 0; i < weights.length; i++) {
-    words.push({ weight: weights[i]!, lists: [] });
-    total += weights[i]!;
-  }
-  const scale = WHOLE_SCORE / WHOLE_WORTH / total;
-  for (let entry = 1; entry < keys.length; entry++) {
-    const worth = answers[entry]! & 255;
-    const head = worth === 0 ? undefined : postings.find(keys[entry]!);
+  for (let i = 0; i < ids.length; i++) {
+    const head = postings.find(ids[i]!);
     if (head === undefined) continue;
-    const { weight, lists } = words[answers[entry]! >>> 8]!;
-    lists.push({ ...head, worth, score: Math.max(1, Math.round(scale * weight * worth)) });
+    const score = Math.max(1, Math.round((WHOLE_SCORE * weights[i]!) / total));
+    words.push({ weight: weights[i]!, lists: [{ ...head, worth: 255, score }] });
   }
-  const known = words.filter(({ lists }) => lists.length > 0);
-  for (const { lists } of known) lists.sort((a, b) => b.worth - a.worth || a.count - b.count);
-  return known.sort((a, b) => b.weight - a.weight || a.lists[0]!.count - b.lists[0]!.count);
+  return words.sort((a, b) => b.weight - a.weight || a.lists[0]!.count - b.lists[0]!.count);
 }
 
 /** Consecutive lists of a word, and by how much following them lowers what a memory in none of the lists followed can have. */
@@ -274,7 +266,7 @@ export class TermSearch {
     const rare = new Map<number, number>();
     for (const { lists } of this.#words) {
       const [list] = lists;
-      if (list === undefined || list.worth !== WHOLE_WORTH || list.count > RARE_LIST_MAX) continue;
+      if (list === undefined || list.count > RARE_LIST_MAX) continue;
       const found: number[] = [];
       for (const slot of this.#postings.slots(list)) {
         if (this.#lengths[slot] !== REMOVED && this.#passes(slot) && found.push(slot) > RARE_MAX) break;

@@ -131,7 +131,7 @@ test("cairn version --check says which version is newer, whether its schema diff
   expect(readdirSync(directory.path)).toEqual([]);
 });
 
-/** More than the code, its bytecode, the table of meanings, the API docs and the native add-ons take. */
+/** More than the code, its bytecode, the API docs and the native add-ons take. */
 const BESIDES_BUN_AND_WEIGHTS_MAX = 27_000_000;
 
 test("the executable is Bun, the weights and at most 27 MB: each file in it once, no source map, and no path of where it was built", async () => {
@@ -141,11 +141,7 @@ test("the executable is Bun, the weights and at most 27 MB: each file in it once
   const weightBytes = weights.reduce((sum, part) => sum + part.bytes, 0);
   expect(bytes.length - statSync(runtime).size - weightBytes).toBeLessThan(BESIDES_BUN_AND_WEIGHTS_MAX);
   const toolchain = process.env["CAIRN_TEST_EXECUTABLE"] === undefined ? "system" : "zig";
-  const files = [
-    ...Object.values(addonPaths(hostTarget(), toolchain)),
-    ...weights.map(({ path }) => path),
-    ...["semantics.bin"].map((name) => join(ROOT, "src/embeddings/local", name)),
-  ];
+  const files = [...Object.values(addonPaths(hostTarget(), toolchain)), ...weights.map(({ path }) => path)];
   const timesInside = (path: string) => {
     const content = readFileSync(path);
     let times = 0;

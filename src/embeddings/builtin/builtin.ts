@@ -6,8 +6,8 @@
 import { Cache, type CacheUses, textBytes } from "../../lib/cache.ts";
 import { CACHE_BYTES_MAX } from "../../lib/limits.ts";
 import { type EmbeddedQuery, type Embedder, type Embedding, NO_VECTOR, type Request } from "../embedder.ts";
-import { memoryTerms, plainQueryTerms, wordsOf } from "../local/local.ts";
 import type { ProviderError } from "../remote/provider-error.ts";
+import { memoryTerms, queryTerms, wordsOf } from "../words/terms.ts";
 import type { EncoderThread } from "./encoder-thread.ts";
 import { WordWeights } from "./word-weights.ts";
 
@@ -30,7 +30,7 @@ export class WordEmbedder implements Embedder {
   }
 
   embedQuery(text: string): EmbeddedQuery {
-    return { vector: NO_VECTOR, lexical: plainQueryTerms(text, (word) => this.#weights.of(word)) };
+    return { vector: NO_VECTOR, lexical: queryTerms(text, (word) => this.#weights.of(word)) };
   }
 }
 
@@ -75,8 +75,8 @@ export class BuiltinEmbedder implements Embedder {
   }
 
   async embedQuery(text: string, request: Request): Promise<EmbeddedQuery> {
-    const lexical = plainQueryTerms(text, (word) => this.#weights.of(word));
-    return { vector: lexical.size === 0 ? NO_VECTOR : await this.#queryVector(text, request), lexical };
+    const lexical = queryTerms(text, (word) => this.#weights.of(word));
+    return { vector: lexical.ids.length === 0 ? NO_VECTOR : await this.#queryVector(text, request), lexical };
   }
 
   close(): Promise<void> {

@@ -2,7 +2,7 @@ import { expect, setDefaultTimeout, test } from "bun:test";
 import * as fc from "fast-check";
 import { NO_HOME } from "../../../src/lib/ids.ts";
 import type { Embedding } from "../../../src/embeddings/embedder.ts";
-import { localEmbedder } from "../../../src/embeddings/local/local.ts";
+import { madeEmbedder } from "../../support/made-embedder.ts";
 import { MEMORIES as MEMORY_RECORDS } from "../../../src/storage/collections.ts";
 import { removeRecord } from "../../../src/storage/memory-records.ts";
 import { memories } from "../../../src/storage/tables.ts";
@@ -31,7 +31,7 @@ import {
 // What is compared is much, and the machine may be busy with other tests.
 setDefaultTimeout(60_000);
 
-const embedder = localEmbedder;
+const embedder = madeEmbedder;
 const random = chance(1);
 const TEXTS = Object.values(MEMORIES).map((text) => embedder.embedMemory(text).vector);
 const QUERIES = QUESTIONS.slice(0, 20).map(({ text }) => embedder.embedQuery(text).vector);

@@ -16,8 +16,7 @@ import { DIMENSION_MAX } from "../../../src/embeddings/embedder.ts";
 import { NO_HOME } from "../../../src/lib/ids.ts";
 import { provider, PROVIDER_KEY } from "../../../src/storage/tables.ts";
 import { Indexer } from "../../../src/vectors/indexer.ts";
-import { pointBytes } from "../../../src/vectors/hnsw-index.ts";
-import { DENSE_DIMENSION } from "../../../src/vectors/projection.ts";
+import { POINT_BYTES } from "../../../src/vectors/hnsw-index.ts";
 import { resealGraph, resealTables, type Tables } from "./resealed.ts";
 import { type StoredVectors, chance, dot, finished, queryFor, storedVectors, unitVector } from "./stored-vectors.ts";
 
@@ -114,11 +113,6 @@ const DAMAGES: { name: string; damage: (vectors: StoredVectors) => unknown; reas
     reason: "the snapshot is of another format",
   },
   {
-    name: "the manifest is of another dimension",
-    damage: (v) => rewriteManifest(v, { dimension: 100 }),
-    reason: "the snapshot does not load: Error: its points are of another length",
-  },
-  {
     name: "the manifest has another checksum",
     damage: (v) => rewriteManifest(v, { graph: { ...readManifest(v).graph, xxh3: "0".repeat(16) } }),
     reason: DAMAGED,
@@ -143,9 +137,8 @@ const DAMAGES: { name: string; damage: (vectors: StoredVectors) => unknown; reas
   { name: "the last byte is changed", damage: (v) => change(graphOf(v), (length) => length - 1), reason: DAMAGED },
 ];
 
-/** The length of hnswlib's header, and that of a point of an index of `unitVector`s. */
+/** The length of hnswlib's header. */
 const HEADER_BYTES = 96;
-const POINT_BYTES = pointBytes(DENSE_DIMENSION);
 const UNSOUND_GRAPH = "the snapshot does not load: Error: Hnswlib Error: Index seems to be corrupted or unsupported";
 
 /** With checksums that do not show it. */

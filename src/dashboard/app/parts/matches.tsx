@@ -131,9 +131,9 @@ function Why({ explanation: { semantic, lexical, matches, omitted } }: { explana
       <span>
         words <b>{lexical.toFixed(2)}</b>
       </span>
-      {matches.map(({ word, matched_by, matched_word, share }) => (
+      {matches.map(({ word, matched_word, share }) => (
         <span key={word} class="word">
-          <b>{word}</b> {matched_by === "word" ? "=" : "≈"} {matched_word ?? word} {Math.round(share * 100)} %
+          <b>{word}</b> = {matched_word ?? word} {Math.round(share * 100)} %
         </span>
       ))}
       {omitted !== undefined && <span>and {counted(omitted, "more words")}</span>}

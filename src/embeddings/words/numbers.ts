@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { MONTHS } from "./words.ts";
+import { MONTHS } from "./stems.ts";
 
 const ISO_DATE = /(\d{4})-(\d\d)-(\d\d)(?!\d)(?:[t ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?z?)?/y;
 const DOTTED_DATE = /(\d{1,2})\.(\d{1,2})\.(\d{4})(?!\d)/y;

@@ -1,13 +1,12 @@
 /**
- * From a word to what it is counted as: which words are left out or count little, which mean the same, and stems.
+ * From a word to its stem: which words are left out, which are the same, and which endings go.
  *
- * English is done well, by lists and Porter's stemmer; the table of meanings was made with the same rules. Of other
- * languages a few endings and articles go, so that a word is found in another case; their meaning is not known here.
+ * English is done well, by lists and Porter's stemmer. Of other languages a few endings and articles go, so that a word is found in
+ * another case.
  *
  * @module
  */
 import { stemmer } from "stemmer";
-import type { Semantics } from "./semantics.ts";
 
 /** Longer words are ids, hashes or addresses: they have no stem, and the stemmer's patterns would take long. */
 const STEMMED_LENGTH_MAX = 30;
@@ -25,17 +24,6 @@ export const STOP_WORDS = new Set(
   whom whose why will with within without wont would wouldnt you your yours`.split(/\s+/),
 );
 
-/**
- * Words that fill talk and that a dictionary seldom uses: the table's frequencies, counted in WordNet, make too much of
- * them. They count, but little.
- */
-export const SMALL_WORDS =
-  `already also although always anybody anyone anything back because cannot come even ever every everybody everyone everything
-  get go gonna got hello hey hi know let like look lot make many maybe much need never nobody nothing often oh ok okay perhaps
-  please quite really say see since somebody someone something sometimes still tell thing think though unless until upon
-  usually wanna want well whether wow yeah yes yet`.split(/\s+/);
-export const SMALL_WORD_WEIGHT = 0.4;
-
 export const MONTHS = "january february march april may june july august september october november december".split(" ");
 
 /** Short forms and number words, with what they stand for. */
@@ -51,6 +39,33 @@ const ALIASES = new Map([
     .split(/\s+/)
     .map((word, number) => [word, String(number)] as const),
 ]);
+
+/** Forms of everyday verbs and nouns that no rule leads to, each after its base. */
+const IRREGULAR_FORMS = new Map(
+  `awake awoke awoken, be am are been is was were, bear bore borne, beat beaten, become became, begin began begun, bend bent, bite bit bitten,
+    bleed bled, blow blew blown, break broke broken, breed bred, bring brought, build built, burn burnt, buy bought, catch caught,
+    choose chose chosen, cling clung, come came, creep crept, deal dealt, dig dug, do did done, draw drew drawn, dream dreamt,
+    drink drank drunk, drive drove driven, eat ate eaten, fall fell fallen, feed fed, feel felt, fight fought, find found, flee fled,
+    fly flew flown, forbid forbade forbidden, forget forgot forgotten, forgive forgave forgiven, freeze froze frozen, get got gotten,
+    give gave given, go went gone, grow grew grown, hang hung, have had, hear heard, hide hid hidden, hold held, keep kept, know knew known,
+    lay laid, lead led, learn learnt, leave left, lend lent, light lit, lose lost, make made, mean meant, meet met, pay paid, ride rode ridden,
+    ring rang rung, rise rose risen, run ran, say said, see saw seen, seek sought, sell sold, send sent, sew sewn, shake shook shaken,
+    shine shone, shoot shot, show shown, shrink shrank shrunk, sing sang sung, sink sank sunk, sit sat, sleep slept, slide slid, smell smelt,
+    speak spoke spoken, speed sped, spell spelt, spend spent, spill spilt, spin spun, spoil spoilt, stand stood, steal stole stolen,
+    stick stuck, sting stung, strike struck, swear swore sworn, sweep swept, swell swollen, swim swam swum, swing swung, take took taken,
+    teach taught, tear tore torn, tell told, think thought, throw threw thrown, understand understood, wake woke woken, wear wore worn,
+    weave wove woven, weep wept, win won, wind wound, withdraw withdrew withdrawn, write wrote written,
+    analysis analyses, bad worse worst, basis bases, big bigger biggest, calf calves, cactus cacti, child children, crisis crises,
+    criterion criteria, diagnosis diagnoses, easy easier easiest, early earlier earliest, far farther farthest further furthest, foot feet,
+    good better best, goose geese, half halves, happy happier happiest, hypothesis hypotheses, knife knives,
+    loaf loaves, louse lice, man men, mouse mice, ox oxen, phenomenon phenomena, shelf shelves, thief thieves, tooth teeth,
+    wife wives, wolf wolves, woman women`
+    .split(/,\s+/)
+    .flatMap((line) => {
+      const [base = "", ...forms] = line.split(" ");
+      return forms.map((form) => [form, base] as const);
+    }),
+);
 
 /** Endings of Russian nouns, adjectives and verbs, long ones first, й written и: enough for one word's cases to meet. */
 const RUSSIAN_ENDING =
@@ -71,10 +86,10 @@ function foreignStem(word: string): string {
 const ORDINAL = /^\d{1,2}(?=(?:st|nd|rd|th)$)/;
 
 /** The stem of a lower-case token: `went` → `go`, `7th` → `7`, `tuesdays` → `tuesdai`, `кошками` → `кошк`. */
-export function stemOf(table: Semantics, token: string): string {
+export function stemOf(token: string): string {
   if (/^[0-9]/.test(token)) return ORDINAL.exec(token)?.[0] ?? token;
   const word = ALIASES.get(token) ?? token;
   if (!ASCII_WORD.test(word)) return foreignStem(word);
-  const base = table.irregular(word) ?? word;
+  const base = IRREGULAR_FORMS.get(word) ?? word;
   return base.length <= STEMMED_LENGTH_MAX && MAY_HAVE_SUFFIX.test(base) ? stemmer(base) : base;
 }
