@@ -32,7 +32,7 @@ import {
 import { availableParallelism } from "node:os";
 import { basename, dirname, join, relative } from "node:path";
 import { bestSimdLevel, cpuFlags } from "../src/lib/native.ts";
-import { assertThere, compilerFor, type Compiler, type Level, type Toolchain } from "./compiler.ts";
+import { compilerFor, presentCompiler, type Compiler, type Level, type Toolchain } from "./compiler.ts";
 import { Failure, runScript } from "./failure.ts";
 import { hostTarget, targetOf, type Target, type TargetName } from "./targets.ts";
 
@@ -86,11 +86,14 @@ function addonPath(target: TargetName, toolchain: Toolchain, name: string): stri
 
 /** Builds what is missing or out of date, and says so on standard error. */
 export async function buildNative(target: TargetName, toolchain: Toolchain, { hostOnly = false } = {}): Promise<void> {
-  const compiler = await compilerFor(target, toolchain);
-  const wanted = recipes(compiler).filter((recipe) => !hostOnly || ["lmdb", "encoder", hostHnsw()].includes(recipe.name));
-  const outdated = wanted.filter((recipe) => !isCurrent(recipe, compiler));
-  if (outdated.length > 0) {
-    assertThere(compiler);
+  const outdatedWith = (compiler: Compiler) =>
+    recipes(compiler).filter(
+      (recipe) => (!hostOnly || ["lmdb", "encoder", hostHnsw()].includes(recipe.name)) && !isCurrent(recipe, compiler),
+    );
+  const isOutdated = outdatedWith(await compilerFor(target, toolchain)).length > 0;
+  const compiler = isOutdated ? await presentCompiler(target, toolchain) : undefined;
+  const outdated = compiler === undefined ? [] : outdatedWith(compiler);
+  if (compiler !== undefined && outdated.length > 0) {
     // On a terminal Bun's console.error is red, as if something had failed.
     process.stderr.write(`Compiling the native add-ons (${outdated.map((recipe) => recipe.name).join(", ")}) …\n`);
     await inParallel(outdated, (recipe) => build(recipe, compiler));
@@ -215,7 +218,7 @@ function hidingPath(directory: string): string {
 
 /** Compiles LMDB to assembly language, to see what is in it. */
 export async function lmdbAssembly(target: TargetName, toolchain: Toolchain): Promise<string> {
-  const compiler = await compilerFor(target, toolchain);
+  const compiler = await presentCompiler(target, toolchain);
   let text = "";
   await inScratchDirectory(async (scratch) => {
     prepareLmdbSource(scratch);

@@ -4,6 +4,7 @@
  *     scripts/test          types, lint, format, unused code, the executable, then every test
  *     scripts/test FILE…    test files alone, with what `bun test` takes
  *     scripts/test --all    the same as either, as long as tests should run that are longer by nature
+ *     scripts/test --bare   the same as either, on a machine that has npm and nothing else
  *     scripts/test --fix    puts the format right instead, and what the linter can mend; writes the types of the client and what is generated in pages
  *
  * Says one line for what passes and everything for what fails. The last line sums up the tests, those of the front door on PostgreSQL
@@ -16,6 +17,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Missing } from "../test/support/platform.ts";
 import { installPostgres } from "../test/support/postgres.ts";
+import { testBare } from "./bare.ts";
 
 interface Check {
   readonly name: string;
@@ -169,6 +171,7 @@ async function run(command: readonly string[], environment: Record<string, strin
 
 async function main(): Promise<boolean> {
   if (args[0] === "--fix") return fix();
+  if (args[0] === "--bare") return (await testBare(args.slice(1))) === 0;
   return args.length > 0 ? runFiles(args) : check();
 }
 

@@ -3,22 +3,27 @@
  *
  * @module
  */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { presentCompiler } from "../../scripts/compiler.ts";
+import { hostTarget } from "../../scripts/targets.ts";
 
 export interface Library extends Disposable {
   readonly path: string;
 }
 
-/** Compiles C code with the compiler that Cairn's own native parts are made with. */
+/** The one that Cairn's own native parts are made with. */
+const compiler = await presentCompiler(hostTarget(), "system");
+
+/** Compiles C code. */
 export function compileLibrary(code: string): Library {
   const directory = mkdtempSync(join(tmpdir(), "cairn-library-"));
   const path = join(directory, "library.so");
-  const compiler = process.env["CXX"] ?? "c++";
-  const { exitCode, stderr } = Bun.spawnSync([compiler, "-x", "c", "-shared", "-fPIC", "-O1", "-Wall", "-", "-o", path, "-ldl"], {
-    stdin: Buffer.from(code),
-  });
-  if (exitCode !== 0) throw new Error(`${compiler} cannot compile it: ${stderr.toString()}`);
+  const source = join(directory, "library.c");
+  writeFileSync(source, code);
+  const command = [...compiler.c, ...compiler.flags, "-shared", "-fPIC", "-O1", "-Wall", source, "-o", path, "-ldl"];
+  const { exitCode, stderr } = Bun.spawnSync(command, { env: { ...process.env, ...compiler.environment } });
+  if (exitCode !== 0) throw new Error(`${command.join(" ")}: ${stderr.toString()}`);
   return { path, [Symbol.dispose]: () => rmSync(directory, { recursive: true, force: true }) };
 }
