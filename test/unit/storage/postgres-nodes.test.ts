@@ -50,7 +50,7 @@ if (isHere(POSTGRES, "what several servers on one database share")) {
   let url: string;
   beforeAll(async () => void (postgres = await Postgres.start()));
   afterAll(() => postgres.stop());
-  beforeEach(async () => void (url = await postgres.database()));
+  beforeEach(async () => void (url = await postgres.migrated()));
 
   const query = async (text: string): Promise<Record<string, unknown>[]> => {
     await using sql = new SQL(url);
@@ -597,6 +597,9 @@ if (isHere(POSTGRES, "what several servers on one database share")) {
   });
 
   describe("migrations of the schema", () => {
+    // In a database in which there is none.
+    beforeEach(async () => void (url = await postgres.database()));
+
     const statement = (text: string) => ({ text, values: [] });
     const making = (number: number, table: string): SchemaMigration => ({
       number,

@@ -42,7 +42,7 @@ const STORES: Record<string, () => Promise<{ store: RecordStore; remove: () => v
     return { store, remove: () => rmSync(directory, { recursive: true, force: true }) };
   },
   ...(HAS_POSTGRES
-    ? { PostgreSQL: async () => ({ store: await PostgresStore.open(await postgres.database(), new FakeClock()), remove: () => undefined }) }
+    ? { PostgreSQL: async () => ({ store: await PostgresStore.open(await postgres.migrated(), new FakeClock()), remove: () => undefined }) }
     : {}),
 };
 
