@@ -3,18 +3,21 @@
  *
  * ```
  *               closeness                                              score
- * builtin       (cosine + 0.6 × coverage²) / 1.6                       straight to 0.7, then ever slower towards 1
+ * builtin       (cosine + covered³) / 2                                straight to 0.7, then ever slower towards 1
  * others        a share of coverage, the rest of nearness: cosine      a smooth bend through 0.7
  *               stretched so that what is about the same reaches 1
  * no vector     coverage alone, 0.7 where half is covered              as of the provider
+ *
+ * coverage = weight of the query's words that the text has / weight of all of them
+ * covered  = the same / (weight of all of them + 0.75): what a query of common words shares with a text says little
  * ```
  *
- * Closeness tells which of many texts score best, and is at most what `vectors/row-comparer.ts` takes for its bound. The score depends on
- * the two texts alone, and 0.7 says "this is about it" for every provider.
+ * Closeness tells which of many texts score best. The score depends on the two texts alone, and 0.7 says "this is about it" for every
+ * provider.
  *
  * @module
  */
-import { NO_COSINE } from "./embedder.ts";
+import { NO_COSINE, type QueryTerms } from "./embedder.ts";
 
 /** What has to be known of a provider. */
 export interface Calibration {
@@ -31,17 +34,19 @@ export interface Calibration {
 const RELEVANT_SCORE = 0.7;
 
 /**
- * Measured on everyday memories in English and 16 languages, and on long conversations: squared coverage leaves most to meaning, and has
- * names and ids decide. At 0.7 one in five questions about something else entirely still gets an answer.
+ * Measured on everyday memories in English and 16 languages, and on long conversations: a cube leaves most to meaning, and has names and
+ * ids decide. At 0.7 one in five questions about something else entirely still gets an answer.
  */
-const COVERAGE_WEIGHT = 0.6;
-const BOTH = 1 + COVERAGE_WEIGHT;
+const COVERED_WEIGHT = 1;
+const BOTH = 1 + COVERED_WEIGHT;
+/** What is missing of every query: as much as three quarters of a rare word. */
+const MISSING_WEIGHT = 0.75;
 /** By how much more than is relevant the rest of the way to 1 becomes a third. */
 const DECAY = 0.3 / BOTH;
 
 export const BUILTIN_CALIBRATION: Calibration = {
   kind: "builtin",
-  lexicalShare: COVERAGE_WEIGHT / BOTH,
+  lexicalShare: COVERED_WEIGHT / BOTH,
   cosineOfUnrelated: 0,
   cosineOfSame: 1,
   relevant: 0.219 / BOTH,
@@ -58,12 +63,23 @@ const WORDS_ALONE_MAX = 0.99;
  *
  * @param coverage - share of the query's words that the text has, 0 to 1
  * @param cosine - of their vectors; `NO_COSINE` where one of them has none
+ * @param weight - what all of the query's words weigh
  */
-export function closenessOf(calibration: Calibration, coverage: number, cosine: number): number {
+export function closenessOf(calibration: Calibration, coverage: number, cosine: number, weight: number): number {
   const { kind, lexicalShare, relevant } = calibration;
   if (cosine === NO_COSINE) return Math.min(WORDS_ALONE_MAX, Math.min(1, 2 * relevant) * coverage);
-  if (kind === "builtin") return (cosine + COVERAGE_WEIGHT * coverage * coverage) / BOTH;
+  if (kind === "builtin") {
+    const covered = (coverage * weight) / (weight + MISSING_WEIGHT);
+    return (cosine + COVERED_WEIGHT * covered * covered * covered) / BOTH;
+  }
   return lexicalShare * coverage + (1 - lexicalShare) * nearnessOf(calibration, cosine);
+}
+
+/** What all words of a query weigh. */
+export function totalWeight({ weights }: Pick<QueryTerms, "weights">): number {
+  let sum = 0;
+  for (let i = 0; i < weights.length; i++) sum += weights[i]!;
+  return sum;
 }
 
 /** What is left of the way to 1 beyond `cosineOfSame`: little, so that only order changes there. */

@@ -10,7 +10,7 @@
  * @module
  */
 import { type EmbeddedQuery, hasMeaning, NO_COSINE, type QueryTerms, SYMBOL } from "../embeddings/embedder.ts";
-import { BUILTIN_CALIBRATION, type Calibration, closenessOf, nearnessOf, scoreOfCloseness } from "../embeddings/score.ts";
+import { BUILTIN_CALIBRATION, type Calibration, closenessOf, nearnessOf, scoreOfCloseness, totalWeight } from "../embeddings/score.ts";
 import { spellings } from "../embeddings/words/terms.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { firstCodePoints } from "../lib/text.ts";
@@ -74,12 +74,12 @@ export function closeness(
   const cosine = hasMeaning(query) ? cosineOfVectors : NO_COSINE;
   if (lexical.ids.length === 0 || to === from) return 0;
   // A fingerprint alone answers to nothing.
-  if (to - from === 1) return closenessOf(calibration, 0, cosine);
+  if (to - from === 1) return closenessOf(calibration, 0, cosine, 0);
   const end = endOf(lexical, terms, from, to);
   const have = matchingWeight(lexical, terms, from, end);
   const all = totalWeight(lexical);
   if (have === all && terms[to - 1] === lexical.fingerprint) return SAME_TEXT;
-  return closenessOf(calibration, coverage(have / all, end - from), cosine);
+  return closenessOf(calibration, coverage(have / all, end - from), cosine, all);
 }
 
 /** @param content - the memory's text, for the spelling of its words */
@@ -129,7 +129,10 @@ function shown(word: string): string {
   return word.length <= LIMITS.explainedWordLengthMax ? word : `${firstCodePoints(word, LIMITS.explainedWordLengthMax)}…`;
 }
 
-/** What the words weigh that are among some of a memory's terms: both ascend. */
+/**
+ * What the words weigh that are among some of a memory's terms: both ascend. Summed up in the order of `totalWeight`, so that a memory of
+ * all words has exactly as much.
+ */
 function matchingWeight({ ids, weights }: QueryTerms, terms: Uint32Array, from: number, end: number): number {
   let have = 0;
   let at = from;
@@ -140,13 +143,6 @@ function matchingWeight({ ids, weights }: QueryTerms, terms: Uint32Array, from: 
     if (terms[at] === id) have += weights[i]!;
   }
   return have;
-}
-
-/** Summed up in the same order, so that a memory of all words has exactly as much. */
-function totalWeight({ weights }: QueryTerms): number {
-  let all = 0;
-  for (let i = 0; i < weights.length; i++) all += weights[i]!;
-  return all;
 }
 
 /** The share of a query that counts as covered: less for a long memory. @param length - how many terms can answer */

@@ -10,7 +10,7 @@
  *
  * @module
  */
-import { closenessOf } from "../embeddings/score.ts";
+import { closenessOf, totalWeight } from "../embeddings/score.ts";
 import { BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
 import { kthLargest } from "../lib/kth-largest.ts";
 import { LIMITS } from "../lib/limits.ts";
@@ -385,9 +385,10 @@ export class Indexer {
     const found = all.subarray(0, count);
     const cosines = this.#index.cosines(this.#store.latest, query.vector, found);
     const scores = new Float64Array(count);
+    const weight = totalWeight(query.words);
     for (let i = 0; i < count; i++) {
       const slot = found[i]!;
-      scores[i] = slots.has(slot) ? closenessOf(query.calibration, coverages[i]!, cosines[i]!) : GONE;
+      scores[i] = slots.has(slot) ? closenessOf(query.calibration, coverages[i]!, cosines[i]!, weight) : GONE;
     }
     const chosen = placesOfLargest(scores, found, Math.ceil(query.limit * (1 - NEAR_SHARE)));
     // What has few of the words has places of its own, by its vector alone.

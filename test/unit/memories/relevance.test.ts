@@ -1,8 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { type EmbeddedQuery, NO_COSINE, NO_VECTOR } from "../../../src/embeddings/embedder.ts";
+import { WordEmbedder } from "../../../src/embeddings/builtin/builtin.ts";
 import { embeddedMemory, embeddedQuery } from "../../support/meaning.ts";
-import { calibrated, type Calibration, WORDS_CALIBRATION } from "../../../src/embeddings/score.ts";
+import { BUILTIN_CALIBRATION, calibrated, type Calibration, WORDS_CALIBRATION } from "../../../src/embeddings/score.ts";
 import { explainer, relevance } from "../../../src/memories/relevance.ts";
 import { floodingSyllables, syllables } from "../../support/flood.ts";
 import { ratioOf } from "../../support/timing.ts";
@@ -159,6 +160,15 @@ test("a provider's own calibration decides what its cosines mean", () => {
   const narrow: Calibration = { kind: "measured", lexicalShare: 0.2, cosineOfUnrelated: 0.7, cosineOfSame: 0.9, relevant: 0.5 };
   expect(relevance(query, 0.7, terms, narrow)).toBeLessThan(0.4);
   expect(relevance(query, 0.9, terms, narrow)).toBeGreaterThan(0.85);
+});
+
+test("with the built-in provider a query of common words shares less with a text that has them all than one of rare words", () => {
+  const words = new WordEmbedder();
+  const scores = ["people want things", "people want lighthouses", "keepers of lighthouses in Tromsø"].map((text) => {
+    const query = { ...words.embedQuery(text), vector: new Float32Array(1) };
+    return relevance(query, 0.1, words.embedMemory(`It is said: ${text}.`).terms, BUILTIN_CALIBRATION);
+  });
+  for (let i = 1; i < scores.length; i++) expect(scores[i]).toBeGreaterThan(scores[i - 1]! + 0.02);
 });
 
 test("the calibration keeps 0 and 1, rises, and shows the relevant mean as 0.7", () => {
