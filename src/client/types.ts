@@ -576,6 +576,16 @@ export interface Explanation {
   }>;
   /** Number of further matching words, if there are any. */
   omitted?: number;
+  /**
+   * Of a content of more than about 100 words: the passage of it that is nearest in meaning, which `semantic` is of. Counted in Unicode
+   * code points.
+   */
+  passage?: {
+    /** Its first character. */
+    start: number;
+    /** The character behind its last one. */
+    end: number;
+  };
 }
 
 /** Where to fork. */

@@ -42,7 +42,7 @@ export async function getContext(deps: ContextDeps, searcher: Searcher, id: stri
   // With nothing to look for in a query of spaces alone, the newest as without one.
   const ranking = found?.query.lexical.ids.length === 0 ? undefined : found;
   const newest = ranking === undefined ? await newestMemories(deps, scope, memoryLimit) : [];
-  const explanations = ranking === undefined || !request.explain ? [] : await explanationsJson(ranking);
+  const explanations = ranking === undefined || !request.explain ? [] : await explanationsJson(deps, ranking);
   if (ranking !== undefined && deps.retrievals.isOn) {
     const asked = { sessionId: id, query: query ?? "", limit: memoryLimit, threshold: 0, isFiltered: false };
     deps.retrievals.note(searcher, { operation: "context", ...asked, matches: ranking.matches });

@@ -11,10 +11,23 @@
 /** The most numbers that a vector can have. How many it has is a property of its provider, and those of two are never compared. */
 export const DIMENSION_MAX = 1536;
 
+/**
+ * How many numbers each vector has where a text has several, one for each of its passages: those of the built-in provider, which alone
+ * makes more than one.
+ */
+export const PASSAGE_DIMENSION = 384;
+/** Passages of a text. */
+export const PASSAGES_MAX = 64;
+
 /** What is stored for one memory. */
 export interface Embedding {
-  /** As many floats as the provider's vectors have, unit length; none for a text that is found by its words alone. */
+  /**
+   * As many floats as the provider's vectors have, unit length; none for a text that is found by its words alone. Of a text with passages
+   * the vectors of all of them, side by side.
+   */
   readonly vector: Float32Array;
+  /** How many passages the text was cut into; 1 unless given. */
+  readonly passages?: number;
   /**
    * Ids of the distinct terms, ascending, without duplicates; see `TermId` for what an id says. The last one is the
    * text's fingerprint. Empty for a text without a letter, digit or sign.

@@ -48,6 +48,18 @@ export const Explanation = Type.Object(
       },
     ),
     omitted: Type.Optional(Type.Integer({ description: "Number of further matching words, if there are any." })),
+    passage: Type.Optional(
+      Type.Object(
+        {
+          start: Type.Integer({ minimum: 0, description: "Its first character.", examples: [3120] }),
+          end: Type.Integer({ minimum: 1, description: "The character behind its last one.", examples: [3330] }),
+        },
+        {
+          description:
+            "Of a content of more than about 100 words: the passage of it that is nearest in meaning, which `semantic` is of. Counted in Unicode code points.",
+        },
+      ),
+    ),
   },
   { title: "Explanation", description: "Why this was found." },
 );

@@ -8,11 +8,13 @@
  * @module
  */
 import { nextTurn } from "../lib/clock.ts";
-import { withPrefix, type BareId } from "../lib/ids.ts";
+import { bare, withPrefix, type BareId } from "../lib/ids.ts";
 import type { Permit } from "../lib/fair-semaphore.ts";
 import { kthLargest } from "../lib/kth-largest.ts";
 import { jsonArray, jsonWith, toJson, type JsonText } from "../lib/json.ts";
+import { codePointLength } from "../lib/text.ts";
 import { type EmbeddedQuery, hasMeaning } from "../embeddings/embedder.ts";
+import { passagesOf } from "../embeddings/builtin/passages.ts";
 import type { Active } from "../embeddings/embeddings.ts";
 import { BUILTIN_CALIBRATION } from "../embeddings/score.ts";
 import type { Asking } from "../retrievals/log.ts";
@@ -23,7 +25,7 @@ import { generationOf } from "../storage/memory-records.ts";
 import { memories, vectors, type MemoryRow } from "../storage/tables.ts";
 import type { Filter } from "../storage/walk.ts";
 import type { Candidate } from "../vectors/candidates.ts";
-import { quantize } from "../vectors/encoding.ts";
+import { nearestPassage, passageCount, quantize } from "../vectors/encoding.ts";
 import type { ScoredQuery } from "../vectors/query.ts";
 import type { MemoryDeps } from "./deps.ts";
 import { memoryPostings, type MemoryFilter } from "./memories.ts";
@@ -250,7 +252,7 @@ export async function searchMemories(deps: MemoryDeps, searcher: Searcher, searc
   if (filter === undefined) return resultsJson(search, []);
   using permit = deps.searches.permitOf(searcher.limitsId);
   const ranking = await rank(deps, search.query, filter, { ...search, limitsId: searcher.limitsId }, permit);
-  const explanations = search.explain ? await explanationsJson(ranking) : undefined;
+  const explanations = search.explain ? await explanationsJson(deps, ranking) : undefined;
   if (deps.retrievals.isOn) noteSearch(deps, searcher, search, ranking);
   return deps.store.read((reader) => {
     const data = ranking.matches.map((match, i) => {
@@ -275,12 +277,40 @@ function resultsJson({ query }: Search, data: readonly JsonText[]): JsonText {
 }
 
 /** The explanation of each match, in their order. One of two long texts takes milliseconds, so it yields in between. */
-export async function explanationsJson({ query, active, matches }: Ranking): Promise<JsonText[]> {
+export async function explanationsJson({ store }: Pick<MemoryDeps, "store">, ranking: Ranking): Promise<JsonText[]> {
+  const { query, active, matches } = ranking;
   const explain = explainer(query, active.calibration);
+  const passages = await store.read((reader) => nearestPassages(reader, ranking));
   const explanations: JsonText[] = [];
-  for (const { cosine, terms, row } of matches) {
+  for (const [i, { cosine, terms, row }] of matches.entries()) {
     await nextTurn();
-    explanations.push(toJson(explain(cosine, terms, row.content)));
+    const nearest = passages[i];
+    const passage = nearest === undefined ? undefined : passagePlace(row.content, nearest);
+    explanations.push(toJson({ ...explain(cosine, terms, row.content), passage }));
   }
   return explanations;
+}
+
+/** Which passage of each match is nearest to the query; undefined where its text has only one. */
+function nearestPassages(reader: Reader, { query, matches }: Ranking): (number | undefined)[] {
+  if (!hasMeaning(query)) return [];
+  const numbers = quantize(query.vector);
+  const ids = matches.map(({ row }) => (row.embedding === undefined ? undefined : bare(row.embedding.id)));
+  reader.ahead(
+    vectors,
+    ids.filter((id) => id !== undefined),
+  );
+  return ids.map((id) => {
+    // It is gone where the text was changed meanwhile.
+    const bytes = id === undefined ? undefined : reader.vectorBytes(vectors, id);
+    return bytes === undefined || passageCount(bytes) === 1 ? undefined : nearestPassage(numbers, bytes).passage;
+  });
+}
+
+/** Where a passage is in its text, in code points. */
+function passagePlace(text: string, passage: number): { start: number; end: number } | undefined {
+  const place = passagesOf(text)[passage];
+  if (place === undefined) return undefined;
+  const start = codePointLength(text.slice(0, place.from));
+  return { start, end: start + codePointLength(text.slice(place.from, place.to)) };
 }

@@ -66,9 +66,9 @@ void RowComparer::askFor(const uint32_t* const place) const {
   for (size_t line = 0; line < LINES; line++) __builtin_prefetch(from + line * LINE_BYTES);
 }
 
-/** @returns whether the row is where rows are; that of a vector that is gone is empty */
+/** Of several passages it is that of the nearest. @returns whether the row is where rows are; that of a vector that is gone is empty */
 bool RowComparer::cosineOf(const uint32_t* const place, const int16_t* const query, const size_t numbers, double& cosine) const {
-  const uint32_t scale = place[3];
+  const uint32_t scale = place[3] & 0xffff;
   const size_t chunk = place[1] >> 16;
   const size_t length = place[1] & 0xffff;
   if (scale == 0) cosine = 0;
@@ -76,7 +76,11 @@ bool RowComparer::cosineOf(const uint32_t* const place, const int16_t* const que
   else if (scale == emptyScale_) cosine = noCosine_;
   else {
     const int8_t* const row = reinterpret_cast<const int8_t*>(chunks_[chunk].bytes + place[0]);
-    cosine = static_cast<double>(kernels_.product(row, query, std::min(length, numbers))) * scale / unit_;
+    const size_t step = length / std::max(place[3] >> 16, 1u);
+    int32_t sum = kernels_.product(row, query, std::min(step, numbers));
+    for (size_t from = step; from + step <= length && step > 0; from += step)
+      sum = std::max(sum, kernels_.product(row + from, query, std::min(step, numbers)));
+    cosine = static_cast<double>(sum) * scale / unit_;
   }
   return true;
 }

@@ -2,13 +2,16 @@
  * The stored form of a vector, its terms, and whose it is.
  *
  * ```
- * numbers     int8: all of them up to the last that is not zero
+ * numbers     int8: all of them up to the last that is not zero; or all of each of several vectors
  * terms       uint32
  * generation  uint32: which provider made it
  * memory      12 characters
  * scale       uint16: what 1 is in the numbers, in 2^-22ths
- * shape       uint16: WHOLE and how many numbers there are
+ * shape       uint16: WHOLE and how many numbers there are, a multiple of 8, and one more where they are those of several vectors
  * ```
+ *
+ * A text that was cut into passages has a vector for each, all in one row, so that it has all of them or none. Its cosine with a query is
+ * that of the nearest.
  *
  * The largest of the numbers is 127, whatever it was, which makes a cosine wrong by some 0.0001; and a sum of products is exact in
  * whatever order it is made: brute force and the kernel of rows agree to the last bit. Little-endian, as is every machine that Cairn
@@ -19,7 +22,7 @@
  *
  * @module
  */
-import { DIMENSION_MAX, type Embedding, NO_COSINE, NO_VECTOR } from "../embeddings/embedder.ts";
+import { DIMENSION_MAX, type Embedding, NO_COSINE, NO_VECTOR, PASSAGE_DIMENSION, PASSAGES_MAX } from "../embeddings/embedder.ts";
 import { BARE_ID_LENGTH, HOME_WIDTH, type BareId } from "../lib/ids.ts";
 
 /** What 1 is in a number of a query. */
@@ -38,6 +41,8 @@ const ZERO_TO = SCALE_MIN / SCALE_UNIT / 2;
 /** Numbers are stored and compared eight at a time. */
 const STEP = 8;
 const WHOLE = 0x8000;
+/** In a shape: the numbers are those of several vectors. */
+const SEVERAL = 1;
 
 const TERM_BYTES = 4;
 const GENERATION_BYTES = 4;
@@ -67,9 +72,11 @@ export function quantize(vector: Float32Array): Int16Array {
 }
 
 /** What this returns is always an embedding to `isEmbedding`, whatever numbers a provider gives. */
-export function encodeVector({ vector: given, terms }: Embedding, { memory, generation }: VectorOwner): Uint8Array {
-  const vector = ofUnitLength(given);
-  const length = STEP * Math.ceil((vector.findLastIndex((number) => !isZero(number)) + 1) / STEP) || STEP;
+export function encodeVector({ vector: given, passages = 1, terms }: Embedding, { memory, generation }: VectorOwner): Uint8Array {
+  const vector =
+    passages > 1 ? Float32Array.from(parts(given, passages).flatMap((one) => Array.from(ofUnitLength(one)))) : ofUnitLength(given);
+  const used = vector.findLastIndex((number) => !isZero(number)) + 1;
+  const length = passages > 1 ? vector.length : STEP * Math.ceil(used / STEP) || STEP;
   const scale = vector.length === 0 ? NO_VECTOR_SCALE : scaleOf(vector);
   const bytes = new Uint8Array(length + terms.byteLength + TRAILER_BYTES);
   const numbers = new Int8Array(bytes.buffer, 0, length);
@@ -78,8 +85,8 @@ export function encodeVector({ vector: given, terms }: Embedding, { memory, gene
   const trailer = new DataView(bytes.buffer, bytes.byteLength - TRAILER_BYTES);
   trailer.setUint32(0, generation, true);
   for (let i = 0; i < BARE_ID_LENGTH; i++) trailer.setUint8(GENERATION_BYTES + i, memory.charCodeAt(i));
-  trailer.setUint16(TRAILER_BYTES - SHAPE_BYTES, WHOLE + length, true);
-  trailer.setUint16(TRAILER_BYTES - SHAPE_BYTES - SCALE_BYTES, shortened(scale, squareLength(numbers)), true);
+  trailer.setUint16(TRAILER_BYTES - SHAPE_BYTES, WHOLE + length + (passages > 1 ? SEVERAL : 0), true);
+  trailer.setUint16(TRAILER_BYTES - SHAPE_BYTES - SCALE_BYTES, shortened(scale, longest(numbers, passages)), true);
   return bytes;
 }
 
@@ -117,25 +124,50 @@ function scaled(number: number, scale: number): number {
   return number < 0 ? -size : size;
 }
 
+/** The numbers of several vectors that stand side by side, those of each. */
+function parts<Numbers extends Float32Array | Int8Array>(numbers: Numbers, count: number): Numbers[] {
+  const length = numbers.length / count;
+  return Array.from({ length: count }, (_, i) => numbers.subarray(i * length, (i + 1) * length) as Numbers);
+}
+
+/** The square of the length of the longest. */
+function longest(numbers: Float32Array | Int8Array, count: number): number {
+  return Math.max(...parts(numbers, count).map(squareLength));
+}
+
 /** The numbers of a stored vector, where they are stored, valid as long as the bytes are; none of one in the form of before. */
 export interface StoredNumbers {
   readonly numbers: Int8Array;
+  /** How many vectors they are of, each as long as the others. */
+  readonly passages: number;
   readonly scale: number;
 }
 
 /** @throws {RangeError} when the bytes are too few for what they say */
 export function storedNumbers(bytes: Uint8Array): StoredNumbers {
   const length = numberCount(bytes);
-  return { numbers: new Int8Array(bytes.buffer, bytes.byteOffset, length), scale: length === 0 ? NO_VECTOR_SCALE : scaleIn(bytes) };
+  const scale = length === 0 ? NO_VECTOR_SCALE : scaleIn(bytes);
+  return { numbers: new Int8Array(bytes.buffer, bytes.byteOffset, length), passages: passageCount(bytes), scale };
 }
 
-/** The cosine of a query and a stored vector. The sum is one of integers, so its order does not matter. */
+/** The cosine of a query and a stored vector: that of the nearest passage. The sum is one of integers, so its order does not matter. */
 export function dotStored(query: Int16Array, bytes: Uint8Array): number {
-  const { numbers, scale } = storedNumbers(bytes);
-  const length = Math.min(numbers.length, query.length);
-  let sum = 0;
-  for (let i = 0; i < length; i++) sum = (sum + Math.imul(query[i]!, numbers[i]!)) | 0;
-  return cosineOf(sum, scale);
+  return nearestPassage(query, bytes).cosine;
+}
+
+/** Returns which passage of a text is nearest to a query, from 0 on, of equal ones the first; and the cosine of that. */
+export function nearestPassage(query: Int16Array, bytes: Uint8Array): { passage: number; cosine: number } {
+  const { numbers, passages, scale } = storedNumbers(bytes);
+  const step = numbers.length / passages;
+  const length = Math.min(step, query.length);
+  let nearest = { passage: 0, sum: Number.NEGATIVE_INFINITY };
+  for (let passage = 0; passage < passages; passage++) {
+    const from = passage * step;
+    let sum = 0;
+    for (let i = 0; i < length; i++) sum = (sum + Math.imul(query[i]!, numbers[from + i]!)) | 0;
+    if (sum > nearest.sum) nearest = { passage, sum };
+  }
+  return { passage: nearest.passage, cosine: cosineOf(nearest.sum, scale) };
 }
 
 /** The cosine by a sum of products of a query's numbers with those of a vector of this scale; `NO_COSINE` where there is no vector. */
@@ -143,10 +175,15 @@ export function cosineOf(sum: number, scale: number): number {
   return scale === NO_VECTOR_SCALE ? NO_COSINE : (sum * scale) / COSINE_UNIT;
 }
 
-/** A stored vector without the zeros at its end, of which `encodeVector` makes the same numbers again. */
+/** A stored vector without the zeros at its end, or those of all passages, of which `encodeVector` makes the same numbers again. */
 export function storedVector(bytes: Uint8Array): Float32Array<ArrayBuffer> {
   const { numbers, scale } = storedNumbers(bytes);
   return scale === NO_VECTOR_SCALE ? NO_VECTOR : Float32Array.from(numbers, (number) => number * (scale / SCALE_UNIT));
+}
+
+/** The vector of each passage. */
+export function storedPassages(bytes: Uint8Array): Float32Array[] {
+  return parts(storedVector(bytes), passageCount(bytes));
 }
 
 /** Whether it says words alone. */
@@ -187,18 +224,24 @@ export function isEmbedding(bytes: Uint8Array): boolean {
   if (bytes.byteLength < TRAILER_BYTES || !ID.test(storedMemory(bytes)) || scaleIn(bytes) < SCALE_MIN) return false;
   if (isOfOldForm(bytes)) return bytes.byteLength >= TRAILER_BYTES + OLD_BYTES_MIN && bytes.byteLength % TERM_BYTES === 0;
   const length = numberCount(bytes);
-  if (length % STEP !== 0 || length === 0 || length > DIMENSION_MAX) return false;
+  const passages = passageCount(bytes);
+  const areSeveral = (shapeOf(bytes) & SEVERAL) !== 0;
+  if (areSeveral ? passages === 1 || passages > PASSAGES_MAX || length !== passages * PASSAGE_DIMENSION : length > DIMENSION_MAX)
+    return false;
+  if (length % STEP !== 0 || length === 0) return false;
   const termBytes = bytes.byteLength - TRAILER_BYTES - length;
   if (termBytes < 0 || termBytes % TERM_BYTES !== 0) return false;
-  return squareLength(storedNumbers(bytes).numbers) * (scaleIn(bytes) / SCALE_UNIT) ** 2 <= SQUARE_MAX;
+  return longest(storedNumbers(bytes).numbers, passages) * (scaleIn(bytes) / SCALE_UNIT) ** 2 <= SQUARE_MAX;
 }
 
 /** Its numbers of meaning. */
 const OLD_BYTES_MIN = 256;
 
-/** Whether a vector can be compared with others: it is of unit length, or shorter. */
-export function isComparable(vector: Float32Array): boolean {
-  return vector.length <= DIMENSION_MAX && squareLength(vector) <= SQUARE_MAX;
+/** Whether a vector can be compared with others, or those of all passages: they are of unit length, or shorter. */
+export function isComparable(vector: Float32Array, passages = 1): boolean {
+  if (passages === 1) return vector.length <= DIMENSION_MAX && squareLength(vector) <= SQUARE_MAX;
+  const areAll = passages > 1 && passages <= PASSAGES_MAX && vector.length === passages * PASSAGE_DIMENSION;
+  return areAll && longest(vector, passages) <= SQUARE_MAX;
 }
 
 function squareLength(vector: Float32Array | Int8Array): number {
@@ -208,7 +251,13 @@ function squareLength(vector: Float32Array | Int8Array): number {
 }
 
 function numberCount(bytes: Uint8Array): number {
-  return Math.max(0, shapeOf(bytes) - WHOLE);
+  return Math.max(0, (shapeOf(bytes) & ~SEVERAL) - WHOLE);
+}
+
+/** How many vectors it says it has; 1 of one that has none. */
+export function passageCount(bytes: Uint8Array): number {
+  const areSeveral = !isOfOldForm(bytes) && (shapeOf(bytes) & SEVERAL) !== 0;
+  return areSeveral ? Math.max(1, Math.floor(numberCount(bytes) / PASSAGE_DIMENSION)) : 1;
 }
 
 function shapeOf(bytes: Uint8Array): number {

@@ -1,5 +1,5 @@
 /**
- * hnswlib, and the only file that knows it: a graph of projections, whose labels are slots.
+ * hnswlib, and the only file that knows it: a graph of projections, whose labels are slots and passages.
  *
  * It leads from a vector to near ones and passes by what lies apart, so it is one of two sides: what has the query's words is found by
  * them (`term-index.ts`).
@@ -18,6 +18,7 @@
  */
 import { closeSync, openSync, readSync } from "node:fs";
 import hnswlib, { type SpaceName } from "hnswlib-node";
+import { PASSAGES_MAX } from "../embeddings/embedder.ts";
 import { project, PROJECTED_DIMENSION } from "./projection.ts";
 
 const LINKS = 12;
@@ -124,29 +125,38 @@ export class HnswIndex {
     return Math.round(this.points * (POINT_BYTES + POINT_OWN_BYTES + UPPER_LINKS_BYTES));
   }
 
-  /** Must not be called twice for a slot. */
-  add(slot: number, vector: Float32Array): void {
-    const { points } = this;
-    if (points === this.#graph.getMaxElements()) this.#graph.resizeIndex(Math.ceil(Math.max(CAPACITY_FIRST, points * GROWTH)));
-    this.#graph.addPoint(given(this.#points.of(vector)), slot);
+  /** Adds a point for each passage of a slot. Must not be called twice for a slot. */
+  add(slot: number, passages: readonly Float32Array[]): void {
+    for (const [passage, vector] of passages.entries()) {
+      const { points } = this;
+      if (points === this.#graph.getMaxElements()) this.#graph.resizeIndex(Math.ceil(Math.max(CAPACITY_FIRST, points * GROWTH)));
+      this.#graph.addPoint(given(this.#points.of(vector)), labelOf(slot, passage));
+    }
   }
 
-  /** The slot, which must be there, is no longer found. Its point takes room until the index is rebuilt. */
+  /** The slot, which must be there, is no longer found. Its points take room until the index is rebuilt. */
   remove(slot: number): void {
     try {
-      this.#graph.markDelete(slot);
+      for (let passage = 0; passage < PASSAGES_MAX; passage++) this.#graph.markDelete(labelOf(slot, passage));
     } catch (error) {
       // hnswlib does not say otherwise which points it has. A memory whose vector was not made yet has a slot and no point.
       if (!(error instanceof Error && error.message.includes("Label not found"))) throw error;
     }
   }
 
-  /** Up to `count` slots whose vectors may be near the query; fewer when there are no more, or when it does not come to all of them. */
+  /**
+   * Up to `count` slots of which a vector may be near the query; fewer when there are no more, or when it does not come to all of them.
+   * Where many of the nearest are passages of the same texts, more are looked at.
+   */
   nearest(query: Int16Array, count: number): number[] {
-    const wanted = Math.min(count, this.points);
-    if (wanted === 0) return [];
-    this.#graph.setEf(wanted);
-    return this.#graph.searchKnn(given(this.#points.of(query)), wanted).neighbors;
+    const { points } = this;
+    for (let wanted = Math.min(count, points); ; wanted = Math.min(PASSAGES_LOOKED_AT * wanted, points)) {
+      if (wanted === 0) return [];
+      this.#graph.setEf(wanted);
+      const { neighbors } = this.#graph.searchKnn(given(this.#points.of(query)), wanted);
+      const slots = Array.from(new Set(neighbors.map(slotOf)));
+      if (slots.length >= count || neighbors.length < wanted || wanted === points) return slots.slice(0, count);
+    }
   }
 
   /** @throws {Error} when the disk did not take all of it */
@@ -163,13 +173,32 @@ export class HnswIndex {
   }
 }
 
+/** How many times as many points are looked at where those before were of too few slots. */
+const PASSAGES_LOOKED_AT = 4;
+
+/** hnswlib's bindings take labels below 2^32: of 67 million slots. */
+function labelOf(slot: number, passage: number): number {
+  return slot * PASSAGES_MAX + passage;
+}
+
+function slotOf(label: number): number {
+  return Math.floor(label / PASSAGES_MAX);
+}
+
 /** As the types of hnswlib-node want it. */
 function given(bytes: Int8Array): number[] {
   return bytes as unknown as number[];
 }
 
+/** A point as it is on disk: what became of the vector of a passage. */
+export interface GraphPoint {
+  readonly slot: number;
+  readonly passage: number;
+  readonly projection: Int8Array;
+}
+
 /** The points in a file that was found whole, one after the other, to be seen and not to be searched. */
-export function* pointsIn(file: string): Generator<{ slot: number; projection: Int8Array }, void, undefined> {
+export function* pointsIn(file: string): Generator<GraphPoint, void, undefined> {
   const descriptor = openSync(file, "r");
   try {
     const header = new DataView(new ArrayBuffer(HEADER_BYTES));
@@ -181,7 +210,8 @@ export function* pointsIn(file: string): Generator<{ slot: number; projection: I
     for (let i = 0; i < count; i++) {
       readSync(descriptor, point, 0, size, HEADER_BYTES + i * size);
       const projection = new Int8Array(point.buffer.slice(vectorAt, vectorAt + PROJECTED_DIMENSION));
-      yield { slot: Number(point.getBigUint64(labelAt, true)), projection };
+      const label = Number(point.getBigUint64(labelAt, true));
+      yield { slot: slotOf(label), passage: label % PASSAGES_MAX, projection };
     }
   } finally {
     closeSync(descriptor);

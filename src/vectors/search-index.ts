@@ -15,7 +15,7 @@ import type { BareId } from "../lib/ids.ts";
 import type { Reader } from "../storage/access.ts";
 import { AFTER_ALL, behind } from "../storage/keys.ts";
 import type { VectorTable } from "../storage/tables.ts";
-import { dotStored, hasNoVector, storedGeneration, storedMemory, storedTerms, storedVector } from "./encoding.ts";
+import { dotStored, hasNoVector, storedGeneration, storedMemory, storedPassages, storedTerms } from "./encoding.ts";
 import { HnswIndex } from "./hnsw-index.ts";
 import type { IndexBytes } from "./index-status.ts";
 import type { Shared } from "./shared-vectors.ts";
@@ -148,7 +148,7 @@ export class SearchIndex {
     if (this.slots.has(slot)) {
       const stored = this.#stored(reader, this.slots.id(slot));
       if (stored === undefined) this.remove(slot);
-      else if (!hasNoVector(stored)) this.#graph.add(slot, storedVector(stored));
+      else if (!hasNoVector(stored)) this.#graph.add(slot, storedPassages(stored));
     }
     if (!this.slots.has(slot)) this.#removedAhead--;
     this.#graphEnd++;

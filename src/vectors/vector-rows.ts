@@ -9,7 +9,7 @@
  * stand side by side, which takes another tenth off.
  *
  * ```
- * place  uint32 where the row begins  |  uint16 bytes of numbers, uint16 chunk  |  uint32 terms  |  uint32 scale
+ * place  uint32 where the row begins  |  uint16 bytes of numbers, uint16 chunk  |  uint32 terms  |  uint16 scale, uint16 passages
  * ```
  * The request thread knows the places and chunks that there were when it was told, and how many rows those hold by now: that is stored
  * last, and in memory of its own for every such telling.
@@ -138,12 +138,12 @@ export class VectorRows {
       this.#tellAgain();
     }
     if (stored !== undefined) {
-      const { numbers, scale } = storedNumbers(stored);
+      const { numbers, passages, scale } = storedNumbers(stored);
       const terms = storedTerms(stored);
       const bytes = numbers.byteLength + terms.byteLength;
       const [chunk, at] = this.#takeIn(storedHome(stored), bytes);
       this.#chunks[chunk]!.bytes.set(stored.subarray(0, bytes), at);
-      this.#put(slot, at, numbers.byteLength | (chunk << 16), terms.length, scale);
+      this.#put(slot, at, numbers.byteLength | (chunk << 16), terms.length, scale | (passages << 16));
     }
     this.#length++;
     Atomics.store(this.#told, 0, this.#length);

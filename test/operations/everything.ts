@@ -16,6 +16,9 @@ const ODD_TEXTS = ["\ud800", "\udfff x", "a\u0000b", "line\nfeed\r\u2028", "__pr
 /** As a client sends it: `__proto__` is a member like any other. */
 const ODD_OBJECT = JSON.parse('{"__proto__":{"a":1},"2":"two","1":"one","constructor":null,"number":1e-7}') as Record<string, unknown>;
 
+/** So long that it has several vectors. */
+const OF_PASSAGES = "The parcel is still on its way, and nobody knows where it is by now. ".repeat(12);
+
 export interface Filled {
   cairn: Cairn;
   sessions: string[];
@@ -66,6 +69,7 @@ export async function startFilled(options: Pick<Options, "directory" | "database
   await cairn.runTask("users");
   sessions.splice(1, 1);
   memories.splice(2, 2);
+  memories.push((await cairn.addMemory(first, OF_PASSAGES)).id);
   await cairn.ok(cairn.post("/v1/sessions", { agent_id: "once", user_id: "once" }, { headers: { "Idempotency-Key": "once" } }));
   const key = await cairn.ok(cairn.post("/v1/api_keys", { expires_at: "9999-12-31T23:59:59Z" }));
   await cairn.ok(cairn.post(`/v1/api_keys/${key.id}/roll`, { expires_at: "1960-01-01T00:00:00Z" }));

@@ -11,6 +11,8 @@ const LONG_QUESTION = "Is it raining, or is it not? ".repeat(40);
 
 export class BusyEncoder {
   #isHeld = false;
+  /** How many more are encoded before it does nothing. */
+  #left = Number.POSITIVE_INFINITY;
   readonly #held: (() => void)[] = [];
   #asked = 0;
   #arrived = Promise.withResolvers<void>();
@@ -20,12 +22,24 @@ export class BusyEncoder {
     const worker = new Worker(new URL("../../src/embeddings/builtin/encoder-worker.ts", import.meta.url).href);
     const post = worker.postMessage.bind(worker);
     worker.postMessage = (message: ToEncoder) => {
-      if (!this.#isHeld || message.kind !== "encode") return post(message);
+      if (message.kind !== "encode" || (!this.#isHeld && this.#left-- > 0)) return post(message);
       this.#held.push(() => post(message));
       this.#arrived.resolve();
     };
     return worker;
   };
+
+  /** Resolves once so many more texts were encoded and another one waits: it does nothing from then on. */
+  async holdAfter(count: number): Promise<void> {
+    this.#arrived = Promise.withResolvers();
+    this.#left = count;
+    await this.#arrived.promise;
+  }
+
+  release(): void {
+    this.#left = Number.POSITIVE_INFINITY;
+    for (const post of this.#held.splice(0)) post();
+  }
 
   /** Does something while a long question waits for its turn, which every text comes behind. */
   async during<Result>(cairn: Cairn, work: () => Promise<Result>): Promise<Result> {
@@ -38,7 +52,7 @@ export class BusyEncoder {
       return await work();
     } finally {
       this.#isHeld = false;
-      for (const post of this.#held.splice(0)) post();
+      this.release();
       await asked;
     }
   }

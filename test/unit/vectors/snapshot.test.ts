@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { DIMENSION_MAX } from "../../../src/embeddings/embedder.ts";
+import { DIMENSION_MAX, PASSAGES_MAX } from "../../../src/embeddings/embedder.ts";
 import { NO_HOME } from "../../../src/lib/ids.ts";
 import { provider, PROVIDER_KEY } from "../../../src/storage/tables.ts";
 import { Indexer } from "../../../src/vectors/indexer.ts";
@@ -151,7 +151,11 @@ const UNSOUND: typeof DAMAGES = [
     { name: "there are more points than the graph has room for", change: (graph: Buffer) => void graph.writeBigUInt64LE(10n, 8) },
     { name: "there is room for more points than there is memory", change: (graph: Buffer) => void graph.writeBigUInt64LE(2n ** 33n, 8) },
     { name: "a point is too long for its vector", change: (graph: Buffer) => void graph.writeBigUInt64LE(2n ** 40n, 40) },
-    { name: "two points have one label", change: (graph: Buffer) => void graph.writeBigUInt64LE(1n, HEADER_BYTES + POINT_BYTES - 8) },
+    {
+      name: "two points have one label",
+      // The one of the second slot.
+      change: (graph: Buffer) => void graph.writeBigUInt64LE(BigInt(PASSAGES_MAX), HEADER_BYTES + POINT_BYTES - 8),
+    },
     {
       name: "a label is no slot",
       change: (graph: Buffer) => void graph.writeBigUInt64LE(2n ** 40n, HEADER_BYTES + COUNT * POINT_BYTES - 8),

@@ -122,11 +122,12 @@ function Result({ match, onOpen }: { match: Match } & Pick<MatchesProps, "onOpen
   );
 }
 
-function Why({ explanation: { semantic, lexical, matches, omitted } }: { explanation: NonNullable<Match["explanation"]> }) {
+function Why({ explanation: { semantic, lexical, matches, omitted, passage } }: { explanation: NonNullable<Match["explanation"]> }) {
   return (
     <p class="row why">
       <span>
         meaning <b>{semantic.toFixed(2)}</b>
+        {passage !== undefined && ` of characters ${passage.start + 1} to ${passage.end}`}
       </span>
       <span>
         words <b>{lexical.toFixed(2)}</b>
