@@ -6,7 +6,7 @@
 import type { Database, Transaction } from "lmdb";
 import type { Clock } from "../lib/clock.ts";
 import { keysOutOfOrder } from "./disk-errors.ts";
-import { FIRST, lastOfEachKey, type PrefixSpan, type Reader, type Span } from "./access.ts";
+import { FIRST, lastOfEachKey, type LatestReader, type PrefixSpan, type Reader, type Span } from "./access.ts";
 import type { WholeRow, WholeStore } from "./record-store.ts";
 import { behind, KEY } from "./keys.ts";
 import { LateEntries, lateEntriesOf } from "./late-entries.ts";
@@ -49,7 +49,7 @@ export class Databases {
  */
 type Caching = "all" | "committed" | "none";
 
-export class LmdbReader implements Reader {
+export class LmdbReader implements LatestReader {
   readonly recordsAtOnce = 1;
   readonly #clock: Clock;
   #now: number | undefined;
@@ -139,6 +139,11 @@ export class LmdbReader implements Reader {
     bytesOf: (result: Result) => number,
   ): Result {
     return this.#caching === "all" ? this.#rows.derived(table, key, row, make, bytesOf) : make();
+  }
+
+  revision(table: AnyTable, key: string): number | bigint | undefined {
+    const bytes = this.databases.of(table).getBinaryFast(key);
+    return bytes && Bun.hash(new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length));
   }
 
   vectorBytes(table: VectorTable, id: string): Uint8Array | undefined {

@@ -26,7 +26,7 @@ import { afterNextTurn, afterThisTurn, nextTurn, type Clock } from "../lib/clock
 import { IdSource, NO_HOME, type BareId, type Home, type Id, type IdPrefix } from "../lib/ids.ts";
 import type { JsonText } from "../lib/json.ts";
 import { systemReason } from "../lib/system-errors.ts";
-import type { Reader, Tx } from "./access.ts";
+import type { LatestReader, Reader, Tx } from "./access.ts";
 import { createFiles, DATA_FILE, LOCK_FILE, STORE_DIRECTORY } from "./data-file.ts";
 import { keysOutOfOrder, lmdbReason } from "./disk-errors.ts";
 import { DiskHealth } from "./disk-health.ts";
@@ -189,7 +189,7 @@ export class Store implements RecordStore {
     return Number(this.latest.get(meta, "schema"));
   }
 
-  read<Result>(work: (reader: Reader) => Result): Result {
+  read<Result>(work: (reader: LatestReader) => Result): Result {
     return work(this.latest);
   }
 
@@ -197,7 +197,7 @@ export class Store implements RecordStore {
    * Reads what is there at each moment it is asked: for who looks again at whatever it has found, such as an index that follows
    * the store.
    */
-  get latest(): Reader {
+  get latest(): LatestReader {
     return new LmdbReader(this.#databases, this.#rows, this.#caching, this.#clock);
   }
 
@@ -210,7 +210,7 @@ export class Store implements RecordStore {
     return this.#moment;
   }
 
-  readNewest<Result>(work: (reader: Reader) => Result): Result {
+  readNewest<Result>(work: (reader: LatestReader) => Result): Result {
     this.#moment = undefined;
     this.#env.resetReadTxn();
     return this.read(work);
