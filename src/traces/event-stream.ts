@@ -87,7 +87,7 @@ interface Partly {
 
 interface Held {
   readonly event: TraceEvent;
-  /** Of its row, once it was found to be the same. */
+  /** The revision of its row, once that was found to be the same. */
   revision?: number | bigint | undefined;
   holders: number;
 }
