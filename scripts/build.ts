@@ -51,6 +51,8 @@ const SOURCES = [
   "scripts/targets.ts",
   "scripts/weights.ts",
   "CHANGELOG.md",
+  "CONTRIBUTING.md",
+  "SECURITY.md",
   "test/README.md",
   "NOTICE",
   "package.json",

@@ -15,6 +15,8 @@ export const INDEX_PATH = `${FOLDER}index.md`;
 /** The pages that lie elsewhere in the project, and where they stand among the others. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
   "CHANGELOG.md": "changelog",
+  "CONTRIBUTING.md": "contributing",
+  "SECURITY.md": "security",
   "src/ARCHITECTURE.md": "contribute/architecture",
   "src/adapters/README.md": "adapters",
   "src/client/README.md": "client",

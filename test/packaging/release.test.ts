@@ -77,6 +77,8 @@ test("an archive unpacks into one directory with the executable, the licences an
     expect(readdirSync(directory.at(name)).toSorted()).toEqual(files);
     expect(readFileSync(directory.at(`${name}/cairn`), "utf8")).toBe(standIn(target));
     expect(statSync(directory.at(`${name}/cairn`)).mode & 0o777).toBe(0o755);
+    // What it links to is not in the archive.
+    expect(Array.from(readFileSync(directory.at(`${name}/README.md`), "utf8").matchAll(/\]\((?!https?:)[^)]*\)/g), String)).toEqual([]);
     expect(readFileSync(directory.at(`${name}/LICENSE`))).toEqual(readFileSync(join(ROOT, "LICENSE")));
   }
 });

@@ -256,7 +256,7 @@ function FirstConversation() {
           {lines}
         </pre>
       </div>
-      {mayWrite && <Form submit="Send them from here" onSubmit={run} more={<a href="/docs">API documentation</a>} />}
+      {mayWrite && <Form submit="Send them from here" onSubmit={run} more={<a href="/docs/guide/quickstart">What these requests do</a>} />}
     </section>
   );
 }
