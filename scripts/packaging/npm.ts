@@ -5,6 +5,7 @@
  * @module
  */
 import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { targetOf, type Target, type TargetName } from "../targets.ts";
 import type { ArchivedFile } from "./archive.ts";
 import { documentBytes } from "./documents.ts";
