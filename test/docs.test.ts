@@ -104,7 +104,7 @@ test("every operation has a name of its own, which generated clients can rely on
     Sessions:
       "createSession listSessions getSession updateSession deleteSession updateState getState patchState rollBackSession forkSession listVersions getVersion",
     Turns: "addTurn listTurns getTurn",
-    Memories: "addMemory listMemories searchMemories getMemory updateMemory deleteMemory",
+    Memories: "addMemory listMemories addManyMemories searchMemories getMemory updateMemory deleteMemory",
     Context: "getContext",
     Documents: "changeDocuments queryDocuments",
     Timeline: "listTimeline",
@@ -162,7 +162,8 @@ test("a field with a default may be left out, and generators of types see that: 
   expect(bodies.filter((names) => names.length > 0)).toEqual([
     ["if_exists", "initial_state", "metadata", "ttl_seconds"],
     ["metadata"],
-    ["embed", "metadata", "tags", "type"],
+    ["embed", "if_exists", "metadata", "tags", "type"],
+    ["embed", "if_exists", "metadata", "tags", "type"],
     ["explain", "limit", "threshold"],
     ["explain", "memory_limit", "turn_limit"],
     ["offset"],
@@ -194,12 +195,14 @@ test("the document describes what a receiver of webhooks gets of each type of ev
   const session = await cairn.createSession({ user_id: "ada", ttl_seconds: 60 });
   await cairn.addTurn(session.id, "", "", { output: { type: "error", content: "no answer" } });
   await cairn.addMemory(session.id, "Likes tea.");
+  await cairn.ok(cairn.post("/v1/memory", { user_id: "ada", content: "Likes tea.", ttl_seconds: 60 }));
   await cairn.setState(session.id, { step: 1 });
   await cairn.rollback(session.id, 0);
   await cairn.ok(cairn.delete(`/v1/sessions/${session.id}`));
   await cairn.createSession({ ttl_seconds: 60 });
   cairn.clock.advance({ seconds: 60 });
   await cairn.runTask("session expiry");
+  await cairn.runTask("memory expiry");
   await cairn.ok(cairn.post(`/v1/webhooks/${webhook.id}/test`));
   await cairn.deliver();
   expect(new Set(receiver.events.map(({ type }) => type))).toEqual(new Set(types));
@@ -403,8 +406,10 @@ test("the details of every action's trace have the fields that the document name
   await cairn.ok(cairn.delete(`/v1/memory/${memory.id}?reason=wrong`));
   const fork = await cairn.ok(cairn.post(`/v1/sessions/${id}/fork`, {}));
   await cairn.ok(cairn.delete(`/v1/sessions/${fork.id}?reason=done`));
+  await cairn.ok(cairn.post("/v1/memory", { user_id: "bo", content: "Likes tea.", ttl_seconds: 60 }));
   cairn.clock.advance({ seconds: 121 });
   await cairn.runTask("session expiry");
+  await cairn.runTask("memory expiry");
   const key = await cairn.ok(cairn.post("/v1/api_keys", { user_id: "user-42", agent_id: "agent" }));
   await cairn.ok(cairn.post(`/v1/api_keys/${key.id}/roll`, {}));
   await cairn.ok(cairn.delete(`/v1/api_keys/${key.id}`));

@@ -91,6 +91,14 @@ const BY_NAME: Record<string, (cairn: Cairn, victim: Victim) => Promise<string[]
     expect(await cairn.ok(cairn.post("/v1/memory", body, { key }))).toMatchObject({ session_id: null, user_id: user, agent_id: AGENT });
     return [];
   },
+  "PATCH /v1/memory/{memory_id}": async (cairn, { key, user, named }) => {
+    const body = { content: "The PIN of Ada is 1234.", agent_id: AGENT, ...named };
+    const { id } = await cairn.ok(cairn.post("/v1/memory", body, { key }));
+    // As somebody's session is named, which is no memory.
+    expect(await cairn.ok(cairn.patch(`/v1/memory/${id}`, { external_id: NAME }, { key }))).toMatchObject({ id, user_id: user });
+    await cairn.ok(cairn.delete(`/v1/memory/${id}`, { key }));
+    return [];
+  },
   "POST /v1/memories": async (cairn, { key, named }) => {
     const { session_id } = await cairn.ok(cairn.post("/v1/memories", { content: "The PIN of Ada is 1234.", ...named }, { key }));
     return [session_id];
@@ -105,13 +113,13 @@ test("every operation that takes an external_id, or chooses a session by itself,
     ({ scope, template, fields = {}, required }) =>
       scope === "write" && "session_id" in fields && !required.includes("session_id") && !template.includes("{session_id}"),
   );
-  const operations = [...named, ...choosing].map(({ method, template }) => `${method} ${template}`);
-  expect(operations.sort()).toEqual(Object.keys(BY_NAME).sort());
+  const operations = new Set([...named, ...choosing].map(({ method, template }) => `${method} ${template}`));
+  expect(Array.from(operations).sort()).toEqual(Object.keys(BY_NAME).sort());
   // Nothing else in the document has a name by which it could be found.
   const schemas = Object.entries(DOCUMENT.components.schemas).filter(([, schema]) =>
     JSON.stringify(resolved<Schema>(DOCUMENT, schema)).includes('"external_id"'),
   );
-  expect(schemas.map(([name]) => name).sort()).toEqual(["NewSession", "Session"]);
+  expect(schemas.map(([name]) => name).sort()).toEqual(["Memory", "MemoryBatch", "MemoryChanges", "NewMemory", "NewSession", "Session"]);
 });
 
 const TOOL_CALLS: Record<string, Record<string, unknown>> = {

@@ -35,6 +35,7 @@ test("a search answers the query as it was sent and what it found, with these fi
         agent_id: "agent",
         content: "The customer prefers e-mail to phone calls.",
         type: "preference",
+        source: "agent",
         tags: ["contact"],
         score: expect.any(Number),
         created_at: "2026-05-07T08:00:00.000Z",

@@ -20,6 +20,7 @@ const BODY_LIMITS = [
   "externalIdLengthMax",
   "memoryTypeLengthMax",
   "memoryTypesMax",
+  "memoryTtlSecondsMax",
   "tagLengthMax",
   "tagsMax",
   "reasonLengthMax",
@@ -62,6 +63,7 @@ const HELD_BY: Record<string, Record<string, readonly (keyof typeof LIMITS)[]>> 
     "a ticket downloads once, what it is for, within a minute and while its key is valid": ["ticketSeconds"],
     "of many tickets the newest thousand are good": ["ticketsMax"],
   },
+  "memory-batch.test.ts": { "the one that is wrong is named by its place, and nothing is stored": ["memoryBatchMax"] },
   "bad-input.test.ts": { "metadata is at most 64 KiB of JSON, counted in bytes, also after merging": ["metadataBytesMax"] },
   "context.test.ts": {
     "five memories and ten turns come unless others are asked for: up to 20 and 50, and as few as none": [

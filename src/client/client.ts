@@ -125,6 +125,9 @@ const turnsOf = (rest: Rest) => ({
 
 const memoriesOf = (rest: Rest) => ({
   add: (body: Api.NewMemory, options?: CallOptions) => rest.post<Api.Memory>("/v1/memory", body, options),
+  /** Adds all of them or none. */
+  addMany: (memories: Api.MemoryBatch["memories"], options?: CallOptions) =>
+    rest.post<Api.AddedMemories>("/v1/memory/batch", { memories }, options),
   search: <Given extends Api.MemorySearch>(body: Filters<Api.MemorySearch, Given>, options?: CallOptions) => {
     checkFilters(body);
     return rest.post<Api.MemoryResults>("/v1/memory/search", body, options);

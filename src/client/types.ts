@@ -10,6 +10,13 @@ export type JsonObject = { [key: string]: any };
 /** Any JSON value. */
 export type JsonValue = JsonObject | JsonValue[] | string | number | boolean | null;
 
+/** The memories of a batch. */
+export interface AddedMemories {
+  object: "list";
+  /** In the order of the request. */
+  data: Memory[];
+}
+
 /** The turns of a batch. */
 export interface AddedTurns {
   object: "list";
@@ -190,6 +197,8 @@ export interface Context {
     content: string;
     /** Standard types: fact, preference, event, policy, observation, general; others are accepted. */
     type: string;
+    /** Who says so. */
+    source: "user" | "agent" | "tool" | "import";
     /** 0.0 to 1.0; 0.0 without a query. */
     score: number;
     /** When the memory was added. */
@@ -675,6 +684,7 @@ export interface ListDeliveriesQuery {
     | "session.expired"
     | "turn.added"
     | "memory.created"
+    | "memory.expired"
     | "trace.created"
     | "trace.rollback"
     | "trace.error"
@@ -787,6 +797,7 @@ export interface ListTracesQuery {
     | "state.rolled_back"
     | "memory.updated"
     | "memory.deleted"
+    | "memory.expired"
     | "api_key.created"
     | "api_key.rolled"
     | "api_key.revoked"
@@ -871,12 +882,30 @@ export interface Memory {
   tags: string[];
   /** Custom metadata. At most 64 KiB as JSON. */
   metadata: JsonObject;
+  /** The name that you gave it. */
+  external_id: string | null;
+  /** Who says so. */
+  source: "user" | "agent" | "tool" | "import";
+  /** How important you said it is. */
+  importance: number | null;
+  /** When it happened, if that was given. */
+  occurred_at: string | null;
   /** When the memory was added. */
   created_at: string;
+  /** When it was last changed. */
+  updated_at: string;
+  /** When it expires; null: never. */
+  expires_at: string | null;
   /** ID of the vector, which changes with the content; left out when there is none. */
   embedding_id?: string;
   /** Whether it has a vector. While one is to be made, it is found by its words. */
   vector_available: boolean;
+}
+
+/** Memories to add together. */
+export interface MemoryBatch {
+  /** Each as for `POST /v1/memory`. An error names the one that is wrong: `memories[3].content`. */
+  memories: NewMemory[];
 }
 
 /** What changes; the rest stays. */
@@ -889,6 +918,16 @@ export interface MemoryChanges {
   tags?: string[];
   /** Merged into what is there, key by key; a null removes the key. At most 64 KiB as JSON. */
   metadata?: JsonObject;
+  /** A name of your own; null takes it away. */
+  external_id?: string | null;
+  /** Who says so. */
+  source?: "user" | "agent" | "tool" | "import";
+  /** How important it is to you; null: unknown. */
+  importance?: number | null;
+  /** When it expires: from that moment on nothing shows it, and it is removed with the event `memory.expired`. null: never. */
+  expires_at?: string | null;
+  /** Instead of `expires_at`: seconds until then, from now. */
+  ttl_seconds?: number;
 }
 
 /** A memory was added. The data is the memory. */
@@ -896,6 +935,16 @@ export interface MemoryCreatedEvent {
   /** The event: the header `webhook-id`, the same in every attempt. */
   id: string;
   type: "memory.created";
+  /** When it happened. */
+  created_at: string;
+  data: Memory;
+}
+
+/** The time of a memory has passed. The data is the memory as it was last. */
+export interface MemoryExpiredEvent {
+  /** The event: the header `webhook-id`, the same in every attempt. */
+  id: string;
+  type: "memory.expired";
   /** When it happened. */
   created_at: string;
   data: Memory;
@@ -930,6 +979,8 @@ export interface MemoryResult {
   content: string;
   /** Standard types: fact, preference, event, policy, observation, general; others are accepted. */
   type: string;
+  /** Who says so. */
+  source: "user" | "agent" | "tool" | "import";
   /** Tags. */
   tags: string[];
   /** 0.0 to 1.0, higher is more relevant; from 0.7 on it is about the query. */
@@ -1025,6 +1076,26 @@ export interface NewMemory {
   metadata?: JsonObject;
   /** false: keep it out of semantic search. */
   embed?: boolean;
+  /**
+   * A name of your own, such as the id of a row. No two memories of a user have the same, or of an agent where there is no user; it is free
+   * again once its memory is deleted or has expired.
+   */
+  external_id?: string;
+  /**
+   * What happens when the owner has a memory of that `external_id`: `error` is 409 `already_exists`; `return` answers 200 with it, as it
+   * is; `update` answers 200 once its content, and what else is sent, has taken the place of what was there. Default `error`.
+   */
+  if_exists?: "error" | "update" | "return";
+  /** Who says so; `agent` unless given. A context shows it. */
+  source?: "user" | "agent" | "tool" | "import";
+  /** How important it is to you, 0.0 to 1.0. */
+  importance?: number;
+  /** When it happened, for history that is moved in: at most a day ahead. */
+  occurred_at?: string;
+  /** When it expires: from that moment on nothing shows it, and it is removed with the event `memory.expired`. */
+  expires_at?: string;
+  /** Instead of `expires_at`: seconds until then, from now. */
+  ttl_seconds?: number;
 }
 
 /** A session to create. */
@@ -1140,6 +1211,7 @@ export interface NewWebhook {
     | "session.expired"
     | "turn.added"
     | "memory.created"
+    | "memory.expired"
     | "trace.created"
     | "trace.rollback"
     | "trace.error"
@@ -1175,8 +1247,8 @@ export interface Receipt {
   object: string;
   /** Its id. */
   id?: string;
-  /** The session that it belongs to. */
-  session_id?: string;
+  /** The session that it belongs to; null for a memory without one. */
+  session_id?: string | null;
   /** Version of the state. */
   version?: number;
   /** Version of the session's state. */
@@ -1195,6 +1267,33 @@ export interface Receipt {
   embedding_id?: string;
   /** Whether semantic search finds the memory. */
   vector_available?: boolean;
+  /** The same of each record of a list. */
+  data?: Array<{
+    /** What kind of record it is. */
+    object: string;
+    /** Its id. */
+    id?: string;
+    /** The session that it belongs to; null for a memory without one. */
+    session_id?: string | null;
+    /** Version of the state. */
+    version?: number;
+    /** Version of the session's state. */
+    state_version?: number;
+    /** Version that a rollback made. */
+    new_version?: number;
+    /** True: it is done. */
+    success?: boolean;
+    /** When the record was created. */
+    created_at?: string;
+    /** When it was last changed. */
+    updated_at?: string;
+    /** When the session expires; null if it does not. */
+    ttl_expires_at?: string | null;
+    /** ID of the memory's vector. */
+    embedding_id?: string;
+    /** Whether semantic search finds the memory. */
+    vector_available?: boolean;
+  }>;
 }
 
 /** A turn, in short. */
@@ -1827,6 +1926,7 @@ export interface Trace {
     | "state.rolled_back"
     | "memory.updated"
     | "memory.deleted"
+    | "memory.expired"
     | "api_key.created"
     | "api_key.rolled"
     | "api_key.revoked"
@@ -1862,6 +1962,7 @@ export interface Trace {
    * - `state.rolled_back`: from_version, to_version, reason
    * - `memory.updated`: memory_id, content_changed, tags_changed
    * - `memory.deleted`: memory_id, content_preview, reason
+   * - `memory.expired`: memory_id, content_preview, expires_at
    * - `api_key.created`: key_id, kind, prefix, name, scopes, tier, user_id, agent_id, source, rate_limit, expires_at
    * - `api_key.rolled`: key_id, kind, prefix, name, scopes, tier, user_id, agent_id, rolled_to, rolled_to_prefix, ends_at, expires_at
    * - `api_key.revoked`: key_id, kind, prefix, name, scopes, tier, user_id, agent_id, reason
@@ -2110,6 +2211,7 @@ export interface WatchTracesQuery {
     | "state.rolled_back"
     | "memory.updated"
     | "memory.deleted"
+    | "memory.expired"
     | "api_key.created"
     | "api_key.rolled"
     | "api_key.revoked"
@@ -2145,6 +2247,7 @@ export interface Webhook {
     | "session.expired"
     | "turn.added"
     | "memory.created"
+    | "memory.expired"
     | "trace.created"
     | "trace.rollback"
     | "trace.error"
@@ -2191,6 +2294,7 @@ export interface WebhookChanges {
     | "session.expired"
     | "turn.added"
     | "memory.created"
+    | "memory.expired"
     | "trace.created"
     | "trace.rollback"
     | "trace.error"
@@ -2218,6 +2322,7 @@ export interface WebhookDelivery {
     | "session.expired"
     | "turn.added"
     | "memory.created"
+    | "memory.expired"
     | "trace.created"
     | "trace.rollback"
     | "trace.error"
@@ -2265,6 +2370,7 @@ export interface WebhookDeliveryDetails {
     | "session.expired"
     | "turn.added"
     | "memory.created"
+    | "memory.expired"
     | "trace.created"
     | "trace.rollback"
     | "trace.error"
@@ -2335,6 +2441,7 @@ export type WebhookEvent =
   | SessionExpiredEvent
   | TurnAddedEvent
   | MemoryCreatedEvent
+  | MemoryExpiredEvent
   | TraceCreatedEvent
   | TraceRollbackEvent
   | TraceErrorEvent

@@ -43,15 +43,24 @@ const RolledBack = Type.Object(
   { title: "RolledBackState", description: "The state that came back, as a new version." },
 );
 
-const { session_id, user_id: _user, agent_id: _agent, ...newMemory } = NewMemory.properties;
+const { session_id, content, type, tags, metadata, embed } = NewMemory.properties;
 const NewStateBaseMemory = Type.Object(
   {
-    ...newMemory,
+    content,
+    type,
+    tags,
+    metadata,
+    embed,
     session_id: Type.Optional({ ...session_id, description: "The session it belongs to; without one it is kept for all sessions." }),
     user_id: Type.Optional(UserId({ description: "Whose memory it is; with `session_id` the user of that session." })),
   },
   { title: "NewStateBaseMemory", description: "A memory to add." },
 );
+
+const StateBaseMemoryChanges = Type.Object(Type.Pick(MemoryChanges, ["content", "type", "tags", "metadata"]).properties, {
+  title: "StateBaseMemoryChanges",
+  description: "What changes; the rest stays.",
+});
 
 const Count = (description: string) => Type.Optional(Type.Integer({ minimum: 1, maximum: LIMITS.listMax, description }));
 const Find = Type.Object({
@@ -136,7 +145,7 @@ export function statebaseEndpoints(deps: MemoryDeps): Endpoint[] {
     statebase.patch("/v1/memories/{memory_id}", {
       summary: "Update a StateBase memory",
       memoryOperation: "update_memory",
-      body: MemoryChanges,
+      body: StateBaseMemoryChanges,
       response: Memory,
       errors: ["content_too_large"],
       run: ({ params, body, caller }) => updateMemory(deps, caller, params.memory_id, body),

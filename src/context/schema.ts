@@ -27,7 +27,7 @@ export const ContextRequest = Type.Object(
   { title: "ContextRequest", description: "What the context should hold." },
 );
 
-const { id, content, type, created_at } = Memory.properties;
+const { id, content, type, source, created_at } = Memory.properties;
 export const Context = Type.Object(
   {
     state: UserObject({ description: "The current state.", examples: [{ step: 1 }] }),
@@ -36,6 +36,7 @@ export const Context = Type.Object(
         id,
         content,
         type,
+        source,
         score: Score("0.0 to 1.0; 0.0 without a query."),
         created_at,
         explanation: Type.Optional(Explanation),

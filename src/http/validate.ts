@@ -63,7 +63,7 @@ export function fieldReader(schema: TObject): Validate {
     for (const { name, field, fallback, parse } of properties) {
       const sent = Object.hasOwn(input, name) ? input[name] : undefined;
       const value = sent === undefined ? fallback : sent;
-      if (value !== undefined) fields[field] = parse === undefined ? value : parse(value as string);
+      if (value !== undefined) fields[field] = parse === undefined || value === null ? value : parse(value as string);
     }
     return fields;
   };

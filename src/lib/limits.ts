@@ -54,6 +54,10 @@ export const LIMITS = {
   externalIdLengthMax: 256,
   memoryContentLengthMax: 10_000,
   memoryTypeLengthMax: 64,
+  /** Memories of one batch. */
+  memoryBatchMax: 100,
+  /** A century. */
+  memoryTtlSecondsMax: 3_155_760_000,
   /** Types that one search looks for. */
   memoryTypesMax: 64,
   tagLengthMax: 128,

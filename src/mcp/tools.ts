@@ -56,7 +56,7 @@ const Tags = (description?: string) => Type.Optional(field(tags, description));
 const State = { version: Type.Integer(), state: Session.properties.state };
 const page = (item: TSchema) => ({ data: Type.Array(item), has_more: Type.Boolean() });
 /** What every client learns of memories before it sees one; a memory has more. */
-const MemoryOfAnswer = Type.Pick(Memory, ["id", "session_id", "user_id", "content", "type", "tags", "metadata", "created_at"]);
+const MemoryOfAnswer = Type.Pick(Memory, ["id", "session_id", "user_id", "content", "type", "tags", "created_at"]);
 const NOTHING_FOUND = { data: [], has_more: false };
 
 function tool<Input extends TObject>(
@@ -108,12 +108,17 @@ export const TOOLS: readonly Tool[] = [
       type: MemoryType,
       tags: Tags(),
       metadata: field(NewMemory.properties.metadata),
+      importance: field(NewMemory.properties.importance, undefined),
+      expires_at: field(NewMemory.properties.expires_at, "ISO 8601."),
+      external_id: field(NewMemory.properties.external_id, "Your name for it; again, it is changed."),
       session_id: Type.Optional(Text(1, undefined, { description: "Leave out to keep it for the user, whatever becomes of the session." })),
     }),
     output: MemoryOfAnswer,
     hints: ADDS,
     run: async (use, { session_id, ...memory }) =>
-      use.call("POST /v1/memory", { body: { ...memory, ...(await ownerOf(use, session_id)) } }),
+      use.call("POST /v1/memory", {
+        body: { ...memory, ...(await ownerOf(use, session_id)), ...(memory.external_id === undefined ? {} : { if_exists: "update" }) },
+      }),
   }),
   tool({
     name: "update_memory",

@@ -8,20 +8,20 @@
  */
 import { nextTurn } from "../lib/clock.ts";
 import { ApiError } from "../lib/errors.ts";
-import { bare, homeOf, withPrefix, type BareId, type Id } from "../lib/ids.ts";
+import { bare, homeOf, withPrefix, type BareId } from "../lib/ids.ts";
 import { toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import { BACKGROUND, type Active, type MadeEmbedding } from "../embeddings/embeddings.ts";
 import { laterOf, liveSession, type LiveSession } from "../sessions/live-session.ts";
 import type { Reader, Tx } from "../storage/access.ts";
-import { hasVector, MEMORIES } from "../storage/collections.ts";
+import { hasVector } from "../storage/collections.ts";
 import { generationOf } from "../storage/memory-records.ts";
 import { ownerOfNew } from "../storage/owner.ts";
-import { memories, pendingEmbeddings, sessions, type MemoryRow } from "../storage/tables.ts";
+import { memories, sessions, type MemoryRow } from "../storage/tables.ts";
 import { noteNamedUser } from "../storage/user-names.ts";
-import { record, type Caller } from "../traces/record.ts";
-import { storeVector } from "../vectors/store-vector.ts";
+import { record, type Caller, type Quotas } from "../traces/record.ts";
+import { changeMemory, checkTimes, embed, endOf, noteVectors, type MemoryChanges, type NewVector } from "./change.ts";
 import type { MemoryDeps } from "./deps.ts";
-import { memoryJson, preview, refuseLongContent } from "./record.ts";
+import { memoryJson, namedMemory, nameTaken, preview, refuseLongContent, scopeOfNames, type FoundMemory } from "./record.ts";
 
 export interface NewMemory {
   /** Left out for a memory of a user or an agent alone. */
@@ -34,6 +34,17 @@ export interface NewMemory {
   tags: string[];
   metadata: JsonObject;
   embed: boolean;
+  externalId?: string | undefined;
+  /** What happens where the owner has one of that external id; `error` unless given. */
+  ifExists?: "error" | "update" | "return" | undefined;
+  source?: MemoryRow["source"];
+  importance?: number | undefined;
+  /** In Unix milliseconds, like the times below. */
+  occurredAt?: number | undefined;
+  expiresAt?: number | undefined;
+  ttlSeconds?: number | undefined;
+  /** The request as it was sent: an update keeps what that leaves out. */
+  sent?: object | undefined;
 }
 
 /** A memory with its vector, ready for the transaction. */
@@ -44,6 +55,7 @@ interface PreparedMemory {
 }
 
 export interface PreparedMemories {
+  readonly quotas: Quotas | undefined;
   readonly active: Active;
   readonly all: readonly PreparedMemory[];
   /** Where in the request they are; undefined for a memory that is the request. */
@@ -53,6 +65,8 @@ export interface PreparedMemories {
 export interface CreatedMemory {
   readonly row: MemoryRow;
   readonly json: JsonText;
+  /** false for one that was there by its external id. */
+  readonly isNew: boolean;
 }
 
 /**
@@ -68,21 +82,45 @@ export async function prepareMemories(
   place?: string,
 ): Promise<PreparedMemories> {
   deps.quotas?.refuseGrowth();
-  await deps.store.read((reader) => inputs.forEach((input, i) => inPlace(place, i, () => void ownerOf(reader, caller, input))));
-  inputs.forEach(({ content }, i) => inPlace(place, i, () => refuseLongContent(content)));
+  const wanted = await deps.store.read((reader) => inputs.map((input, i) => inPlace(place, i, () => wantsVector(reader, caller, input))));
   const { active } = deps.embeddings;
   const limitsId = caller.limitsId ?? BACKGROUND.limitsId;
   const embeddings: Promise<MadeEmbedding | undefined>[] = [];
-  for (const { embed: wantsVector, content } of inputs) {
+  for (const [i, { content }] of inputs.entries()) {
     // Others are answered in between: to cut one text into words takes a millisecond.
-    if (embeddings.length > 0) await nextTurn();
-    const made = wantsVector ? deps.embeddings.embedMemory(active, content, limitsId) : Promise.resolve(undefined);
+    if (i > 0) await nextTurn();
+    const made = wanted[i] === true ? deps.embeddings.embedMemory(active, content, limitsId) : Promise.resolve(undefined);
     // What goes wrong with one while others are begun is thrown below.
     made.catch(() => undefined);
     embeddings.push(made);
   }
   const made = await Promise.all(embeddings);
-  return { active, place, all: inputs.map((input, i) => ({ input, embedding: made[i] })) };
+  return { quotas: deps.quotas, active, place, all: inputs.map((input, i) => ({ input, embedding: made[i] })) };
+}
+
+/**
+ * Whether the text of a memory has to go to the provider: not where one is there that is returned, or changed in other things.
+ *
+ * @throws {ApiError} where it cannot be created
+ */
+function wantsVector(reader: Reader, caller: Caller, input: NewMemory): boolean {
+  const owner = ownerOf(reader, caller, input);
+  refuseLongContent(input.content);
+  checkTimes(input, reader.now);
+  const there = memoryThere(reader, caller, owner, input);
+  return input.embed && (there === undefined || (input.ifExists === "update" && there.row.content !== input.content));
+}
+
+/**
+ * The memory that is there by the external id of a new one.
+ *
+ * @throws {ApiError} `already_exists` where that is not to be
+ */
+function memoryThere(reader: Reader, { owner }: Caller, of: MemoryOwner, { externalId, ifExists }: NewMemory): FoundMemory | undefined {
+  if (externalId === undefined) return undefined;
+  const there = namedMemory(reader, { ...of, namedWithin: scopeOfNames(owner) }, externalId);
+  if (there !== undefined && (ifExists ?? "error") === "error") throw nameTaken(there, externalId);
+  return there;
 }
 
 /**
@@ -90,14 +128,18 @@ export async function prepareMemories(
  *
  * @throws {ApiError} of the first that is wrong, which names its place: then nothing of the transaction may be kept
  */
-export function createMemories(tx: Tx, caller: Caller, { all, active, place }: PreparedMemories): CreatedMemory[] {
+export function createMemories(tx: Tx, caller: Caller, prepared: PreparedMemories): CreatedMemory[] {
+  const { all, active, place, quotas } = prepared;
   const counted = new Map<BareId, { session: LiveSession; memories: number }>();
   const created = all.map(({ input, embedding }, i) =>
     inPlace(place, i, () => {
-      const { session, userId, agentId } = ownerOf(tx, caller, input);
+      const owner = ownerOf(tx, caller, input);
+      const { session, userId } = owner;
+      const there = memoryThere(tx, caller, owner, input);
+      if (there !== undefined) return takeOver(tx, caller, quotas, there, input, { active, embedding });
       if (session === undefined) noteNamedUser(tx, userId);
       else counted.set(session.key, { session, memories: (counted.get(session.key)?.memories ?? 0) + 1 });
-      return createMemory(tx, caller, { session, userId, agentId }, input, active, embedding);
+      return createMemory(tx, caller, owner, input, active, embedding);
     }),
   );
   for (const { session, memories: added } of counted.values()) {
@@ -143,6 +185,29 @@ function otherThanSession(param: string, noun: string): ApiError {
   return new ApiError("invalid_request", message, { param });
 }
 
+/** Answers with a memory that is there, changed by what was sent where that is wanted. */
+function takeOver(
+  tx: Tx,
+  caller: Caller,
+  quotas: Quotas | undefined,
+  there: FoundMemory,
+  input: NewMemory,
+  vector: NewVector,
+): CreatedMemory {
+  if (input.ifExists === "return") return { row: there.row, json: memoryJson(there.id, there.row, generationOf(tx)), isNew: false };
+  const { sent = {}, content, type, tags, metadata, source, importance } = input;
+  const isSent = (name: string) => Object.hasOwn(sent, name);
+  const changes: MemoryChanges = {
+    content,
+    ...(isSent("type") ? { type } : {}),
+    ...(isSent("tags") ? { tags } : {}),
+    source,
+    importance,
+    expiresAt: endOf(input, tx.now),
+  };
+  return { ...changeMemory(tx, caller, quotas, there, changes, isSent("metadata") ? metadata : there.row.metadata, vector), isNew: false };
+}
+
 function createMemory(
   tx: Tx,
   caller: Caller,
@@ -162,6 +227,11 @@ function createMemory(
     tags: input.tags,
     metadata: input.metadata,
     createdAt: tx.now,
+    ...(input.externalId === undefined ? {} : { externalId: input.externalId, namedWithin: scopeOfNames(caller.owner) }),
+    ...given("source", input.source),
+    ...given("importance", input.importance),
+    ...given("occurredAt", input.occurredAt),
+    ...given("expiresAt", endOf(input, tx.now) ?? undefined),
     embed: input.embed,
   };
   // Made with its memory, the vector is as new as the memory's id.
@@ -183,20 +253,12 @@ function createMemory(
     }),
     record: json,
   });
-  return { row, json };
+  return { row, json, isNew: true };
 }
 
-/** Gives a memory its vector and words; when there is none of the provider that is set by now, it is made later. */
-export function embed(tx: Tx, active: Active, memory: BareId, row: MemoryRow, embedding: MadeEmbedding | undefined, id?: Id<"emb">): void {
-  const isOfProvider = embedding !== undefined && generationOf(tx) === active.generation;
-  if (!isOfProvider || embedding.isPending === true) tx.put(pendingEmbeddings, memory, "");
-  if (isOfProvider) row.embedding = storeVector(tx, MEMORIES, memory, active.generation, embedding, id);
-}
-
-/** To be called after a commit that stored a vector, or left one to be made later. */
-export function noteVectors(deps: MemoryDeps, embedding: MadeEmbedding | undefined): void {
-  if (embedding === undefined || embedding.isPending === true) deps.backfill.wake();
-  if (embedding !== undefined) deps.vectors.changed();
+/** A member of a row, where there is one: most rows have none of these. */
+function given<Name extends string, Value>(name: Name, value: Value | undefined): { [Key in Name]?: Value } {
+  return (value === undefined ? {} : { [name]: value }) as { [Key in Name]?: Value };
 }
 
 /** Runs what concerns one of the memories of a request: an error says which of them is at fault. */

@@ -4,31 +4,46 @@
  * @module
  */
 import { nextTurn } from "../lib/clock.ts";
-import { bare, homeOf, homeOfUser, type BareId, type MemoryId, type SessionId } from "../lib/ids.ts";
-import { mergeObjects, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
+import { Existing, type AnswerJson } from "../lib/answer.ts";
+import { homeOf, homeOfUser, type BareId, type MemoryId } from "../lib/ids.ts";
+import { jsonArray, jsonWith, mergeObjects, toJson, type JsonText } from "../lib/json.ts";
 import { BACKGROUND } from "../embeddings/embeddings.ts";
-import { diffObjects, isEmptyDiff } from "../sessions/diff.ts";
-import { laterOf, liveSession, refuseLargeMetadata } from "../sessions/live-session.ts";
-import type { Reader, Tx } from "../storage/access.ts";
+import { liveSession } from "../sessions/live-session.ts";
+import type { Reader } from "../storage/access.ts";
 import { MEMORIES } from "../storage/collections.ts";
 import { hashKey } from "../storage/keys.ts";
 import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
-import { generationOf, removeRecord, removeVector } from "../storage/memory-records.ts";
+import { generationOf, removeRecord } from "../storage/memory-records.ts";
 import { narrowed, ownedPostings, type Owner } from "../storage/owner.ts";
 import { pageOf, type Page } from "../storage/page.ts";
-import { memories, pendingEmbeddings, sessions, type MemoryRow } from "../storage/tables.ts";
+import { memories } from "../storage/tables.ts";
 import { posting, type Filter } from "../storage/walk.ts";
 import { commitFor, ofUser, record, type Caller, type Deps } from "../traces/record.ts";
-import { createMemories, embed, memoriesCreated, noteVectors, prepareMemories, type NewMemory } from "./create.ts";
+import { changeMemory, checkTimes, noteVectors, touchSession, type MemoryChanges } from "./change.ts";
+import { createMemories, memoriesCreated, prepareMemories, type NewMemory } from "./create.ts";
 import type { MemoryDeps } from "./deps.ts";
 import { findMemory, memoryJson, preview, refuseLongContent, visibleMemories } from "./record.ts";
 
-export async function addMemory(deps: MemoryDeps, caller: Caller, input: NewMemory): Promise<JsonText> {
+export async function addMemory(deps: MemoryDeps, caller: Caller, input: NewMemory): Promise<AnswerJson> {
   const home = homeOfNew(caller, input);
   const prepared = await prepareMemories(deps, caller, [input]);
   const answer = await commitFor(deps, caller, home, (tx) => {
-    const [created] = createMemories(tx, caller, prepared);
-    return ofUser(created!.row, created!.json);
+    const { row, json, isNew } = createMemories(tx, caller, prepared)[0]!;
+    return ofUser<AnswerJson>(row, isNew ? json : new Existing(json));
+  });
+  memoriesCreated(deps, prepared);
+  return answer;
+}
+
+/** Adds all of them or none. */
+export async function addMemories(deps: MemoryDeps, caller: Caller, inputs: readonly NewMemory[]): Promise<JsonText> {
+  const home = homeOfNew(caller, inputs[0]!);
+  const prepared = await prepareMemories(deps, caller, inputs, "memories");
+  const answer = await commitFor(deps, caller, home, (tx) => {
+    const created = createMemories(tx, caller, prepared);
+    const users = new Set(created.flatMap(({ row }) => row.userId ?? []));
+    const json = jsonWith({ object: "list" }, { data: jsonArray(created.map((one) => one.json)) });
+    return { json, users: Array.from(users, hashKey), asksForRoom: "always" as const };
   });
   memoriesCreated(deps, prepared);
   return answer;
@@ -114,16 +129,13 @@ export async function newestMemories({ store }: Deps, scope: Filter, limit: numb
   }
 }
 
-export interface MemoryChanges {
-  content?: string | undefined;
-  type?: string | undefined;
-  tags?: string[] | undefined;
-  metadata?: JsonObject | undefined;
-}
-
 /** What changes nothing leaves no trace. */
 export async function updateMemory(deps: MemoryDeps, caller: Caller, id: string, changes: MemoryChanges): Promise<JsonText> {
-  const current = await deps.store.read((reader) => findMemory(reader, caller.owner, id));
+  const current = await deps.store.read((reader) => {
+    const memory = findMemory(reader, caller.owner, id);
+    checkTimes(changes, reader.now);
+    return memory;
+  });
   if (changes.content !== undefined) refuseLongContent(changes.content);
   const { active } = deps.embeddings;
   const embedding =
@@ -131,53 +143,14 @@ export async function updateMemory(deps: MemoryDeps, caller: Caller, id: string,
       ? undefined
       : await deps.embeddings.embedMemory(active, changes.content, caller.limitsId ?? BACKGROUND.limitsId);
   const answer = await commitFor(deps, caller, homeOf(id), (tx) => {
-    const { id: memoryId, key, row: before } = findMemory(tx, caller.owner, id);
-    const row: MemoryRow = {
-      ...before,
-      content: changes.content ?? before.content,
-      type: changes.type ?? before.type,
-      tags: changes.tags ?? before.tags,
-      metadata: changes.metadata === undefined ? before.metadata : mergeObjects(before.metadata, changes.metadata),
-    };
-    if (isSame(row, before)) return ofUser(before, memoryJson(memoryId, before, generationOf(tx)));
-    refuseLargeMetadata(row.metadata);
-    const makesRoom = lengthOf(row) < lengthOf(before);
-    if (!makesRoom) deps.quotas?.refuseGrowth();
-    const contentChanged = row.content !== before.content;
-    if (contentChanged && row.embed) {
-      removeVector(tx, MEMORIES, before);
-      delete row.embedding;
-      tx.remove(pendingEmbeddings, key);
-      embed(tx, active, key, row, embedding);
-    }
-    tx.put(memories, key, row);
-    touchSession(tx, row.sessionId, 0);
-    record(tx, caller, {
-      action: "memory.updated",
-      sessionId: row.sessionId ?? null,
-      userId: row.userId,
-      agentId: row.agentId,
-      ...(row.sessionId === undefined ? { recordId: key } : {}),
-      details: toJson({
-        memory_id: memoryId,
-        content_changed: contentChanged,
-        tags_changed: toJson(row.tags) !== toJson(before.tags),
-      }),
-    });
-    return ofUser(row, memoryJson(memoryId, row, generationOf(tx)), makesRoom ? "if large" : "always");
+    const memory = findMemory(tx, caller.owner, id);
+    const { metadata: before } = memory.row;
+    const metadata = changes.metadata === undefined ? before : mergeObjects(before, changes.metadata);
+    const { row, json, makesRoom } = changeMemory(tx, caller, deps.quotas, memory, changes, metadata, { active, embedding });
+    return ofUser(row, json, makesRoom ? "if large" : "always");
   });
   if (changes.content !== undefined) noteVectors(deps, embedding);
   return answer;
-}
-
-function isSame(row: MemoryRow, before: MemoryRow): boolean {
-  if (row.content !== before.content || row.type !== before.type || toJson(row.tags) !== toJson(before.tags)) return false;
-  return isEmptyDiff(diffObjects(before.metadata, row.metadata));
-}
-
-/** How much a caller has stored with it. */
-function lengthOf({ content, type, tags, metadata }: MemoryRow): number {
-  return content.length + type.length + toJson(tags).length + toJson(metadata).length;
 }
 
 export async function deleteMemory(deps: MemoryDeps, caller: Caller, id: string, reason: string | undefined): Promise<JsonText> {
@@ -197,14 +170,4 @@ export async function deleteMemory(deps: MemoryDeps, caller: Caller, id: string,
   });
   deps.vectors.changed();
   return answer;
-}
-
-/** A memory's session may have expired: then nothing happens in it any more, and once it is removed nobody counts either. */
-function touchSession(tx: Tx, sessionId: SessionId | undefined, memories: number): void {
-  if (sessionId === undefined) return;
-  const key = bare(sessionId);
-  const row = tx.get(sessions, key);
-  if (row === undefined) return;
-  const updatedAt = row.expiresAt > tx.now ? laterOf(row, tx.now) : row.updatedAt;
-  tx.put(sessions, key, { ...row, memoryCount: row.memoryCount + memories, updatedAt });
 }

@@ -4,8 +4,22 @@
  * @module
  */
 import { Type } from "@sinclair/typebox";
-import { Created, Default, Limit, Metadata, OrNull, RecordId, Text, Timestamp, UserId } from "../http/types.ts";
+import {
+  Created,
+  Default,
+  IN_BRACKETS,
+  Instant,
+  Limit,
+  Metadata,
+  OneOf,
+  OrNull,
+  RecordId,
+  Text,
+  Timestamp,
+  UserId,
+} from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
+import { MEMORY_SOURCES } from "../storage/tables.ts";
 
 /** The standard types; any other text is accepted too. */
 const MEMORY_TYPES = ["fact", "preference", "event", "policy", "observation", "general"] as const;
@@ -26,6 +40,16 @@ const UserFilter = Text(1, LIMITS.userIdLengthMax, {
 const AgentFilter = Text(1, LIMITS.agentIdLengthMax, { description: "Only memories of this agent." });
 const OfType = MemoryType("Only memories of this type.");
 const SessionFilter = Text(1, undefined, { description: "Only memories of this session." });
+
+const ExternalId = (description: string) => Text(1, LIMITS.externalIdLengthMax, { description });
+const Source = (description: string) => OneOf(MEMORY_SOURCES, { description, examples: ["agent"] });
+const Importance = (description: string) => Type.Number({ minimum: 0, maximum: 1, description });
+const Ttl = Type.Integer({
+  minimum: 1,
+  maximum: LIMITS.memoryTtlSecondsMax,
+  description: "Instead of `expires_at`: seconds until then, from now.",
+});
+const EXPIRES_AT = "When it expires: from that moment on nothing shows it, and it is removed with the event `memory.expired`.";
 
 export const QUERY_EXAMPLE = "How does the customer prefer to be contacted?";
 
@@ -75,7 +99,13 @@ export const Memory = Type.Object(
     type: MemoryType(TYPES_TEXT),
     tags: Tags("Tags."),
     metadata: Metadata("Custom metadata."),
+    external_id: OrNull(ExternalId("The name that you gave it.")),
+    source: Source("Who says so."),
+    importance: OrNull(Importance("How important you said it is.")),
+    occurred_at: OrNull(Timestamp("When it happened, if that was given.")),
     created_at: Timestamp("When the memory was added."),
+    updated_at: Timestamp("When it was last changed."),
+    expires_at: OrNull(Timestamp("When it expires; null: never.")),
     embedding_id: Type.Optional(RecordId("emb", "ID of the vector, which changes with the content; left out when there is none.")),
     vector_available: Type.Boolean({
       description: "Whether it has a vector. While one is to be made, it is found by its words.",
@@ -87,7 +117,7 @@ export const Memory = Type.Object(
 
 export const Score = (description: string) => Type.Number({ minimum: 0, maximum: 1, description, examples: [0.966349] });
 
-const { id, session_id, user_id, agent_id, content, type, tags, created_at } = Memory.properties;
+const { id, session_id, user_id, agent_id, content, type, source, tags, created_at } = Memory.properties;
 const MemoryResult = Type.Object(
   {
     id,
@@ -96,6 +126,7 @@ const MemoryResult = Type.Object(
     agent_id,
     content,
     type,
+    source,
     tags,
     score: Score("0.0 to 1.0, higher is more relevant; from 0.7 on it is about the query."),
     created_at,
@@ -133,8 +164,43 @@ export const NewMemory = Type.Object(
     tags: Default(Tags("Tags, for filters."), []),
     metadata: Default(Metadata("Custom metadata; default `{}`."), {}),
     embed: Default(Type.Boolean({ description: "false: keep it out of semantic search." }), true),
+    external_id: Type.Optional(
+      ExternalId(
+        "A name of your own, such as the id of a row. No two memories of a user have the same, or of an agent where there is no user; it is free again once its memory is deleted or has expired.",
+      ),
+    ),
+    if_exists: Default(
+      OneOf(["error", "update", "return"], {
+        description:
+          "What happens when the owner has a memory of that `external_id`: `error` is 409 `already_exists`; `return` answers 200 with it, as it is; `update` answers 200 once its content, and what else is sent, has taken the place of what was there. Default `error`.",
+      }),
+      "error",
+    ),
+    source: Type.Optional(Source("Who says so; `agent` unless given. A context shows it.")),
+    importance: Type.Optional(Importance("How important it is to you, 0.0 to 1.0.")),
+    occurred_at: Type.Optional(Instant("When it happened, for history that is moved in: at most a day ahead.")),
+    expires_at: Type.Optional(Instant(EXPIRES_AT, { example: "2026-06-07T08:00:00.000Z" })),
+    ttl_seconds: Type.Optional(Ttl),
   },
   { title: "NewMemory", description: "A memory to add." },
+);
+
+export const MemoryBatch = Type.Object(
+  {
+    memories: Type.Array(NewMemory, {
+      [IN_BRACKETS]: true,
+      minItems: 1,
+      maxItems: LIMITS.memoryBatchMax,
+      description: "Each as for `POST /v1/memory`. An error names the one that is wrong: `memories[3].content`.",
+      examples: [[{ user_id: "user-42", content: "The customer prefers e-mail to phone calls.", external_id: "crm-4711" }]],
+    }),
+  },
+  { title: "MemoryBatch", description: "Memories to add together." },
+);
+
+export const AddedMemories = Type.Object(
+  { object: Type.Literal("list"), data: Type.Array(Memory, { description: "In the order of the request." }) },
+  { title: "AddedMemories", description: "The memories of a batch." },
 );
 
 export const MemoryChanges = Type.Object(
@@ -143,6 +209,11 @@ export const MemoryChanges = Type.Object(
     type: Type.Optional(MemoryType(TYPES_TEXT)),
     tags: Type.Optional(Tags("Replaces the tags.")),
     metadata: Type.Optional(Metadata("Merged into what is there, key by key; a null removes the key.")),
+    external_id: Type.Optional(OrNull(ExternalId("A name of your own; null takes it away."))),
+    source: Type.Optional(Source("Who says so.")),
+    importance: Type.Optional(OrNull(Importance("How important it is to you; null: unknown."))),
+    expires_at: Type.Optional(OrNull(Instant(`${EXPIRES_AT} null: never.`, { example: "2026-06-07T08:00:00.000Z" }))),
+    ttl_seconds: Type.Optional(Ttl),
   },
   { title: "MemoryChanges", description: "What changes; the rest stays." },
 );

@@ -76,8 +76,9 @@ export function turnNameKey(session: BareId, externalId: string): string {
 }
 
 /** The place of a time among those of turns; all before 1970 have the first one. */
+const TIME_KEY_MAX = 62 ** NUMBER_KEY_LENGTH - 1;
 export function timeKey(ms: number): string {
-  return numberKey(Math.max(0, ms));
+  return numberKey(Math.min(Math.max(0, ms), TIME_KEY_MAX));
 }
 
 /** Documents of one owner are together; no other owner's key leads to them. */

@@ -21,6 +21,8 @@
  *   byAgent            #agent memory
  *   byType             #type memory
  *   byTag              #tag memory
+ *   byExternalId       #(external, owner) memory    for each owner who looks it up, if it has an external id
+ *   byExpiry           ms memory                    if it expires
  *   ahead              memory                       if its id is later than its time
  * retrievals           retrieval                    RetrievalRow: what a search or a context found
  *   bySession          session retrieval
@@ -405,6 +407,8 @@ export const turns = table(
 
 const Embedding = Type.Object({ id: IdText("emb"), generation: Uint32, hasNoVector: Type.Optional(Type.Literal(true)) });
 
+export const MEMORY_SOURCES = ["user", "agent", "tool", "import"] as const;
+
 const MemoryRow = Type.Object({
   /** Left out for one that belongs to a user or an agent alone. */
   sessionId: Type.Optional(IdText("sess")),
@@ -416,6 +420,16 @@ const MemoryRow = Type.Object({
   tags: Type.Array(Text),
   metadata: AnyObject,
   createdAt: Whole,
+  updatedAt: Type.Optional(Whole),
+  /** The caller's own name of it, and within what that is unique: its user or else agent, or that agent of the user. */
+  externalId: Type.Optional(Text),
+  namedWithin: Type.Optional(OneOf(["owner", "agent"])),
+  /** Who says so; an agent, where it is left out. */
+  source: Type.Optional(OneOf(MEMORY_SOURCES)),
+  importance: Type.Optional(Fraction),
+  /** When it happened. */
+  occurredAt: Type.Optional(Instant),
+  expiresAt: Type.Optional(Instant),
   /** false when the caller asked for none: then a new content gets none either. */
   embed: Truth,
   /** Set while there is a vector: its id, which without the prefix is its key, and its generation. */
@@ -428,6 +442,16 @@ export const memories = table("memories", ID, MemoryRow, json<MemoryRow>(), {
   byAgent: (memory, row) => (row.agentId === null ? undefined : hashKey(row.agentId) + memory),
   byType: (memory, row) => hashKey(row.type) + memory,
   byTag: { of: (memory, row) => row.tags.map((tag) => hashKey(tag) + memory), hasMany: true },
+  byExternalId: {
+    of: (memory, { externalId, namedWithin, userId, agentId }) => {
+      if (externalId === undefined) return undefined;
+      const names = [ownNameKey(externalId, userId, agentId ?? undefined)];
+      if (namedWithin !== "agent" && userId !== null) names.push(ownNameKey(externalId, userId));
+      return [...new Set(names)].map((name) => name + memory);
+    },
+    hasMany: true,
+  },
+  byExpiry: (memory, { expiresAt }) => (expiresAt === undefined ? undefined : timeKey(expiresAt) + memory),
   ahead: (memory, row) => ahead(memory, row.createdAt),
 });
 export const RETRIEVAL_OPERATIONS = ["search", "context"] as const;

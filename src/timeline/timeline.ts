@@ -11,7 +11,7 @@ import { nextTurn } from "../lib/clock.ts";
 import { bare, withPrefix, type BareId, type Id } from "../lib/ids.ts";
 import { jsonWith, toJson, type JsonText } from "../lib/json.ts";
 import { toIso } from "../lib/time.ts";
-import { memoryJson } from "../memories/record.ts";
+import { hasEnded, memoryJson } from "../memories/record.ts";
 import { looksOfRetrieval, retrievalJson, retrievalOf, type RetrievalDeps } from "../retrievals/retrievals.ts";
 import { isLive, liveSession, type LiveSession } from "../sessions/live-session.ts";
 import { changedVersion, versionsInOrder } from "../sessions/versions.ts";
@@ -200,7 +200,7 @@ const RECORD_OF: Record<Kind, (reader: Reader, session: LiveSession, place: Plac
   version: (reader, session, { version = 0 }) => changedVersion(reader, session.key, version) ?? GONE,
   memory(reader, _, { id }) {
     const row = reader.get(memories, id);
-    return row === undefined ? GONE : read(memoryJson(withPrefix("mem", id), row, generationOf(reader)));
+    return row === undefined || hasEnded(row, reader.now) ? GONE : read(memoryJson(withPrefix("mem", id), row, generationOf(reader)));
   },
   retrieval(reader, session, { id }, owner) {
     const row = retrievalOf(reader, session, id);

@@ -80,6 +80,16 @@ const MIGRATIONS: readonly SchemaMigration[] = [
         ]),
       ),
   },
+  {
+    number: 6,
+    says: "memories are found by their external ids and by when they expire",
+    run: (connection) =>
+      connection.send([
+        plain('create table if not exists cairn.memories_by_external_id (key text collate "C" primary key)'),
+        plain('alter table cairn.memories add column if not exists by_expiry text collate "C"'),
+        plain("create index if not exists memories_by_expiry_idx on cairn.memories (by_expiry) where by_expiry is not null"),
+      ]),
+  },
 ];
 
 /** Another server takes the time of its migrations. */

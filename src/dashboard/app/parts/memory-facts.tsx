@@ -8,7 +8,8 @@ import type { Memory } from "../api.ts";
 import { Time } from "./time.tsx";
 
 interface MemoryFactsProps {
-  memory: Pick<Memory, "id" | "type" | "tags" | "session_id" | "user_id" | "agent_id" | "created_at">;
+  memory: Pick<Memory, "id" | "type" | "tags" | "session_id" | "user_id" | "agent_id" | "created_at"> &
+    Partial<Pick<Memory, "external_id" | "expires_at">>;
   /** Left out for a key that may not change it. */
   onOpen?: ((kind: "edit" | "delete") => void) | undefined;
   /** More that is known. */
@@ -16,7 +17,7 @@ interface MemoryFactsProps {
 }
 
 export function MemoryFacts({ memory, onOpen, children }: MemoryFactsProps) {
-  const { id, type, tags, session_id: session, user_id: user, agent_id: agent, created_at } = memory;
+  const { id, type, tags, session_id: session, user_id: user, agent_id: agent, created_at, external_id: name, expires_at: end } = memory;
   return (
     <div class="row meta">
       <span class="kind">{type}</span>
@@ -33,6 +34,12 @@ export function MemoryFacts({ memory, onOpen, children }: MemoryFactsProps) {
       {session === null && user !== null && <a href={`/dashboard/users/${encodeURIComponent(user)}`}>{user}</a>}
       {session === null && agent !== null && <span>{agent}</span>}
       <Time at={created_at} />
+      {typeof name === "string" && <code>{name}</code>}
+      {typeof end === "string" && (
+        <span>
+          expires <Time at={end} />
+        </span>
+      )}
       {children}
       {onOpen && (
         <span class="row actions">
