@@ -18,7 +18,7 @@ const memories = endpointGroup({ name: "Memories", description: "What outlasts a
 const fieldsOfNew = fieldReader(NewMemory);
 
 /** Returns what operations get of a memory in an array. */
-export function newMemoryOf(sent: object): NewMemoryFields {
+function newMemoryOf(sent: object): NewMemoryFields {
   return { ...(fieldsOfNew(sent as Record<string, unknown>) as unknown as NewMemoryFields), sent };
 }
 
