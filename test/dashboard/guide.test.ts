@@ -5,8 +5,8 @@
  * @module
  */
 import { afterAll, beforeAll, expect } from "bun:test";
-import { BASE, addressOf, INDEX_PATH, linkedPages } from "../../src/docs/contents.ts";
-import { NARROW, openTab, WIDE } from "../support/browser.ts";
+import { addressOf, BASE, INDEX_PATH, partsOf } from "../../src/docs/contents.ts";
+import { NARROW, openTab, WIDE, type Tab } from "../support/browser.ts";
 import { inBrowser as test } from "../support/in-browser.ts";
 import { pageText } from "../support/pages.ts";
 import { startProcess, type CairnProcess } from "../support/process.ts";
@@ -19,30 +19,41 @@ beforeAll(async () => {
 });
 afterAll(() => cairn[Symbol.asyncDispose]());
 
-const ADDRESSES = [INDEX_PATH, ...linkedPages(pageText(INDEX_PATH))].map((path) => addressOf(path) ?? "");
+/** Pages with all that a page can have: tables, code, pictures, lists of headings. */
+const KINDS = [BASE, `${BASE}/dashboard`, `${BASE}/operate/configuration`, `${BASE}/adapters`, `${BASE}/reference/guarantees`];
 
-for (const [scheme, width] of [
-  ["light", WIDE],
-  ["dark", NARROW],
-] as const) {
-  test(`axe finds nothing on any page, ${scheme} and ${width} px wide; each has room and asks this server alone`, async () => {
+async function open(tab: Tab, address: string): Promise<void> {
+  await tab.go(`${cairn.address}${address}`);
+  await tab.has("search:not([hidden])");
+}
+
+for (const { title, pages } of [{ title: "the contents", pages: [{ path: INDEX_PATH }] }, ...partsOf(pageText(INDEX_PATH))]) {
+  test(`axe finds nothing on any page of ${title}, each has room on a phone, and asks this server alone`, async () => {
     using tab = await openTab();
-    await tab.scheme(scheme);
-    await tab.resize(width);
-    for (const address of ADDRESSES) {
-      await tab.go(`${cairn.address}${address}`);
-      await tab.has("search:not([hidden])");
-      expect({ address, problems: await tab.accessibilityProblems(), isTooWide: await tab.isTooWide() }).toEqual({
-        address,
-        problems: [],
-        isTooWide: false,
-      });
-      if (PICTURES !== undefined) await tab.picture(`${PICTURES}/${address.replaceAll("/", "-")}-${scheme}-${width}.png`);
+    for (const { path } of pages) {
+      const address = addressOf(path) ?? "";
+      await tab.resize(WIDE);
+      await open(tab, address);
+      const problems = await tab.accessibilityProblems();
+      await tab.resize(NARROW);
+      expect({ address, problems, isTooWide: await tab.isTooWide() }).toEqual({ address, problems: [], isTooWide: false });
+      if (PICTURES !== undefined) await tab.picture(`${PICTURES}/${address.replaceAll("/", "-")}.png`);
     }
     expect(tab.requests.filter(({ url }) => !url.startsWith(`${cairn.address}/`))).toEqual([]);
     expect(tab.complaints).toEqual([]);
   });
 }
+
+test("in the dark and on a phone axe finds nothing either", async () => {
+  using tab = await openTab();
+  await tab.scheme("dark");
+  await tab.resize(NARROW);
+  for (const address of KINDS) {
+    await open(tab, address);
+    expect({ address, problems: await tab.accessibilityProblems() }).toEqual({ address, problems: [] });
+  }
+  expect(tab.complaints).toEqual([]);
+});
 
 test("a search finds sections by the beginnings of words, and Enter opens the best one", async () => {
   using tab = await openTab();

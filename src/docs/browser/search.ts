@@ -11,6 +11,7 @@ type Section = SearchIndex["sections"][number];
 const FOUND_MAX = 12;
 const TITLE_WEIGHT = 8;
 const PAGE_WEIGHT = 4;
+const WEIGHED_LENGTH_MIN = 3;
 
 function element(selector: string): HTMLElement {
   const found = document.querySelector<HTMLElement>(selector);
@@ -48,7 +49,9 @@ function scoresOf({ sections, words }: SearchIndex, term: string): Map<number, n
   const scores = new Map<number, number>();
   for (const number of numbers) {
     const [, title = "", page = ""] = sections[number] ?? [];
-    scores.set(number, rarity * (begins(title, term) ? TITLE_WEIGHT : begins(page, term) ? PAGE_WEIGHT : 1));
+    const weight = begins(title, term) ? TITLE_WEIGHT : begins(page, term) ? PAGE_WEIGHT : 1;
+    // Titles say little by words such as "on" and "a".
+    scores.set(number, rarity * (term.length < WEIGHED_LENGTH_MIN ? 1 : weight));
   }
   return scores;
 }
