@@ -49,7 +49,7 @@ export const BUILTIN_CALIBRATION: Calibration = {
   lexicalShare: COVERED_WEIGHT / BOTH,
   cosineOfUnrelated: 0,
   cosineOfSame: 1,
-  relevant: 0.219 / BOTH,
+  relevant: 0.2325 / BOTH,
 };
 
 /** The provider `words`. */
