@@ -7,6 +7,8 @@ import { expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join, normalize } from "node:path";
 import { Glob } from "bun";
+import { GENERATED_PAGES, unpadded, withGeneratedParts } from "../scripts/generated-pages.ts";
+import { INDEX_PATH, linkedPages } from "../src/docs/contents.ts";
 import { PAGES as PAGE_PATHS, pageText } from "./support/pages.ts";
 
 const ROOT = dirname(import.meta.dir);
@@ -336,3 +338,18 @@ test("the map has a request checked in the order of the application's head", () 
   const [, head = ""] = /^ \* (Host → .+) → operation$/m.exec(readFileSync(join(ROOT, "src/app.ts"), "utf8")) ?? [];
   expect(map.split(", ")).toEqual(head.split(" → "));
 });
+
+test("every page is in the table of contents, once", () => {
+  const listed = linkedPages(pageText(INDEX_PATH));
+  const own = PAGE_PATHS.filter((path) => path.startsWith("src/docs/") && path !== INDEX_PATH);
+  expect(own.filter((path) => !listed.includes(path))).toEqual([]);
+  expect(listed.filter((path, i) => !PAGE_PATHS.includes(path) || listed.indexOf(path) !== i)).toEqual([]);
+});
+
+for (const path of GENERATED_PAGES) {
+  test(`what is generated in ${path} is current: scripts/test --fix writes it`, () => {
+    const page = pageText(path);
+    expect(page).toContain("<!-- generated: ");
+    expect(unpadded(page)).toBe(unpadded(withGeneratedParts(page)));
+  });
+}
