@@ -141,12 +141,17 @@ test("after every operation of the API, nothing of an erased user's texts is lef
 });
 
 /** Lets an erasure begin, and nothing of it be taken away. */
-function onlyBegun({ service: { store } }: Cairn): Disposable {
-  const commit = store.commit.bind(store);
+function onlyBegun({ services }: Cairn): Disposable {
+  const spies = new DisposableStack();
   let commits = 0;
-  return spyOn(store, "commit").mockImplementation((home, work) =>
-    commits++ === 0 ? commit(home, work) : Promise.reject(new Error("the disk is full")),
-  );
+  for (const { store } of services) {
+    const commit = store.commit.bind(store);
+    const spy = spyOn(store, "commit").mockImplementation((home, work) =>
+      commits++ === 0 ? commit(home, work) : Promise.reject(new Error("the disk is full")),
+    );
+    spies.use(spy);
+  }
+  return spies;
 }
 
 test("from the beginning of an erasure on nothing is shown of documents that go with a session of the user's, and of others all", async () => {

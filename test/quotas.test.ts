@@ -112,7 +112,9 @@ onEmbedded("a database keeps what deleted records took for others")(
       `The store has reached its limit of ${max} bytes (setting max_store_bytes). Nothing was changed; reading and deleting still work.`,
     );
     // It was found out before much more was written than is allowed.
-    expect(cairn.service.store.bytesUsed).toBeLessThan(max * 1.3);
+    // Each further server keeps one more answer before it has measured again what the others have written.
+    const answerBytesMax = 1_200_000;
+    expect(cairn.service.store.bytesUsed).toBeLessThan(max * 1.3 + answerBytesMax * (cairn.services.length - 1));
     const { text } = await cairn.plain("GET", "/metrics");
     expect(text).toContain(`cairn_store_max_bytes ${max}`);
     expect(Number(/^cairn_store_used_bytes (\d+)$/m.exec(text)?.[1])).toBeGreaterThanOrEqual(max);
