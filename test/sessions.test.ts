@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import { memories, turns, vectors, versions, sessions } from "../src/storage/tables.ts";
 import { errorOf, idsOf, pagesOf, refusal } from "./support/answers.ts";
 import { startCairn } from "./support/cairn.ts";
+import { findByWords } from "./support/providers.ts";
 import { expectNoSession } from "./support/requests.ts";
 
 test("a session made from an agent_id alone has every other field at its default", async () => {
@@ -186,6 +187,7 @@ test("deleting a session removes its states, turns and memories, and nobody else
 
 test("the memories of a large session are gone the moment its deletion is answered, by id, list, search and context", async () => {
   await using cairn = await startCairn();
+  await findByWords(cairn);
   const large = await cairn.createSession({ user_id: "ada" });
   const other = await cairn.createSession({ user_id: "ada" });
   const kept = await cairn.addMemory(other.id, "Ada asked once whether there is coffee in the office kitchen on Fridays.");
