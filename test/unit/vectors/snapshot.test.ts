@@ -218,6 +218,7 @@ describe("a start goes on from the store alone when", () => {
 
 test("a start has room for the rows that it reads, and for few others", async () => {
   const { vectors } = await saved(11);
+  await using _ = vectors;
   const indexer = new Indexer(vectors.store, directoryOf(vectors));
   await indexer.start();
   while (indexer.step());
