@@ -4,7 +4,7 @@
  * @module
  */
 import { expect, test } from "bun:test";
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join, normalize } from "node:path";
 import { Glob } from "bun";
 import { GENERATED_PAGES, unpadded, withGeneratedParts } from "../scripts/generated-pages.ts";
@@ -353,3 +353,12 @@ for (const path of GENERATED_PAGES) {
     expect(unpadded(page)).toBe(unpadded(withGeneratedParts(page)));
   });
 }
+
+test("a page for contributors names no file that does not exist", () => {
+  const named = PAGES.filter(({ path }) => path.startsWith("src/docs/contribute/") && !path.endsWith("/map.md")).flatMap(({ path, text }) =>
+    Array.from(text.matchAll(/`((?:[\w.-]+\/)+[\w.-]+\.(?:ts|tsx|md|json|txt))`/g), ([, file = ""]) => ({ path, file })),
+  );
+  const isThere = (file: string) => [file, `src/${file}`, `test/${file}`].some((path) => existsSync(join(ROOT, path)));
+  expect(named.filter(({ file }) => !/CONCEPT|NAME/.test(file) && !isThere(file))).toEqual([]);
+  expect(named.length).toBeGreaterThan(50);
+});
