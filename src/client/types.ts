@@ -601,6 +601,11 @@ export interface Explanation {
 export interface Fork {
   /** The version to start from; default the current one. A negative one counts back from it. */
   version?: number;
+  /**
+   * Which turns the fork begins with, of those that were shown when that version was current: `all`, the newest of them up to 1000, or
+   * `none` (default). They are not copied, and stay when this session is deleted or expires.
+   */
+  turns?: number | "none" | "all";
 }
 
 export interface GetStatisticsQuery {
@@ -771,6 +776,8 @@ export interface ListTimelineQuery {
   starting_after?: string;
   /** Only entries of these kinds: turn, version, memory, retrieval, fork, with commas between them. */
   kinds?: string;
+  /** `all`: with turns that a rollback has hidden, which have `rolled_back_at`. Default `current`. */
+  status?: "current" | "all";
   /** `desc` (newest first) unless given. */
   order?: "asc" | "desc";
 }
@@ -824,6 +831,8 @@ export interface ListTurnsQuery {
   limit?: number;
   /** The last id of the previous page (`turn_…`); its record may be gone. */
   starting_after?: string;
+  /** `all`: with turns that a rollback has hidden, which have `rolled_back_at`. Default `current`. */
+  status?: "current" | "all";
   /** `desc` (newest first) unless given. */
   order?: "asc" | "desc";
 }
@@ -1373,6 +1382,11 @@ export interface Rollback {
   version: number;
   /** Why, for the trace. */
   reason?: string;
+  /**
+   * `hide`: contexts, lists and timelines show the turns that they showed when that version was current, and no later ones, unless they are
+   * asked for `status=all`. A later rollback with `hide` to a version before this one shows those again. Default `keep`.
+   */
+  turns?: "keep" | "hide";
   /** Change nothing unless this is the current version (409 `version_conflict` otherwise). */
   expected_version?: number;
 }
@@ -1402,7 +1416,7 @@ export interface Session {
   metadata: JsonObject;
   /** Memories attached to the session. */
   memory_count: number;
-  /** Turns in the session. */
+  /** Turns in the session that are shown: with those of the session it was forked from, without those that a rollback has hidden. */
   turn_count: number;
   /** When the session expires; null if it does not. */
   ttl_expires_at: string | null;
@@ -2043,10 +2057,14 @@ export interface Turn {
   /** 1, 2, 3 … in the order of the session. */
   turn_number: number;
   /**
-   * Version of the session's state that was current when the turn was logged. For one that a Cairn without this field has logged it follows
-   * from the versions that are kept.
+   * Version of the session's state that was current when the turn was logged; 0 for one that a fork has from its parent. For one that a
+   * Cairn without this field has logged it follows from the versions that are kept.
    */
   state_version: number;
+  /** The session that this one was forked from, for a turn that it has from there; left out for others. */
+  forked_from?: string;
+  /** When a rollback hid the turn; left out for those that are shown. */
+  rolled_back_at?: string;
   /** The name that you gave it; left out if there is none. */
   external_id?: string;
   /** When the turn was logged. */

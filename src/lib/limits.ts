@@ -79,6 +79,8 @@ export const LIMITS = {
   idempotencyKeyLengthMax: 255,
 
   turnsAtOnceMax: 100,
+  /** Newest turns of a session that its fork begins with, unless these are all. */
+  forkTurnsMax: 1_000,
 
   listDefault: 20,
   listMax: 100,

@@ -110,7 +110,8 @@ export function sessionEndpoints(deps: Deps): Endpoint[] {
     sessions.post(`${session}/rollback`, {
       summary: "Roll back a session",
       ahead: ["state"],
-      description: "Brings back the state of a version, as a new version.",
+      description:
+        "Brings back the state of a version, as a new version. Turns and memories stay as they are; with `turns`: `hide` those turns are hidden that were logged since.",
       body: Rollback,
       response: Session,
       errors: ["version_not_found", "version_conflict"],
@@ -119,13 +120,14 @@ export function sessionEndpoints(deps: Deps): Endpoint[] {
     }),
     sessions.post(`${session}/fork`, {
       summary: "Fork a session",
-      description: "A new session whose initial state is a version of this one. Turns and memories are not copied.",
+      description:
+        "A new session whose initial state is a version of this one. It begins without turns and memories; with `turns` it shows those of this session, by the same ids and numbers and with `forked_from`.",
       status: 201,
       body: Fork,
       response: Session,
       errors: ["version_not_found"],
       example: { id: "sess_0VQk3aC7y2Xp", metadata: { channel: "chat", forked_from: "sess_0VQk3aB4x1Zq", forked_version: 0 } },
-      run: ({ params, body, caller }) => forkSession(deps, caller, params.session_id, body.version),
+      run: ({ params, body, caller }) => forkSession(deps, caller, params.session_id, body),
     }),
     sessions.list(`${session}/versions`, {
       summary: "List the versions of the state",

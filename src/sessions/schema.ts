@@ -50,7 +50,7 @@ export const Session = Type.Object(
     state_version: Type.Integer({ description: "Version of `state`; 0 is the initial state.", examples: [0] }),
     metadata: Metadata("Custom metadata. A fork has `forked_from` and `forked_version` here."),
     memory_count: Type.Integer({ description: "Memories attached to the session.", examples: [0] }),
-    turn_count: Type.Integer({ description: "Turns in the session.", examples: [0] }),
+    turn_count: Type.Integer({ description: "Turns in the session that are shown: with those of the session it was forked from, without those that a rollback has hidden.", examples: [0] }),
     ttl_expires_at: OrNull(Timestamp("When the session expires; null if it does not.", "2026-05-08T08:00:00.000Z")),
   },
   { title: "Session", description: "A session." },
@@ -180,6 +180,13 @@ export const Rollback = Type.Object(
       examples: [0],
     }),
     reason: Type.Optional(Text(0, LIMITS.reasonLengthMax, { description: "Why, for the trace." })),
+    turns: Default(
+      OneOf(["keep", "hide"], {
+        description:
+          "`hide`: contexts, lists and timelines show the turns that they showed when that version was current, and no later ones, unless they are asked for `status=all`. A later rollback with `hide` to a version before this one shows those again. Default `keep`.",
+      }),
+      "keep",
+    ),
     expected_version: Type.Optional(ExpectedVersion),
   },
   { title: "Rollback", description: "Where to go back to." },
@@ -192,6 +199,12 @@ export const Fork = Type.Object(
         description: "The version to start from; default the current one. A negative one counts back from it.",
         examples: [0],
       }),
+    ),
+    turns: Default(
+      IntegerOr(["none", "all"], { minimum: 0, maximum: LIMITS.forkTurnsMax }, {
+        description: `Which turns the fork begins with, of those that were shown when that version was current: \`all\`, the newest of them up to ${LIMITS.forkTurnsMax}, or \`none\` (default). They are not copied, and stay when this session is deleted or expires.`,
+      }),
+      "none",
     ),
   },
   { title: "Fork", description: "Where to fork." },

@@ -23,6 +23,7 @@ import { unlessUnreadable } from "../storage/unreadable.ts";
 import { noteUser } from "../storage/user-names.ts";
 import { posting, leapfrogJoin } from "../storage/walk.ts";
 import { commitFor, ofUser, record, type Caller, type Deps } from "../traces/record.ts";
+import { withTurnsOfParent, type TurnsOfFork } from "./branches.ts";
 import { diffObjects, isEmptyDiff } from "./diff.ts";
 import {
   isLive,
@@ -268,13 +269,18 @@ function isSmaller(row: SessionRow, before: SessionRow): boolean {
   return row.expiresAt < before.expiresAt || toJson(row.metadata).length < toJson(before.metadata).length;
 }
 
-/** A new session that starts from a version of another one, which stays as it is. Turns and memories are not copied. */
-export function forkSession(deps: Deps, caller: Caller, id: string, version: number | undefined): Promise<JsonText> {
+export interface Fork {
+  version?: number | undefined;
+  turns: TurnsOfFork;
+}
+
+/** A new session that starts from a version of another one, which stays as it is. Memories are not copied, nor are turns, but shown. */
+export function forkSession(deps: Deps, caller: Caller, id: string, { version, turns }: Fork): Promise<JsonText> {
   deps.quotas?.refuseGrowth();
   return commitFor(deps, caller, homeOf(id), (tx) => {
     const source = liveSession(tx, caller.owner, id);
     const forkVersion = resolveVersion(tx, deps, source, version ?? source.row.version);
-    const fork = addSession(tx, caller, {
+    const { id: forkId, row, json: plain } = addSession(tx, caller, {
       agentId: source.row.agentId,
       userId: source.row.userId,
       initialState: readState(tx, source.key, forkVersion),
@@ -283,12 +289,15 @@ export function forkSession(deps: Deps, caller: Caller, id: string, version: num
       ttlSeconds: timeToLive(source.row),
       occurredAt: source.row.occurredAt,
     });
+    const shown = withTurnsOfParent(tx, { id: forkId, key: bare(forkId), row }, source, forkVersion, turns);
+    const json = shown === row ? plain : sessionJson(forkId, shown, readState(tx, bare(forkId), 0));
+    const fork = { id: forkId, row: shown, json };
     record(tx, caller, {
       action: "session.forked",
       sessionId: fork.id,
       userId: fork.row.userId,
       agentId: fork.row.agentId,
-      details: toJson({ source_session_id: source.id, source_session: source.id, fork_version: forkVersion }),
+      details: toJson({ source_session_id: source.id, source_session: source.id, fork_version: forkVersion, turns: turns === "none" ? undefined : turns }),
       record: fork.json,
     });
     return ofUser(fork.row, fork.json);

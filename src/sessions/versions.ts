@@ -20,6 +20,7 @@ import { sessions, states, versionHeads, versions, type SessionRow, type Version
 import { unlessUnreadable } from "../storage/unreadable.ts";
 import { commitFor, ofUser, record, type Caller, type Quotas, type Deps, type TraceEntry } from "../traces/record.ts";
 import { diffObjects, isEmptyDiff, type Diff } from "./diff.ts";
+import { withTurnsOf } from "./branches.ts";
 import { laterOf, liveSession, sessionJson, type LiveSession } from "./live-session.ts";
 
 export function addVersion(tx: Tx, session: BareId, version: number, row: Omit<VersionRow, "id">): void {
@@ -63,7 +64,16 @@ function removeOldVersions(tx: Tx, session: BareId, current: number, kept: numbe
   const oldestKept = current - kept + 1;
   if (oldestKept <= 1) return;
   const span = { from: versionKey(session, 1), to: versionKey(session, oldestKept), limit: VERSIONS_REMOVED_PER_CHANGE };
-  for (const key of tx.keys(versions, span)) tx.remove(versions, key);
+  const keys = tx.keys(versions, span);
+  if (keys[0] === versionKey(session, 1)) keepEndOfFirst(tx, session);
+  for (const key of keys) tx.remove(versions, key);
+}
+
+/** Which turns belong to version 0, the id of version 1 says, which is about to go. */
+function keepEndOfFirst(tx: Tx, session: BareId): void {
+  const initial = tx.get(versions, versionKey(session, 0));
+  const next = tx.get(versionHeads, versionKey(session, 1));
+  if (initial !== undefined && next !== undefined) tx.put(versions, versionKey(session, 0), { ...initial, until: next.id });
 }
 
 interface StateChange {
@@ -169,6 +179,8 @@ function stateJson(reader: Reader, { id, key, row }: LiveSession, more?: object)
 
 export interface Rollback {
   version: number;
+  /** Whether turns that were logged after that version are hidden. */
+  turns?: "keep" | "hide" | undefined;
   reason?: string | undefined;
   expectedVersion?: number | undefined;
 }
@@ -199,14 +211,21 @@ function rollBack(
     const session = liveSession(tx, caller.owner, id);
     refuseOtherVersion(session, rollback.expectedVersion);
     const version = resolveVersion(tx, deps, session, rollback.version);
-    const { json } = changeState(tx, deps, caller, session, {
+    const hides = rollback.turns === "hide";
+    const shown = hides ? withTurnsOf(tx, session, version) : session;
+    const { json } = changeState(tx, deps, caller, shown, {
       body: readState(tx, session.key, version),
       source: "rollback",
       restoredFrom: version,
       reasoning: rollback.reason,
       trace: () => ({
         action: "state.rolled_back",
-        details: toJson({ from_version: session.row.version, to_version: version, reason: rollback.reason ?? null }),
+        details: toJson({
+          from_version: session.row.version,
+          to_version: version,
+          reason: rollback.reason ?? null,
+          turns: hides ? "hide" : undefined,
+        }),
       }),
     });
     return ofUser(session.row, answerOf(tx, json, version));

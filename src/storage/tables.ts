@@ -15,6 +15,8 @@
  * turns                session turn                 TurnRow
  *   byExternalId       session #external turn       if it has an external id
  *   byTime             session ms turn              from the first turn of the session on that has a time of its own
+ * branches             session version              BranchRow: which turns are shown from a rollback, or a fork, on
+ *   byParent           session turn session version if it begins in another session, where its turns end before that id
  * memories             memory                       MemoryRow
  *   bySession          session memory               if it has one
  *   byUser             #user memory
@@ -307,6 +309,10 @@ const SessionRow = Type.Object({
   turnCount: Whole,
   /** The first turn with a time of its own: from it on turns are found by when they happened. */
   timedFrom: Type.Optional(BareIdText),
+  /** The last number that a turn was given, where it is not the count of those that are shown. */
+  turnNumber: Type.Optional(Whole),
+  /** The branch that is current, where the session has any. */
+  branch: Type.Optional(Whole),
   /** Length the session was given, for forks and the trace of its expiry; 0 for one that does not expire. */
   ttlSeconds: Whole,
   expiresAt: Whole,
@@ -346,6 +352,8 @@ export const sessions = table(
 const VersionRow = Type.Object({
   /** Its place among the other records of its session: version 0 has the session's own. */
   id: BareIdText,
+  /** The id of version 1, in the row of version 0 once that one is not kept any more. */
+  until: Type.Optional(BareIdText),
   createdAt: Whole,
   reasoning: Type.Optional(Text),
   actor: Text,
@@ -404,6 +412,30 @@ export const turns = table(
     },
   },
 );
+
+const BranchRow = Type.Object({
+  /** The branch has the turns of its session from this id on. */
+  start: BareIdText,
+  /** Before them come those of another branch before an id, and what comes before that one; left out where nothing does. */
+  before: Type.Optional(Type.Object({ session: BareIdText, branch: Whole, until: BareIdText })),
+  /** The first of those before that are shown; left out where all are. */
+  from: Type.Optional(BareIdText),
+  /** How many are shown before it, and the last number that was given before it. */
+  count: Whole,
+  number: Whole,
+  /** When a rollback began it, and the branch that was current until then. */
+  at: Type.Optional(Whole),
+  was: Type.Optional(Whole),
+});
+export type BranchRow = Static<typeof BranchRow>;
+/** Key of a branch: its session, and the version that a rollback made when it began; 0 for that of a fork. */
+const BRANCH_KEY_LENGTH = BARE_ID_LENGTH + NUMBER_KEY_LENGTH;
+export const branches = table("branches", /^[0-9A-Za-z]{19}$/, BranchRow, json<BranchRow>(), {
+  byParent: {
+    of: (key, { before }) => (before === undefined || before.session === sessionOf(key) ? undefined : before.session + before.until + key),
+    record: (entry) => entry.slice(-BRANCH_KEY_LENGTH),
+  },
+});
 
 const Embedding = Type.Object({ id: IdText("emb"), generation: Uint32, hasNoVector: Type.Optional(Type.Literal(true)) });
 
@@ -876,6 +908,7 @@ export const RECORD_TABLES: readonly Table<never>[] = [
   sessions,
   versions,
   turns,
+  branches,
   memories,
   retrievals,
   traces,

@@ -8,11 +8,12 @@
  * @module
  */
 import { nextTurn } from "../lib/clock.ts";
-import { bare, withPrefix, type BareId, type Id } from "../lib/ids.ts";
+import { bare, BARE_ID_LENGTH, withPrefix, type BareId, type Id } from "../lib/ids.ts";
 import { jsonWith, toJson, type JsonText } from "../lib/json.ts";
 import { toIso } from "../lib/time.ts";
 import { hasEnded, memoryJson } from "../memories/record.ts";
 import { looksOfRetrieval, retrievalJson, retrievalOf, type RetrievalDeps } from "../retrievals/retrievals.ts";
+import { allRanges, isIn, shownRanges, type Range } from "../sessions/branches.ts";
 import { isLive, liveSession, type LiveSession } from "../sessions/live-session.ts";
 import { changedVersion, versionsInOrder } from "../sessions/versions.ts";
 import { eachFetched, eachRead, type Reader } from "../storage/access.ts";
@@ -22,7 +23,8 @@ import type { Owner } from "../storage/owner.ts";
 import { pageOfBatches, type Found, type Page } from "../storage/page.ts";
 import { memories, provider, PROVIDER_KEY, retrievals, sessions, turns, type AnyTable } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
-import { stateVersionOf, turnJson } from "../turns/turns.ts";
+import { cut, placeOfId, spansOf, timedTurns } from "../turns/order.ts";
+import { shownTurns } from "../turns/shown.ts";
 import { TIMELINE_KINDS } from "./kinds.ts";
 
 type Kind = (typeof TIMELINE_KINDS)[number];
@@ -30,6 +32,7 @@ type Kind = (typeof TIMELINE_KINDS)[number];
 export interface TimelinePage extends Page<Id<"entry">> {
   kinds?: readonly Kind[] | undefined;
   order: "asc" | "desc";
+  status: "current" | "all";
 }
 
 /** A record in the timeline. */
@@ -40,6 +43,8 @@ interface Place {
   readonly at: string;
   /** The number of a version. */
   readonly version?: number;
+  /** The key of a turn, which may be of another session. */
+  readonly key?: string;
 }
 
 /** Where a walk along one kind of record begins, and which way it goes. */
@@ -47,6 +52,7 @@ interface Walk {
   /** The place before the first one. */
   readonly after: string | undefined;
   readonly descending: boolean;
+  readonly status: "current" | "all";
   /** How many are found at once. */
   readonly atOnce: number;
 }
@@ -61,7 +67,7 @@ export async function getTimeline(
   { store, listLooksMax, retrievals: log }: RetrievalDeps,
   owner: Owner,
   id: string,
-  { kinds = TIMELINE_KINDS, order, limit, startingAfter }: TimelinePage,
+  { kinds = TIMELINE_KINDS, order, status, limit, startingAfter }: TimelinePage,
 ): Promise<JsonText> {
   const descending = order === "desc";
   if (kinds.includes("retrieval")) await log.caughtUp();
@@ -74,7 +80,7 @@ export async function getTimeline(
         const session = liveSession(reader, owner, id);
         const atOnce = Math.min(limit + 1, Math.max(PLACES_AT_ONCE_MIN, reader.recordsAtOnce));
         const from = after ?? (startingAfter === undefined ? undefined : placeOf(reader, session, bare(startingAfter)));
-        const found = nextPlaces(reader, session, kinds, { after: from, descending, atOnce });
+        const found = nextPlaces(reader, session, kinds, { after: from, descending, status, atOnce });
         return { places: found, isEnd: found.length < atOnce };
       });
       const read = eachRead(store, places, (reader) => {
@@ -97,15 +103,12 @@ function entriesOf({ kind, id: place }: Place, { json, length }: RecordRead): Fo
 }
 
 /** Where an entry stands: that of a turn with a time of its own there, any other at its id. */
-function placeOf(reader: Reader, { key, row: { timedFrom } }: LiveSession, id: BareId): string {
-  const isTimed = timedFrom !== undefined && id >= timedFrom;
-  const time = isTimed ? unlessUnreadable(() => reader.get(turns, turnKey(key, id))?.more?.time) : undefined;
-  return time === undefined ? atId(id) : timeKey(time) + id;
-}
-
-/** The place of a record whose time is that of its id. */
-function atId(id: BareId): string {
-  return id.slice(0, NUMBER_KEY_LENGTH) + id;
+function placeOf(reader: Reader, session: LiveSession, id: BareId): string {
+  const { timedFrom } = session.row;
+  if (timedFrom === undefined || id < timedFrom) return placeOfId(id);
+  const range = allRanges(reader, session).find((one) => isIn(one, id));
+  const time = range && unlessUnreadable(() => reader.get(turns, turnKey(range.session, id))?.more?.time);
+  return time === undefined ? placeOfId(id) : timeKey(time) + id;
 }
 
 /** What ids are before or after exactly where their records are before or after a place. */
@@ -138,47 +141,61 @@ type Places = Generator<Place, void, undefined>;
 function placesOf(reader: Reader, session: LiveSession, kind: Kind, walk: Walk): Places[] {
   const after = walk.after === undefined ? undefined : idAt(walk.after);
   if (kind === "version") return [versionPlaces(reader, session, { ...walk, after })];
+  if (kind !== "turn") return [places(reader, kind, session.key, { ...walk, after })];
   const { timedFrom } = session.row;
-  if (kind !== "turn" || timedFrom === undefined) return [places(reader, kind, session.key, { ...walk, after })];
-  return [places(reader, kind, session.key, { ...walk, after }, timedFrom), timedPlaces(reader, session.key, walk)];
+  const shown = walk.status === "all" ? allRanges(reader, session) : shownRanges(reader, session);
+  if (timedFrom === undefined) return [turnPlaces(reader, shown, { ...walk, after })];
+  const ranges = [...shown];
+  const timed = [...cut(ranges, timedFrom, "from")];
+  const owners = new Set(timed.map((range) => range.session));
+  return [
+    turnPlaces(reader, cut(ranges, timedFrom, "before"), { ...walk, after }),
+    ...owners.values().map((owner) => timedPlaces(reader, owner, timed, walk)),
+  ];
 }
 
 function* versionPlaces(reader: Reader, session: LiveSession, walk: Walk): Places {
-  for (const place of versionsInOrder(reader, session, walk)) yield { kind: "version", at: atId(place.id), ...place };
+  for (const place of versionsInOrder(reader, session, walk)) yield { kind: "version", at: placeOfId(place.id), ...place };
 }
 
-/** @param before - only those of ids before it */
-function* places(reader: Reader, kind: Exclude<Kind, "version">, session: BareId, walk: Walk, before?: BareId): Places {
-  const ids = keysIn(reader, TABLE_OF[kind], session, walk, before);
+function* places(reader: Reader, kind: Exclude<Kind, "version" | "turn">, session: BareId, walk: Walk): Places {
+  const ids = idsIn(reader, TABLE_OF[kind], session, walk);
   // They say which memories are read.
   if (kind === "retrieval") reader.ahead(retrievals, ids);
-  for (const id of ids) yield { kind, id, at: atId(id) };
+  for (const id of ids) yield { kind, id, at: placeOfId(id) };
 }
 
-function* timedPlaces(reader: Reader, session: BareId, walk: Walk): Places {
-  for (const at of keysIn(reader, turns.index.byTime, session, walk)) yield { kind: "turn", id: at.slice(NUMBER_KEY_LENGTH), at };
+function* turnPlaces(reader: Reader, ranges: Iterable<Range>, walk: Walk): Places {
+  let left = walk.atOnce;
+  for (const span of spansOf(ranges, walk)) {
+    for (const key of reader.keys(turns, { ...span, limit: left })) {
+      const id = key.slice(BARE_ID_LENGTH);
+      yield { kind: "turn", id, at: placeOfId(id), key };
+      left--;
+    }
+    if (left === 0) return;
+  }
+}
+
+function* timedPlaces(reader: Reader, owner: BareId, ranges: readonly Range[], walk: Walk): Places {
+  for (const { at, key } of timedTurns(reader, owner, ranges, walk)) yield { kind: "turn", id: at.slice(NUMBER_KEY_LENGTH), at, key };
 }
 
 /** Where the ids of a kind are found under that of the session. */
-const TABLE_OF: Record<Exclude<Kind, "version">, AnyTable> = {
-  turn: turns,
+const TABLE_OF: Record<Exclude<Kind, "version" | "turn">, AnyTable> = {
   memory: memories.index.bySession,
   retrieval: retrievals.index.bySession,
   fork: sessions.index.byForkedFrom,
 };
 
-/** The keys under that of the session. */
-function keysIn(
-  reader: Reader,
-  table: AnyTable,
-  session: BareId,
-  { after, descending, atOnce }: Walk,
-  before: string = AFTER_ALL,
-): string[] {
-  const end = descending && after !== undefined && after < before ? after : before;
-  const from = descending || after === undefined ? session : behind(session + after);
-  const span = { from, to: session + end, limit: atOnce, descending };
-  if (span.from >= span.to) return [];
+function idsIn(reader: Reader, table: AnyTable, session: BareId, { after, descending, atOnce }: Walk): BareId[] {
+  const cursor = session + (after ?? "");
+  const span = {
+    from: descending || after === undefined ? session : behind(cursor),
+    to: descending && after !== undefined ? cursor : session + AFTER_ALL,
+    limit: atOnce,
+    descending,
+  };
   return reader.keys(table, span).map((key) => key.slice(session.length));
 }
 
@@ -193,9 +210,9 @@ const GONE: RecordRead = { json: undefined, length: 0 };
 const read = (json: JsonText): RecordRead => ({ json, length: json.length });
 
 const RECORD_OF: Record<Kind, (reader: Reader, session: LiveSession, place: Place, owner: Owner) => RecordRead> = {
-  turn(reader, session, { id }) {
-    const row = reader.get(turns, turnKey(session.key, id));
-    return row === undefined ? GONE : read(turnJson(row, stateVersionOf(reader, session)(turnKey(session.key, id), row)));
+  turn(reader, session, { key = "" }) {
+    const row = reader.get(turns, key);
+    return row === undefined ? GONE : read(shownTurns(reader, session)(key, row));
   },
   version: (reader, session, { version = 0 }) => changedVersion(reader, session.key, version) ?? GONE,
   memory(reader, _, { id }) {

@@ -3,8 +3,8 @@
  * agent asks for them before each turn, and all but the last are those of the time before: so they are cached, and only the
  * turns that were added since are read.
  *
- * A turn never changes once it is committed, so an entry is right for as long as the session has as many turns as it had then,
- * which its row says.
+ * A turn never changes once it is committed, so an entry is right for as long as the session has the branch and the last turn that it
+ * had then, which its row says.
  *
  * @module
  */
@@ -17,9 +17,10 @@ import type { LiveSession } from "../sessions/live-session.ts";
 import { newestTurns } from "./order.ts";
 
 interface Recent {
-  /** How many turns were asked for, and how many the session had. */
+  /** How many turns were asked for, the branch that was current, and the number of the last turn of the session. */
   limit: number;
-  count: number;
+  branch: number | undefined;
+  number: number;
   /** The newest. */
   newest: BareId;
   /** What is shown of each, newest first. */
@@ -42,14 +43,13 @@ export class RecentTurns {
    * The newest turns of a session, newest first, as a JSON array; fewer than `limit` when they are large.
    */
   of(reader: Reader, session: LiveSession, limit: number): JsonText {
-    const { turnCount: count, timedFrom } = session.row;
-    if (limit === 0 || count === 0) return "[]" as JsonText;
+    const { turnCount, turnNumber: number = turnCount, branch, timedFrom } = session.row;
+    if (limit === 0 || turnCount === 0) return "[]" as JsonText;
     const known = this.#cache.get(session.key);
-    const isOf = known?.limit === limit && known.count === count;
-    if (isOf) return arrayOf(known.items);
+    const isOfBranch = known?.limit === limit && known.branch === branch;
+    if (isOfBranch && known.number === number) return arrayOf(known.items);
     // One that was added need not be newer than those of before where turns have times of their own.
-    const isContinued = known?.limit === limit && timedFrom === undefined;
-    const before = isContinued ? known : { limit, count: 0, newest: "", items: [] };
+    const before = isOfBranch && timedFrom === undefined ? known : { newest: "", items: [] };
     const items: string[] = [];
     let newest: BareId | undefined;
     let bytes = 0;
@@ -60,7 +60,7 @@ export class RecentTurns {
       if (bytes > LIMITS.pageBytesMax) return arrayOf(items);
     }
     items.push(...before.items.slice(0, limit - items.length));
-    this.#cache.set(session.key, { limit, count, newest: newest ?? before.newest, items }, bytesOf(items));
+    this.#cache.set(session.key, { limit, branch, number, newest: newest ?? before.newest, items }, bytesOf(items));
     return arrayOf(items);
   }
 }

@@ -8,7 +8,7 @@ import { endpointGroup, type Endpoint } from "../http/endpoint.ts";
 import { Cursor, ListOf } from "../http/types.ts";
 import { fieldReader, type Fields } from "../http/validate.ts";
 import type { Deps } from "../traces/record.ts";
-import { AddedTurns, NewStep, NewTurn, NewTurns, TOOL_RESPONSE, Turn, TURN_ORDER } from "./schema.ts";
+import { AddedTurns, NewStep, NewTurn, NewTurns, TOOL_RESPONSE, Turn, TURN_FILTER } from "./schema.ts";
 import { addTurn, addTurns, getTurn, listTurns, type NewTurn as TurnToAdd } from "./turns.ts";
 
 const turns = endpointGroup({ name: "Turns", description: "What came in and what went out, in the order of the session." });
@@ -60,7 +60,7 @@ export function turnEndpoints(deps: Deps): Endpoint[] {
     }),
     turns.list(path, {
       summary: "List the turns of a session",
-      filter: TURN_ORDER,
+      filter: TURN_FILTER,
       cursor: Cursor("turn"),
       response: ListOf(Turn, "A page of turns."),
       run: ({ params, filter, page, caller }) => listTurns(deps, caller.owner, params.session_id, { ...page, ...filter }),

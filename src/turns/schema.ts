@@ -48,9 +48,13 @@ export const Turn = Type.Object(
     turn_number: Type.Integer({ description: "1, 2, 3 … in the order of the session.", examples: [1] }),
     state_version: Type.Integer({
       description:
-        "Version of the session's state that was current when the turn was logged. For one that a Cairn without this field has logged it follows from the versions that are kept.",
+        "Version of the session's state that was current when the turn was logged; 0 for one that a fork has from its parent. For one that a Cairn without this field has logged it follows from the versions that are kept.",
       examples: [0],
     }),
+    forked_from: Type.Optional(
+      Type.String({ description: "The session that this one was forked from, for a turn that it has from there; left out for others." }),
+    ),
+    rolled_back_at: Type.Optional(Timestamp("When a rollback hid the turn; left out for those that are shown.")),
     external_id: Type.Optional(ExternalId("The name that you gave it; left out if there is none.")),
     created_at: Timestamp("When the turn was logged."),
     occurred_at: Type.Optional(OccurredAt("When it happened, if that was given: for history that was moved in.")),
@@ -116,6 +120,12 @@ export const NewStep = Type.Object(
   { title: "NewStep", description: "A turn to log, and what else the step of the agent has changed." },
 );
 
-export const TURN_ORDER = {
+export const TurnStatus = Default(
+  OneOf(["current", "all"], { description: "`all`: with turns that a rollback has hidden, which have `rolled_back_at`. Default `current`." }),
+  "current",
+);
+
+export const TURN_FILTER = {
+  status: TurnStatus,
   order: Default(OneOf(["asc", "desc"], { description: "`desc` (newest first) unless given." }), "desc"),
 };

@@ -5,19 +5,21 @@
  */
 import { Existing, type Answered, type AnswerJson } from "../lib/answer.ts";
 import { ApiError } from "../lib/errors.ts";
-import { bare, bareIdTime, homeOf, isId, withPrefix, type TurnId } from "../lib/ids.ts";
+import { bare, BARE_ID_LENGTH, bareIdTime, homeOf, isId, withPrefix, type TurnId } from "../lib/ids.ts";
 import { jsonArray, jsonMembers, jsonWith, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import { refuseFuture } from "../lib/occurred-at.ts";
 import { toIso } from "../lib/time.ts";
 import type { Reader, Tx } from "../storage/access.ts";
-import { AFTER_ALL, behind, turnKey, turnNameKey } from "../storage/keys.ts";
+import { AFTER_ALL, turnKey, turnNameKey } from "../storage/keys.ts";
 import type { Owner } from "../storage/owner.ts";
-import { pageOf, rowsOf, type Page } from "../storage/page.ts";
+import { pageOf, type Page } from "../storage/page.ts";
 import { sessions, turns, type SessionRow, type TurnRow } from "../storage/tables.ts";
+import { allRanges, isIn, shownRanges } from "../sessions/branches.ts";
 import { laterOf, liveSession, type LiveSession } from "../sessions/live-session.ts";
 import { mergeState, refuseOtherVersion, replaceState } from "../sessions/versions.ts";
-import { VersionsInTime } from "../sessions/versions-in-time.ts";
 import { commitFor, ofUser, record, type Caller, type Deps } from "../traces/record.ts";
+import { turnsIn } from "./order.ts";
+import { shownTurns, turnJson } from "./shown.ts";
 
 export interface NewTurn {
   input: { type: string; content: string };
@@ -127,13 +129,31 @@ export function addTurns(deps: Deps, caller: Caller, sessionId: string, given: r
 
 /** The turn of a session that has an external id. */
 function existingTurn(reader: Reader, session: LiveSession, externalId: string): Answered<Existing> | undefined {
-  const { byExternalId } = turns.index;
-  const name = turnNameKey(session.key, externalId);
-  const [entry] = reader.keys(byExternalId, { from: name, to: name + AFTER_ALL, limit: 1 });
-  const key = entry === undefined ? undefined : byExternalId.recordOf(entry);
+  const key = namedTurn(reader, session, externalId);
   const row = key === undefined ? undefined : reader.get(turns, key);
   if (key === undefined || row === undefined) return undefined;
-  return ofUser(session.row, new Existing(turnJson(row, stateVersionOf(reader, session)(key, row))), "if large");
+  return ofUser(session.row, new Existing(shownTurns(reader, session)(key, row)), "if large");
+}
+
+/** The key of the turn by an external id, of the session or of another one whose turns it shows. */
+function namedTurn(reader: Reader, session: LiveSession, externalId: string): string | undefined {
+  const { byExternalId } = turns.index;
+  const asked = new Set<string>();
+  for (const range of allRanges(reader, session)) {
+    if (asked.has(range.session)) continue;
+    asked.add(range.session);
+    const name = turnNameKey(range.session, externalId);
+    const [entry] = reader.keys(byExternalId, { from: name, to: name + AFTER_ALL, limit: 1 });
+    const key = entry === undefined ? undefined : byExternalId.recordOf(entry);
+    if (key !== undefined && (range.session === session.key || isShown(reader, session, key))) return key;
+  }
+  return undefined;
+}
+
+/** Whether a session shows a turn, by its key. */
+function isShown(reader: Reader, session: LiveSession, key: string): boolean {
+  const [owner, id] = [key.slice(0, BARE_ID_LENGTH), key.slice(BARE_ID_LENGTH)];
+  return allRanges(reader, session).some((range) => range.session === owner && isIn(range, id));
 }
 
 /** Adds a turn, with its trace. @returns the session as it is then, which the caller has to put */
@@ -147,15 +167,17 @@ function add(
   const { externalId, occurredAt } = turn;
   // A session without a turn of another time than that of its id needs no index of them.
   const timedFrom = before.timedFrom ?? (occurredAt === undefined ? undefined : bare(id));
+  const number = (before.turnNumber ?? before.turnCount) + 1;
   const row: SessionRow = {
     ...before,
     turnCount: before.turnCount + 1,
+    ...(before.branch === undefined ? {} : { turnNumber: number }),
     ...(timedFrom === undefined ? {} : { timedFrom }),
     updatedAt: laterOf(before, tx.now),
   };
   const stored: TurnRow = {
     shown: `"id":"${id}",${turn.said},"created_at":"${toIso(tx.now)}"${occurredAt === undefined ? "" : `,"occurred_at":"${toIso(occurredAt)}"`}`,
-    rest: `"session_id":"${sessionId}","turn_number":${row.turnCount},${turn.more}`,
+    rest: `"session_id":"${sessionId}","turn_number":${number},${turn.more}`,
     more: {
       stateVersion: row.version,
       ...(externalId === undefined ? {} : { externalId }),
@@ -163,61 +185,52 @@ function add(
     },
   };
   tx.add(turns, turnKey(key, bare(id)), stored);
-  const json = turnJson(stored, row.version);
+  const json = turnJson(stored, { stateVersion: row.version });
   record(tx, caller, {
     action: "turn.added",
     sessionId,
     userId: row.userId,
     agentId: row.agentId,
-    details: toJson({ turn_number: row.turnCount, ...turn.details }),
+    details: toJson({ turn_number: number, ...turn.details }),
     record: json,
     isError: turn.details.output_type === "error",
   });
   return { session: { id: sessionId, key, row }, json };
 }
 
-export function turnJson({ shown, rest, more }: TurnRow, stateVersion: number): JsonText {
-  const name = more?.externalId === undefined ? "" : `,"external_id":${toJson(more.externalId)}`;
-  return `{"object":"turn",${shown},${rest},"state_version":${stateVersion}${name}}` as JsonText;
-}
-
-/** Returns what says of which version of its state a turn of a session is; good for one moment. */
-export function stateVersionOf(reader: Reader, session: LiveSession): (key: string, row: TurnRow) => number {
-  const versions = new VersionsInTime(reader, session);
-  return (key, { more }) => more?.stateVersion ?? versions.at(key.slice(session.key.length));
-}
-
 export function getTurn({ store }: Deps, owner: Owner, sessionId: string, turnId: string): JsonText | Promise<JsonText> {
   return store.read((reader) => {
     const session = liveSession(reader, owner, sessionId);
-    const key = turnKey(session.key, isId("turn", turnId) ? bare(turnId) : "");
+    const id = isId("turn", turnId) ? bare(turnId) : "";
+    const range = allRanges(reader, session).find((one) => isIn(one, id));
+    const key = turnKey(range?.session ?? session.key, id);
     const row = reader.get(turns, key);
     if (row === undefined)
       throw new ApiError("turn_not_found", `Session ${session.id} has no turn ${turnId.slice(0, 64)}.`, { param: "turn_id" });
-    return turnJson(row, stateVersionOf(reader, session)(key, row));
+    return shownTurns(reader, session)(key, row);
   });
+}
+
+export interface TurnPage extends Page<TurnId> {
+  order: "asc" | "desc";
+  status: "current" | "all";
 }
 
 export function listTurns(
   { store }: Deps,
   owner: Owner,
   sessionId: string,
-  page: Page<TurnId> & { order: "asc" | "desc" },
+  { order, status, limit, startingAfter }: TurnPage,
 ): JsonText | Promise<JsonText> {
   return store.read((reader) => {
     const session = liveSession(reader, owner, sessionId);
-    const cursor = page.startingAfter === undefined ? undefined : turnKey(session.key, bare(page.startingAfter));
-    const descending = page.order === "desc";
-    const span = {
-      from: descending || cursor === undefined ? session.key : behind(cursor),
-      to: descending && cursor !== undefined ? cursor : session.key + AFTER_ALL,
-      descending,
-    };
-    const versionOf = stateVersionOf(reader, session);
-    const rows = rowsOf(reader, turns, span, page.limit + 1);
+    const show = shownTurns(reader, session);
+    const ranges = status === "all" ? allRanges(reader, session) : shownRanges(reader, session);
+    const after = startingAfter === undefined ? undefined : bare(startingAfter);
+    const rows = turnsIn(reader, ranges, { after, descending: order === "desc" }, limit + 1);
     return pageOf(
-      rows.map(({ key, row }) => ({ id: withPrefix("turn", key.slice(session.key.length)), json: turnJson(row, versionOf(key, row)) })),
-      page.limit,
+      rows.map(({ key, row }) => ({ id: withPrefix("turn", key.slice(BARE_ID_LENGTH)), json: show(key, row) })),
+      limit,
     );
   });
 }

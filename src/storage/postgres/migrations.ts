@@ -11,7 +11,7 @@
 import type { Clock } from "../../lib/clock.ts";
 import { StoreError } from "../store.ts";
 import { BEGIN, COMMIT, ROLLBACK, type Connection, type Database, type Statement } from "./database.ts";
-import { users, webhookFailures, type Table } from "../tables.ts";
+import { branches, users, webhookFailures, type Table } from "../tables.ts";
 import { DECLARED_COLUMNS, definitionOf, definitions, relationOf, type Compression } from "./schema.ts";
 
 export interface SchemaMigration {
@@ -89,6 +89,11 @@ const MIGRATIONS: readonly SchemaMigration[] = [
         plain('alter table cairn.memories add column if not exists by_expiry text collate "C"'),
         plain("create index if not exists memories_by_expiry_idx on cairn.memories (by_expiry) where by_expiry is not null"),
       ]),
+  },
+  {
+    number: 7,
+    says: "rollbacks hide turns, and forks show those of other sessions",
+    run: (connection) => makeMissing(connection, branches),
   },
 ];
 

@@ -393,7 +393,7 @@ function VersionEntry({
 }
 
 function TurnEntry({ turn }: { turn: Turn }) {
-  const { input, output, reasoning, state_before, state_after, metadata, external_id, occurred_at } = turn;
+  const { input, output, reasoning, state_before, state_after, metadata, external_id, occurred_at, forked_from } = turn;
   return (
     <>
       <div class="entry-head">
@@ -401,6 +401,11 @@ function TurnEntry({ turn }: { turn: Turn }) {
           <a href={`#${turn.id}`}>Turn {number(turn.turn_number)}</a>
         </h2>
         <span class="quiet">
+          {forked_from !== undefined && (
+            <>
+              of <a href={`/dashboard/sessions/${forked_from}`}>the session it was forked from</a> ·{" "}
+            </>
+          )}
           {external_id !== undefined && (
             <>
               <code>{external_id}</code> ·{" "}
