@@ -93,7 +93,10 @@ test("what is shown belongs to a version: a later rollback brings hidden turns b
   expect(await shown(cairn, id)).toEqual(["a0", "b1", "c2", "e4"]);
   await rollback(cairn, id, 6); // 9
   expect(await shown(cairn, id)).toEqual(["a0", "d3"]);
-  const when = (await cairn.list(`/v1/sessions/${id}/turns?status=all&order=asc`)).map(({ input, rolled_back_at }) => [input.content, rolled_back_at]);
+  const when = (await cairn.list(`/v1/sessions/${id}/turns?status=all&order=asc`)).map(({ input, rolled_back_at }) => [
+    input.content,
+    rolled_back_at,
+  ]);
   expect(when).toEqual([
     ["a0", undefined],
     ["b1", "2026-05-07T08:00:04.000Z"],
@@ -144,7 +147,9 @@ test("a fork shows the turns that its parent showed at that version, by the same
   expect((await cairn.get(`/v1/sessions/${made.id}/turns/${four.id}`)).body).toEqual(ofFork(four));
   // What the parent has hidden, or logged since, is not the fork's.
   expect(await all(cairn, made.id)).toEqual(["one", "two", "four"]);
-  for (const turn of (await cairn.list(`/v1/sessions/${id}/turns?status=all`)).filter(({ input }) => ["three", "five"].includes(input.content)))
+  for (const turn of (await cairn.list(`/v1/sessions/${id}/turns?status=all`)).filter(({ input }) =>
+    ["three", "five"].includes(input.content),
+  ))
     expect(refusal(await cairn.get(`/v1/sessions/${made.id}/turns/${turn.id}`))).toMatchObject({ status: 404, code: "turn_not_found" });
 
   const [own] = await log(cairn, made.id, "of the fork");
@@ -184,7 +189,11 @@ test("a fork can begin with the newest turns alone, or without any", async () =>
   const fewer = await fork(cairn, few.id, { turns: 2 });
   expect(await shown(cairn, (await fork(cairn, fewer.id)).id)).toEqual(["four", "five"]);
   for (const turns of [-1, 1_001, "some", 1.5])
-    expect(refusal(await cairn.post(`/v1/sessions/${id}/fork`, { turns }))).toEqual({ status: 400, code: "invalid_request", param: "turns" });
+    expect(refusal(await cairn.post(`/v1/sessions/${id}/fork`, { turns }))).toEqual({
+      status: 400,
+      code: "invalid_request",
+      param: "turns",
+    });
   expect(await cairn.findings()).toEqual([]);
 });
 
@@ -271,7 +280,9 @@ test("forking a session with many turns writes as much as forking one with few",
   for (const count of [10, 1_000]) {
     const { id } = await cairn.createSession();
     for (let done = 0; done < count; done += 100)
-      await cairn.ok(cairn.post(`/v1/sessions/${id}/turns/batch`, { turns: Array.from({ length: Math.min(100, count) }, (_, i) => say(`${i}`)) }));
+      await cairn.ok(
+        cairn.post(`/v1/sessions/${id}/turns/batch`, { turns: Array.from({ length: Math.min(100, count) }, (_, i) => say(`${i}`)) }),
+      );
     const before = cairn.service.store.bytesWritten;
     expect(await fork(cairn, id)).toMatchObject({ turn_count: count });
     written.push(cairn.service.store.bytesWritten - before);

@@ -1972,8 +1972,8 @@ export interface Trace {
    * - `session.expired`: ttl_seconds, last_activity
    * - `session.updated`: metadata_diff, ttl_seconds
    * - `session.deleted`: session_id, reason, turn_count, memory_count
-   * - `session.forked`: source_session_id, source_session, fork_version
-   * - `state.rolled_back`: from_version, to_version, reason
+   * - `session.forked`: source_session_id, source_session, fork_version, turns
+   * - `state.rolled_back`: from_version, to_version, reason, turns
    * - `memory.updated`: memory_id, content_changed, tags_changed
    * - `memory.deleted`: memory_id, content_preview, reason
    * - `memory.expired`: memory_id, content_preview, expires_at

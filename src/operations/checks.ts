@@ -203,7 +203,11 @@ function* checkSession(reader: Reader, { key: session }: Looked): Generator<Faul
     const turnCount = branch === undefined ? ownCount : readable(() => shownCount(reader, { key: session, row: shown }));
     const turnNumber = branch === undefined ? undefined : lastNumber;
     if (turnCount !== undefined && (turnCount !== row.turnCount || turnNumber !== row.turnNumber || branch !== row.branch))
-      yield { what: "sessions: the count of turns is wrong", example, fix: correct({ turnCount, turnNumber, branch } as Partial<SessionRow>) };
+      yield {
+        what: "sessions: the count of turns is wrong",
+        example,
+        fix: correct({ turnCount, turnNumber, branch } as Partial<SessionRow>),
+      };
   }
 
   let memoryCount = 0;
@@ -265,7 +269,7 @@ function* checkBranch(reader: Reader, { key }: Looked): Generator<Fault> {
   if (before === undefined) return;
   const { session, until } = before;
   if (reader.keys(turns, { from: session, to: session + until, limit: 1 }).length > 0) return;
-  yield { what: "branches: the turns that come before are missing", example: `${withPrefix("sess", key.slice(0, BARE_ID_LENGTH))}` };
+  yield { what: "branches: the turns that come before are missing", example: withPrefix("sess", key.slice(0, BARE_ID_LENGTH)) };
 }
 
 /** Reads the number of a stored turn where `turns.ts` writes it. */
@@ -291,7 +295,8 @@ function sessionCheck(table: AnyTable): KeyCheck {
   return function* (reader, { key }) {
     const session = key.slice(0, BARE_ID_LENGTH);
     if (reader.has(sessions, session) || reader.has(removals, session)) return;
-    const isShared = table !== versions && reader.keys(branches.index.byParent, { from: session, to: session + AFTER_ALL, limit: 1 }).length > 0;
+    const isShared =
+      table !== versions && reader.keys(branches.index.byParent, { from: session, to: session + AFTER_ALL, limit: 1 }).length > 0;
     if (isShared) return;
     // The first row of a session stands for all of them.
     if (reader.keys(table, { from: session, to: key, limit: 1 }).length > 0) return;

@@ -18,7 +18,18 @@ import { DocumentWriter } from "../storage/document-records.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import { isAnyErased } from "../storage/erasure.ts";
 import { removeRecord } from "../storage/memory-records.ts";
-import { branches, documents, memories, removals, retrievals, sessions, turns, versions, type AnyTable, type RemovalRow } from "../storage/tables.ts";
+import {
+  branches,
+  documents,
+  memories,
+  removals,
+  retrievals,
+  sessions,
+  turns,
+  versions,
+  type AnyTable,
+  type RemovalRow,
+} from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
 import type { Deps } from "../traces/record.ts";
 import { parentOf, sharedRange, type Range } from "./branches.ts";

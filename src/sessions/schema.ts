@@ -50,7 +50,11 @@ export const Session = Type.Object(
     state_version: Type.Integer({ description: "Version of `state`; 0 is the initial state.", examples: [0] }),
     metadata: Metadata("Custom metadata. A fork has `forked_from` and `forked_version` here."),
     memory_count: Type.Integer({ description: "Memories attached to the session.", examples: [0] }),
-    turn_count: Type.Integer({ description: "Turns in the session that are shown: with those of the session it was forked from, without those that a rollback has hidden.", examples: [0] }),
+    turn_count: Type.Integer({
+      description:
+        "Turns in the session that are shown: with those of the session it was forked from, without those that a rollback has hidden.",
+      examples: [0],
+    }),
     ttl_expires_at: OrNull(Timestamp("When the session expires; null if it does not.", "2026-05-08T08:00:00.000Z")),
   },
   { title: "Session", description: "A session." },
@@ -201,9 +205,13 @@ export const Fork = Type.Object(
       }),
     ),
     turns: Default(
-      IntegerOr(["none", "all"], { minimum: 0, maximum: LIMITS.forkTurnsMax }, {
-        description: `Which turns the fork begins with, of those that were shown when that version was current: \`all\`, the newest of them up to ${LIMITS.forkTurnsMax}, or \`none\` (default). They are not copied, and stay when this session is deleted or expires.`,
-      }),
+      IntegerOr(
+        ["none", "all"],
+        { minimum: 0, maximum: LIMITS.forkTurnsMax },
+        {
+          description: `Which turns the fork begins with, of those that were shown when that version was current: \`all\`, the newest of them up to ${LIMITS.forkTurnsMax}, or \`none\` (default). They are not copied, and stay when this session is deleted or expires.`,
+        },
+      ),
       "none",
     ),
   },

@@ -280,7 +280,11 @@ export function forkSession(deps: Deps, caller: Caller, id: string, { version, t
   return commitFor(deps, caller, homeOf(id), (tx) => {
     const source = liveSession(tx, caller.owner, id);
     const forkVersion = resolveVersion(tx, deps, source, version ?? source.row.version);
-    const { id: forkId, row, json: plain } = addSession(tx, caller, {
+    const {
+      id: forkId,
+      row,
+      json: plain,
+    } = addSession(tx, caller, {
       agentId: source.row.agentId,
       userId: source.row.userId,
       initialState: readState(tx, source.key, forkVersion),
@@ -297,7 +301,12 @@ export function forkSession(deps: Deps, caller: Caller, id: string, { version, t
       sessionId: fork.id,
       userId: fork.row.userId,
       agentId: fork.row.agentId,
-      details: toJson({ source_session_id: source.id, source_session: source.id, fork_version: forkVersion, turns: turns === "none" ? undefined : turns }),
+      details: toJson({
+        source_session_id: source.id,
+        source_session: source.id,
+        fork_version: forkVersion,
+        turns: turns === "none" ? undefined : turns,
+      }),
       record: fork.json,
     });
     return ofUser(fork.row, fork.json);

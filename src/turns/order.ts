@@ -27,7 +27,10 @@ export interface Walk {
 }
 
 /** The spans of keys of the turns in ranges, in the order of a walk. */
-export function* spansOf(ranges: Iterable<Range>, { after, descending }: Walk): Generator<{ from: string; to: string; descending: boolean }> {
+export function* spansOf(
+  ranges: Iterable<Range>,
+  { after, descending }: Walk,
+): Generator<{ from: string; to: string; descending: boolean }> {
   for (const { session, from, until } of descending ? ranges : [...ranges].reverse()) {
     const low = !descending && after !== undefined && after >= from ? behind(after) : from;
     const high = descending && after !== undefined && after < until ? after : until;
@@ -123,8 +126,7 @@ export function* newestTurns(reader: Reader, session: LiveSession, after: BareId
 /** The place of the newest of some heads. */
 function newestOf(heads: readonly (Head | undefined)[]): number | undefined {
   let newest: number | undefined;
-  for (const [i, head] of heads.entries())
-    if (head !== undefined && (newest === undefined || head.at > heads[newest]!.at)) newest = i;
+  for (const [i, head] of heads.entries()) if (head !== undefined && (newest === undefined || head.at > heads[newest]!.at)) newest = i;
   return newest;
 }
 

@@ -121,7 +121,9 @@ export const NewStep = Type.Object(
 );
 
 export const TurnStatus = Default(
-  OneOf(["current", "all"], { description: "`all`: with turns that a rollback has hidden, which have `rolled_back_at`. Default `current`." }),
+  OneOf(["current", "all"], {
+    description: "`all`: with turns that a rollback has hidden, which have `rolled_back_at`. Default `current`.",
+  }),
   "current",
 );
 

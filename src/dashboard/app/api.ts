@@ -186,7 +186,7 @@ export const api = {
   version: (id: string, version: number, signal?: AbortSignal) => get<StateVersion>(`sessions/${id}/versions/${version}`, {}, signal),
   setState: (id: string, body: { state: object; reasoning?: string; expected_version: number }) =>
     post<Session>(`sessions/${id}/state`, body),
-  rollBack: (id: string, body: { version: number; expected_version: number; reason?: string }) =>
+  rollBack: (id: string, body: { version: number; expected_version: number; reason?: string; turns?: "hide" }) =>
     post<Session>(`sessions/${id}/rollback`, body),
   fork: (id: string, version: number) => post<Session>(`sessions/${id}/fork`, { version }),
   retrieval: (id: string, signal?: AbortSignal) => get<Retrieval>(`retrievals/${id}`, {}, signal),
