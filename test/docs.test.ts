@@ -103,7 +103,7 @@ test("every operation has a name of its own, which generated clients can rely on
   expect(Object.fromEntries(names)).toEqual({
     Sessions:
       "createSession listSessions getSession updateSession deleteSession updateState getState patchState rollBackSession forkSession listVersions getVersion",
-    Turns: "addTurn listTurns getTurn",
+    Turns: "addTurn listTurns addTurns getTurn",
     Memories: "addMemory listMemories addManyMemories searchMemories getMemory updateMemory deleteMemory",
     Context: "getContext",
     Documents: "changeDocuments queryDocuments",
@@ -161,6 +161,9 @@ test("a field with a default may be left out, and generators of types see that: 
   const bodies = operationsOf(document).map(({ operation: { requestBody } }) => defaultsIn(requestBody).sort());
   expect(bodies.filter((names) => names.length > 0)).toEqual([
     ["if_exists", "initial_state", "metadata", "ttl_seconds"],
+    ["turns"],
+    ["turns"],
+    ["metadata"],
     ["metadata"],
     ["embed", "if_exists", "metadata", "tags", "type"],
     ["embed", "if_exists", "metadata", "tags", "type"],
@@ -399,12 +402,12 @@ test("the details of every action's trace have the fields that the document name
   const { id } = await cairn.createSession({ ttl_seconds: 60, external_id: "thread-7" });
   await cairn.ok(cairn.patch(`/v1/sessions/${id}`, { metadata: { channel: "chat" }, ttl_seconds: 120 }));
   await cairn.setState(id, { step: 1 }, { reasoning: "because" });
-  await cairn.rollback(id, 0, { reason: "a slip" });
+  await cairn.rollback(id, 0, { reason: "a slip", turns: "hide" });
   await cairn.addTurn(id, "in", "out", { reasoning: "because" });
   const memory = await cairn.addMemory(id, "The customer prefers e-mail.");
   await cairn.ok(cairn.patch(`/v1/memory/${memory.id}`, { tags: ["contact"] }));
   await cairn.ok(cairn.delete(`/v1/memory/${memory.id}?reason=wrong`));
-  const fork = await cairn.ok(cairn.post(`/v1/sessions/${id}/fork`, {}));
+  const fork = await cairn.ok(cairn.post(`/v1/sessions/${id}/fork`, { turns: "all" }));
   await cairn.ok(cairn.delete(`/v1/sessions/${fork.id}?reason=done`));
   await cairn.ok(cairn.post("/v1/memory", { user_id: "bo", content: "Likes tea.", ttl_seconds: 60 }));
   cairn.clock.advance({ seconds: 121 });

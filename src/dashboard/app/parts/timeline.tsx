@@ -392,33 +392,40 @@ function VersionEntry({
   );
 }
 
+/** When a turn happened, and where it comes from. */
+function TurnFacts({ turn: { external_id, occurred_at, forked_from, created_at } }: { turn: Turn }) {
+  return (
+    <span class="quiet">
+      {forked_from !== undefined && (
+        <>
+          of <a href={`/dashboard/sessions/${forked_from}`}>the session it was forked from</a> ·{" "}
+        </>
+      )}
+      {external_id !== undefined && (
+        <>
+          <code>{external_id}</code> ·{" "}
+        </>
+      )}
+      <Time at={occurred_at ?? created_at} />
+      {occurred_at !== undefined && (
+        <>
+          {" "}
+          · logged <Time at={created_at} />
+        </>
+      )}
+    </span>
+  );
+}
+
 function TurnEntry({ turn }: { turn: Turn }) {
-  const { input, output, reasoning, state_before, state_after, metadata, external_id, occurred_at, forked_from } = turn;
+  const { input, output, reasoning, state_before, state_after, metadata } = turn;
   return (
     <>
       <div class="entry-head">
         <h2>
           <a href={`#${turn.id}`}>Turn {number(turn.turn_number)}</a>
         </h2>
-        <span class="quiet">
-          {forked_from !== undefined && (
-            <>
-              of <a href={`/dashboard/sessions/${forked_from}`}>the session it was forked from</a> ·{" "}
-            </>
-          )}
-          {external_id !== undefined && (
-            <>
-              <code>{external_id}</code> ·{" "}
-            </>
-          )}
-          <Time at={occurred_at ?? turn.created_at} />
-          {occurred_at !== undefined && (
-            <>
-              {" "}
-              · logged <Time at={turn.created_at} />
-            </>
-          )}
-        </span>
+        <TurnFacts turn={turn} />
       </div>
       <dl class="exchange">
         <dt>in</dt>
