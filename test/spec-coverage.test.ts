@@ -64,6 +64,7 @@ const HELD_BY: Record<string, Record<string, readonly (keyof typeof LIMITS)[]>> 
     "of many tickets the newest thousand are good": ["ticketsMax"],
   },
   "memory-batch.test.ts": { "the one that is wrong is named by its place, and nothing is stored": ["memoryBatchMax"] },
+  "branches.test.ts": { "a fork can begin with the newest turns alone, or without any": ["forkTurnsMax"] },
   "bad-input.test.ts": { "metadata is at most 64 KiB of JSON, counted in bytes, also after merging": ["metadataBytesMax"] },
   "context.test.ts": {
     "five memories and ten turns come unless others are asked for: up to 20 and 50, and as few as none": [
