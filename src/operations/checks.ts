@@ -263,10 +263,13 @@ function lastBranch(reader: Reader, session: BareId): number | undefined {
   return key === undefined ? undefined : fromBase62(key.slice(BARE_ID_LENGTH));
 }
 
-/** What comes before a branch is there: its turns are those of this session, or of one whose turns are still there. */
+/**
+ * Turns come before a branch that says so: those of its session, or of another one. Of a session that is gone forks may show the last of
+ * them alone.
+ */
 function* checkBranch(reader: Reader, { key }: Looked): Generator<Fault> {
   const { before } = readable(() => reader.get(branches, key)) ?? {};
-  if (before === undefined) return;
+  if (before === undefined || !reader.has(sessions, key.slice(0, BARE_ID_LENGTH))) return;
   const { session, until } = before;
   if (reader.keys(turns, { from: session, to: session + until, limit: 1 }).length > 0) return;
   yield { what: "branches: the turns that come before are missing", example: withPrefix("sess", key.slice(0, BARE_ID_LENGTH)) };

@@ -133,7 +133,9 @@ class World {
     expect(await this.#cairn.session(id)).toMatchObject({ turn_count: shown.length, state_version: session.versions.length - 1 });
     const hidden = own.filter((turn) => !shown.some((one) => one.id === turn.id));
     const all = await read("turns?status=all&limit=7");
-    expect(all.filter(({ rolled_back_at }) => rolled_back_at !== undefined).map((turn) => turn.id)).toEqual(hidden.map((turn) => turn.id).toReversed());
+    expect(all.filter(({ rolled_back_at }) => rolled_back_at !== undefined).map((turn) => turn.id)).toEqual(
+      hidden.map((turn) => turn.id).toReversed(),
+    );
     expect(all.length).toBe(own.length + shared.size);
     const inTime = shown.toSorted((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1)).map((turn) => turn.id);
     const { recent_turns } = await this.#cairn.context(id, { turn_limit: 50 });
@@ -142,7 +144,23 @@ class World {
   }
 }
 
-const KINDS = ["turn", "turn", "turn", "batch", "step", "step", "state", "rollback", "rollback", "rollback", "fork", "fork", "end", "look", "look"];
+const KINDS = [
+  "turn",
+  "turn",
+  "turn",
+  "batch",
+  "step",
+  "step",
+  "state",
+  "rollback",
+  "rollback",
+  "rollback",
+  "fork",
+  "fork",
+  "end",
+  "look",
+  "look",
+];
 
 test("after rollbacks, forks, batches, steps and deletions each session shows the turns that a model shows", async () => {
   await withSeeds(async (chance) => {
