@@ -99,7 +99,7 @@ describe("a long text", () => {
 });
 
 describe("the vectors of passages", () => {
-  test("go with their text: when it is changed, deleted, or its session is, or its user erased", async () => {
+  test("go with their text: when it is changed, deleted or expires, or its session is deleted, or its user erased", async () => {
     await using cairn = await startCairn();
     const [memory] = await addAll(cairn, [longText(FACT)]);
     await cairn.ok(cairn.patch(`/v1/memory/${memory.id}`, { content: "She drinks tea." }));
@@ -107,6 +107,10 @@ describe("the vectors of passages", () => {
     await cairn.ok(cairn.patch(`/v1/memory/${memory.id}`, { content: longText(FACT, 1) }));
     expect((await stored(cairn)).passages).toEqual([expect.any(Number)]);
     await cairn.ok(cairn.delete(`/v1/memory/${memory.id}`));
+    expect(await stored(cairn)).toEqual(NOTHING);
+    await addAll(cairn, [longText(FACT)], { ttl_seconds: 60 });
+    cairn.clock.advance({ seconds: 61 });
+    await cairn.runTask("memory expiry");
     expect(await stored(cairn)).toEqual(NOTHING);
     const [ofSession] = await addAll(cairn, [longText(FACT)]);
     await cairn.ok(cairn.delete(`/v1/sessions/${ofSession.session_id}?delete_memories=true`));
