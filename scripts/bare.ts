@@ -5,6 +5,7 @@
  * @module
  */
 import {
+  chmodSync,
   cpSync,
   existsSync,
   lstatSync,
@@ -30,10 +31,12 @@ const REQUIRED = "${Package} ${Essential} ${Priority}\\n";
 const NOT_COPIED = /^\/usr\/share\/(doc|man|locale|info|lintian)\//;
 /** Links to directories of the same names in `usr`. */
 const MERGED = ["bin", "sbin", "lib", "lib64"];
-const CLONE = "cairn";
+/** A name that is in no file of its own. */
+const CLONE = "clone-on-a-bare-machine";
 
 /** Its arguments are a root and a command, which has mounts and processes of its own: they end with it. */
-const ENTER = `for name in dev sys; do mount --rbind "/$name" "$1/$name"; done
+const ENTER = `mount --bind "$1" "$1"
+for name in dev sys; do mount --rbind "/$name" "$1/$name"; done
 mount -t proc proc "$1/proc"
 exec chroot "$@"`;
 const ISOLATED = ["unshare", "--mount", "--pid", "--fork", "--kill-child"];
@@ -65,6 +68,9 @@ export async function testBare(args: readonly string[]): Promise<number> {
 
 function makeRoot(root: string): void {
   for (const name of ["proc", "dev", "sys", "tmp", homedir()]) mkdirSync(join(root, name), { recursive: true });
+  // Other users have a place there, too.
+  chmodSync(root, 0o755);
+  chmodSync(join(root, "tmp"), 0o1777);
   for (const name of MERGED) {
     mkdirSync(join(root, "usr", name), { recursive: true });
     symlinkSync(join("usr", name), join(root, name));

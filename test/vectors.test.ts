@@ -7,7 +7,7 @@ import { fillMemories, numberedTexts } from "./support/fill.ts";
 import { onEmbedded } from "./support/stores.ts";
 
 // A worker has to come up in most of them, and on a busy machine that can take seconds.
-setDefaultTimeout(60_000);
+setDefaultTimeout(600_000);
 
 /** What the log says of the index coming up, each time it did. */
 function readyLines(cairn: Cairn): { rebuilding?: string; pending: number }[] {

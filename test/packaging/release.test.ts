@@ -177,7 +177,7 @@ function serving(files: string) {
 }
 
 for (const shell of ["sh", "bash"]) {
-  test(`install.sh installs the executable for this machine, and nothing else (${shell})`, async () => {
+  needs(CURL)(`install.sh installs the executable for this machine, and nothing else (${shell})`, async () => {
     expect(await install(shell, made)).toEqual({
       code: 0,
       stdout: `Downloading Cairn ${version} for ${HOST} ...\nInstalled cairn ${version} ${HOST} as ~/.local/bin/cairn\nStart it: ~/.local/bin/cairn serve\n`,
@@ -228,30 +228,33 @@ function changed(name: string, change: (archive: Buffer) => Buffer | undefined):
   return copy;
 }
 
-test("install.sh refuses an archive with a changed byte, one that was cut short, and one that is not there, and leaves nothing", async () => {
-  const flip = (archive: Buffer) => {
-    archive[archive.length - 20]! ^= 1;
-    return archive;
-  };
-  for (const [name, change] of Object.entries({ flipped: flip, short: (archive: Buffer) => archive.subarray(0, 100) })) {
-    const { code, stderr, left } = await install("sh", changed(name, change));
-    expect({ code, stderr, left }).toEqual({
-      code: 1,
-      stderr: expect.stringMatching(
-        /^What was downloaded is not Cairn \S+: its SHA-256 is [0-9a-f]{64}, not [0-9a-f]{64}\. Nothing was installed\.\n$/,
+needs(CURL)(
+  "install.sh refuses an archive with a changed byte, one that was cut short, and one that is not there, and leaves nothing",
+  async () => {
+    const flip = (archive: Buffer) => {
+      archive[archive.length - 20]! ^= 1;
+      return archive;
+    };
+    for (const [name, change] of Object.entries({ flipped: flip, short: (archive: Buffer) => archive.subarray(0, 100) })) {
+      const { code, stderr, left } = await install("sh", changed(name, change));
+      expect({ code, stderr, left }).toEqual({
+        code: 1,
+        stderr: expect.stringMatching(
+          /^What was downloaded is not Cairn \S+: its SHA-256 is [0-9a-f]{64}, not [0-9a-f]{64}\. Nothing was installed\.\n$/,
+        ),
+        left: [".local", ".local/bin"],
+      });
+    }
+    expect(
+      await install(
+        "sh",
+        changed("absent", () => undefined),
       ),
-      left: [".local", ".local/bin"],
-    });
-  }
-  expect(
-    await install(
-      "sh",
-      changed("absent", () => undefined),
-    ),
-  ).toMatchObject({ code: 1, stderr: expect.stringContaining("The download failed: http://127.0.0.1:"), left: [".local", ".local/bin"] });
-});
+    ).toMatchObject({ code: 1, stderr: expect.stringContaining("The download failed: http://127.0.0.1:"), left: [".local", ".local/bin"] });
+  },
+);
 
-test("install.sh keeps the executable that was there when the new one does not start here, and says why", async () => {
+needs(CURL)("install.sh keeps the executable that was there when the new one does not start here, and says why", async () => {
   const broken = directory.at("broken");
   const executables = { [HOST]: directory.at("does-not-start") };
   writeFileSync(directory.at("does-not-start"), "#!/bin/sh\necho 'GLIBC_2.99 not found' >&2\nexit 1\n");

@@ -34,7 +34,7 @@ import {
 import { vectors as table } from "../../../src/storage/tables.ts";
 
 // What is compared is much, and the machine may be busy with other tests.
-setDefaultTimeout(60_000);
+setDefaultTimeout(600_000);
 
 const NO_FILTER: Filter = [];
 

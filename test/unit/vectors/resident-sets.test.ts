@@ -29,7 +29,7 @@ import {
 } from "./stored-vectors.ts";
 
 // What is compared is much, and the machine may be busy with other tests.
-setDefaultTimeout(60_000);
+setDefaultTimeout(600_000);
 
 const embedder = madeEmbedder;
 const random = chance(1);

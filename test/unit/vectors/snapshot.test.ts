@@ -21,7 +21,7 @@ import { resealGraph, resealTables, type Tables } from "./resealed.ts";
 import { type StoredVectors, chance, dot, finished, queryFor, storedVectors, unitVector } from "./stored-vectors.ts";
 
 // What is compared is much, and the machine may be busy with other tests.
-setDefaultTimeout(60_000);
+setDefaultTimeout(600_000);
 
 const COUNT = 150;
 

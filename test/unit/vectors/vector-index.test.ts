@@ -24,7 +24,7 @@ import {
 } from "./stored-vectors.ts";
 
 // What is compared is much, and the machine may be busy with other tests.
-setDefaultTimeout(60_000);
+setDefaultTimeout(600_000);
 
 const NO_FILTER: Filter = [];
 const STATUS: IndexStatus = { indexed: 150, pending: 0, removed: 0, unsaved: 0 };
