@@ -362,3 +362,12 @@ test("a page for contributors names no file that does not exist", () => {
   expect(named.filter(({ file }) => !/CONCEPT|NAME/.test(file) && !isThere(file))).toEqual([]);
   expect(named.length).toBeGreaterThan(50);
 });
+
+test("the changelog has its entries under five headings, and each in a few lines", () => {
+  const changelog = pageText("CHANGELOG.md");
+  const headings = Array.from(changelog.matchAll(/^### (.+)$/gm), ([, heading = ""]) => heading);
+  expect(headings.filter((heading) => !["Added", "Changed", "Fixed", "Security", "Upgrade"].includes(heading))).toEqual([]);
+  expect(
+    changelog.split(/^(?=- )/m).filter((entry) => entry.startsWith("- ") && (entry.split(/\n(?=\n|#|$)/, 1)[0] ?? "").length > 400),
+  ).toEqual([]);
+});
