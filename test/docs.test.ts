@@ -163,7 +163,7 @@ test("a field with a default may be left out, and generators of types see that: 
     ["if_exists", "initial_state", "metadata", "ttl_seconds"],
     ["turns"],
     ["turns"],
-    ["metadata"],
+    ["embed", "if_exists", "metadata", "metadata", "tags", "type"],
     ["metadata"],
     ["embed", "if_exists", "metadata", "tags", "type"],
     ["embed", "if_exists", "metadata", "tags", "type"],

@@ -74,7 +74,7 @@ interface Placed {
 function misspelt(schema: Schema | FieldSchema, example: unknown, known: ReadonlySet<string>, path = ""): Placed[] {
   const { properties, items, additionalProperties } = resolved<any>(DOCUMENT, schema);
   if (items !== undefined && Array.isArray(example) && resolved<any>(DOCUMENT, items).properties !== undefined)
-    return misspelt(items, example[0], known, path === "turns." ? "turns[0]." : `${path}0.`).map((one) => ({
+    return misspelt(items, example[0], known, /^(turns|memories)\.$/.test(path) ? `${path.slice(0, -1)}[0].` : `${path}0.`).map((one) => ({
       ...one,
       body: [one.body, ...example.slice(1)] as never,
     }));

@@ -133,6 +133,18 @@ const LIMITED: Record<string, string> = {
   "NewStateBaseMemory.user_id": "1 to 256",
   "NewStep.external_id": "1 to 256",
   "NewStep.input.type": "text or audio or image or tool_call",
+  "NewStep.memories": "0 to 20",
+  "NewStep.memories[].content": "1 or more",
+  "NewStep.memories[].embed": "default true",
+  "NewStep.memories[].external_id": "1 to 256",
+  "NewStep.memories[].if_exists": 'error or update or return, default "error"',
+  "NewStep.memories[].importance": "0 to 1",
+  "NewStep.memories[].metadata": "default {}",
+  "NewStep.memories[].source": "user or agent or tool or import",
+  "NewStep.memories[].tags": "0 to 64, default []",
+  "NewStep.memories[].tags[]": "1 to 128",
+  "NewStep.memories[].ttl_seconds": "1 to 3155760000",
+  "NewStep.memories[].type": '1 to 64, default "general"',
   "NewStep.metadata": "default {}",
   "NewStep.output.type": "text or audio or image or tool_result or error or tool_response",
   "NewTurns.turns": "1 to 100",
@@ -205,7 +217,7 @@ test("every field of a body has these limits and defaults", () => {
 });
 
 /** Fields whose items an error names like this: `turns[1].input`. */
-const IN_BRACKETS: ReadonlySet<string> = new Set(["turns"]);
+const IN_BRACKETS: ReadonlySet<string> = new Set(["turns", "memories"]);
 
 /** A wrong value, and the place of it below its field. */
 type Wrong = [value: unknown, at?: string];
@@ -293,7 +305,10 @@ function inGroup(group: string, name: string, values: unknown[]): [body: object,
 }
 
 /** What an example lacks of a body of which each part can be made wrong. */
-const MORE: Record<string, object> = { NewApiKey: { tier: "enterprise", rate_limit: { per_minute: 1, burst: 1 } } };
+const MORE: Record<string, object> = {
+  NewApiKey: { tier: "enterprise", rate_limit: { per_minute: 1, burst: 1 } },
+  NewStep: { memories: [{ content: "Prefers e-mail." }] },
+};
 
 const CHANGING = REQUESTS.filter(({ fields }) => fields !== undefined);
 const bodyOf = ({ schema, body }: DocumentedRequest, ids: Ids) => ({ ...body(ids), ...MORE[schema] });
@@ -360,7 +375,9 @@ test("the smallest and the largest values that the document allows are taken", a
       for (const value of HAS_A_FORM.test(name) ? [] : extremes(name, field)) {
         // Of a session it can only be that session's user and agent.
         const alone = name === "user_id" || name === "agent_id" ? { session_id: null } : {};
-        const answer = await cairn.request(method, path(ids), { body: { ...bodyOf(request, ids), ...alone, [name]: value } });
+        // Of two ways to say when it ends a memory takes one.
+        const ends = name === "ttl_seconds" && "expires_at" in fields ? { expires_at: null } : {};
+        const answer = await cairn.request(method, path(ids), { body: { ...bodyOf(request, ids), ...alone, ...ends, [name]: value } });
         const about = { path: path(ids), name, value: JSON.stringify(value).slice(0, 100) };
         const isRefused = answer.status === 400 && String(answer.body.error.param).startsWith(name);
         expect({ ...about, isRefused }).toEqual({ ...about, isRefused: false });

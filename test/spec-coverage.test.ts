@@ -35,6 +35,7 @@ const BODY_LIMITS = [
   "maxStoreBytesMin",
   "maxStoreBytesMax",
   "turnsAtOnceMax",
+  "stepMemoriesMax",
   "documentOperationsMax",
   "namespaceDepthMax",
   "documentListMax",

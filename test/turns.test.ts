@@ -394,3 +394,43 @@ test("a step that is refused changes nothing, and one that is sent again by its 
   for (const [more, refused] of refusals) expect(refusal(await cairn.post(path, say("two", more)))).toEqual(refused as never);
   expect(await cairn.session(id)).toMatchObject({ state: { step: 1 }, state_version: 1, turn_count: 1 });
 });
+
+test("a step adds memories of its session in the same transaction, each with its trace and event", async () => {
+  await using cairn = await startCairn();
+  await cairn.ok(
+    cairn.post("/v1/webhooks", { url: "https://example.com/hook", events: ["turn.added", "memory.created", "trace.created"] }),
+  );
+  const { id } = await cairn.createSession({ user_id: "ada" });
+  const path = `/v1/sessions/${id}/turns`;
+  const memories = [
+    { content: "Likes green tea.", tags: ["drink"] },
+    { content: "Lives in Trieste.", external_id: "home" },
+  ];
+  const added = await cairn.post(path, say("one", { state_patch: { step: 1 }, memories, external_id: "1" }));
+  expect(added).toMatchObject({ status: 201, body: { object: "turn", state_version: 1, memories } });
+  for (const memory of added.body.memories) {
+    expect(memory).toMatchObject({ session_id: id, user_id: "ada" });
+    expect((await cairn.get(`/v1/memory/${memory.id}`)).body).toMatchObject({ id: memory.id, content: memory.content });
+  }
+  expect(await cairn.session(id)).toMatchObject({ turn_count: 1, memory_count: 2, state_version: 1, state: { step: 1 } });
+  const actions = (await cairn.traces(id)).map(({ action }) => action).toReversed();
+  expect(actions).toEqual(["session.created", "state.updated", "turn.added", "memory.created", "memory.created"]);
+  expect(await cairn.count(outbox)).toBe(5);
+  // The turn is there: nothing is added again.
+  expect(await cairn.post(path, say("one", { state_patch: { step: 2 }, memories, external_id: "1" }))).toMatchObject({ status: 200 });
+  const wrong = await cairn.post(path, say("two", { state: { step: 3 }, memories: [{ content: "Sings." }, { content: "" }] }));
+  expect(refusal(wrong)).toEqual({ status: 400, code: "invalid_request", param: "memories[1].content" });
+  const taken = await cairn.post(
+    path,
+    say("two", { state: { step: 3 }, memories: [{ content: "Sings." }, { content: "Moved.", external_id: "home" }] }),
+  );
+  expect(refusal(taken)).toMatchObject({ status: 409, code: "already_exists" });
+  const tooMany = await cairn.post(path, say("two", { memories: Array.from({ length: 21 }, () => ({ content: "Sings." })) }));
+  expect(refusal(tooMany)).toMatchObject({ status: 400, param: "memories" });
+  expect(await cairn.session(id)).toMatchObject({ turn_count: 1, memory_count: 2, state_version: 1 });
+  const changed = await cairn.post(
+    path,
+    say("two", { memories: [{ content: "Moved to Turin.", external_id: "home", if_exists: "update" }] }),
+  );
+  expect(changed).toMatchObject({ status: 200, body: { turn_number: 2, memories: [{ content: "Moved to Turin." }] } });
+});

@@ -111,9 +111,9 @@ const sessionsOf = (rest: Rest) => ({
 });
 
 const turnsOf = (rest: Rest) => ({
-  /** Logs a turn; with `state` or `state_patch` it changes the state before, in one step. */
+  /** Logs a turn; with `state` or `state_patch` it changes the state before, and with `memories` it adds them, in one step. */
   add: (sessionId: string, body: Api.NewStep, options?: CallOptions) =>
-    rest.post<Api.Turn>(path`/v1/sessions/${sessionId}/turns`, body, options),
+    rest.post<Api.Step>(path`/v1/sessions/${sessionId}/turns`, body, options),
   /** Logs up to 100 turns, all of them or none. */
   addBatch: (sessionId: string, body: Api.NewTurns, options?: CallOptions) =>
     rest.post<Api.AddedTurns>(path`/v1/sessions/${sessionId}/turns/batch`, body, options),

@@ -1169,6 +1169,10 @@ export interface NewStep {
   state_patch?: JsonObject;
   /** Change nothing unless this is the current version (409 `version_conflict` otherwise). */
   expected_version?: number;
+  /**
+   * Up to 20 memories to add to the session, each as for `POST /v1/memory`. An error names the one that is wrong: `memories[3].content`.
+   */
+  memories?: StepMemory[];
 }
 
 /** A turn to log. */
@@ -1887,6 +1891,78 @@ export interface Stats {
   /** Seconds since the start of the server. */
   uptime_seconds: number;
   history?: History;
+}
+
+/** A turn that was logged, with the memories that were added with it. */
+export interface Step {
+  object: "turn";
+  /** `turn_` and 12 characters. */
+  id: string;
+  /** The session. */
+  session_id: string;
+  /** 1, 2, 3 … in the order of the session. */
+  turn_number: number;
+  /**
+   * Version of the session's state that was current when the turn was logged; 0 for one that a fork has from its parent. For one that a
+   * Cairn without this field has logged it follows from the versions that are kept.
+   */
+  state_version: number;
+  /** The session that this one was forked from, for a turn that it has from there; left out for others. */
+  forked_from?: string;
+  /** When a rollback hid the turn; left out for those that are shown. */
+  rolled_back_at?: string;
+  /** The name that you gave it; left out if there is none. */
+  external_id?: string;
+  /** When the turn was logged. */
+  created_at: string;
+  /** When it happened, if that was given: for history that was moved in. */
+  occurred_at?: string;
+  input: TurnInput;
+  output: TurnOutput;
+  /** Left out when none was given. */
+  reasoning?: string;
+  /** Custom metadata. At most 64 KiB as JSON. */
+  metadata: JsonObject;
+  /** The state before the turn, if given. */
+  state_before: JsonObject | null;
+  /** The state after the turn, if given. */
+  state_after: JsonObject | null;
+  /** The memories of the step, in the order of the request. */
+  memories?: Memory[];
+}
+
+/** A memory to add to the session. */
+export interface StepMemory {
+  /** What to remember: 1 to 10000 characters; more is 413 `content_too_large`. */
+  content: string;
+  /** Standard types: fact, preference, event, policy, observation, general; others are accepted. Default `general`. */
+  type?: string;
+  /** Tags, for filters. */
+  tags?: string[];
+  /** Custom metadata; default `{}`. At most 64 KiB as JSON. */
+  metadata?: JsonObject;
+  /** false: keep it out of semantic search. */
+  embed?: boolean;
+  /**
+   * A name of your own, such as the id of a row. No two memories of a user have the same, or of an agent where there is no user; it is free
+   * again once its memory is deleted or has expired.
+   */
+  external_id?: string;
+  /**
+   * What happens when the owner has a memory of that `external_id`: `error` is 409 `already_exists`; `return` answers 200 with it, as it
+   * is; `update` answers 200 once its content, and what else is sent, has taken the place of what was there. Default `error`.
+   */
+  if_exists?: "error" | "update" | "return";
+  /** Who says so; `agent` unless given. A context shows it. */
+  source?: "user" | "agent" | "tool" | "import";
+  /** How important it is to you, 0.0 to 1.0. */
+  importance?: number;
+  /** When it happened, for history that is moved in: at most a day ahead. */
+  occurred_at?: string;
+  /** When it expires: from that moment on nothing shows it, and it is removed with the event `memory.expired`. */
+  expires_at?: string;
+  /** Instead of `expires_at`: seconds until then, from now. */
+  ttl_seconds?: number;
 }
 
 /** Something that happened in a session: a turn, a version of its state, a memory, a retrieval or a fork. */

@@ -79,6 +79,7 @@ export const LIMITS = {
   idempotencyKeyLengthMax: 255,
 
   turnsAtOnceMax: 100,
+  stepMemoriesMax: 20,
   /** Newest turns of a session that its fork begins with, unless these are all. */
   forkTurnsMax: 1_000,
 

@@ -7,8 +7,9 @@ import type { Static } from "@sinclair/typebox";
 import { endpointGroup, type Endpoint } from "../http/endpoint.ts";
 import { Cursor, ListOf } from "../http/types.ts";
 import { fieldReader, type Fields } from "../http/validate.ts";
-import type { Deps } from "../traces/record.ts";
-import { AddedTurns, NewStep, NewTurn, NewTurns, TOOL_RESPONSE, Turn, TURN_FILTER } from "./schema.ts";
+import type { NewMemory } from "../memories/create.ts";
+import type { MemoryDeps } from "../memories/deps.ts";
+import { AddedTurns, NewStep, NewTurn, NewTurns, Step, StepMemory, TOOL_RESPONSE, Turn, TURN_FILTER } from "./schema.ts";
 import { addTurn, addTurns, getTurn, listTurns, type NewTurn as TurnToAdd } from "./turns.ts";
 
 const turns = endpointGroup({ name: "Turns", description: "What came in and what went out, in the order of the session." });
@@ -22,22 +23,29 @@ function turnOf(fields: Fields<typeof NewTurn.properties>): TurnToAdd {
   return { ...fields, output: { ...output, type: output.type === TOOL_RESPONSE ? "tool_result" : output.type }, stateBefore, stateAfter };
 }
 
-export function turnEndpoints(deps: Deps): Endpoint[] {
+const memoryFieldsOf = fieldReader(StepMemory);
+
+function memoryOf(sent: object): NewMemory {
+  return { ...(memoryFieldsOf(sent as Record<string, unknown>) as unknown as NewMemory), sent };
+}
+
+export function turnEndpoints(deps: MemoryDeps): Endpoint[] {
   return [
     turns.post(path, {
       summary: "Add a turn",
-      existing: "The turn of the session that has the `external_id` already.",
+      existing: "The turn of the session that has the `external_id` already; or, of a step, a memory was there by its own.",
       echoes: true,
       status: 201,
       description:
-        "With `state` or `state_patch` a whole step of an agent in one request: the state changes first, so that the turn belongs to the new " +
-        "version; all of it is there or nothing, with the traces and events of separate requests. `reasoning` is kept with the version, too.",
+        "With `state` or `state_patch`, and `memories`, a whole step of an agent in one request: the state changes first, so that the turn " +
+        "belongs to the new version; all of it is there or nothing, with the traces and events of separate requests. `reasoning` is kept with the version, too.",
       body: NewStep,
-      response: Turn,
-      errors: ["version_conflict"],
+      response: Step,
+      errors: ["version_conflict", "already_exists", "content_too_large"],
       run: ({ params, body, caller }) => {
-        const { state, statePatch, expectedVersion, ...turn } = body;
-        return addTurn(deps, caller, params.session_id, turnOf(turn), { state, statePatch, expectedVersion });
+        const { state, statePatch, expectedVersion, memories, ...turn } = body;
+        const step = { state, statePatch, expectedVersion, memories: memories?.map(memoryOf) };
+        return addTurn(deps, caller, params.session_id, turnOf(turn), step);
       },
     }),
     turns.post(`${path}/batch`, {

@@ -4,6 +4,7 @@
  * @module
  */
 import { Type } from "@sinclair/typebox";
+import { Memory, NewMemory } from "../memories/schema.ts";
 import { ExpectedVersion } from "../sessions/schema.ts";
 import {
   Default,
@@ -108,6 +109,10 @@ export const AddedTurns = Type.Object(
   { title: "AddedTurns", description: "The turns of a batch." },
 );
 
+const { session_id: _, user_id: __, agent_id: ___, ...newMemory } = NewMemory.properties;
+/** A memory of the session that the turn is logged in. */
+export const StepMemory = Type.Object(newMemory, { title: "StepMemory", description: "A memory to add to the session." });
+
 export const NewStep = Type.Object(
   {
     ...NewTurn.properties,
@@ -116,8 +121,23 @@ export const NewStep = Type.Object(
       UserObject({ description: "Laid over the state, key by key, before the turn is logged; a null removes a key. Not with `state`." }),
     ),
     expected_version: Type.Optional(ExpectedVersion),
+    memories: Type.Optional(
+      Type.Array(StepMemory, {
+        maxItems: LIMITS.stepMemoriesMax,
+        description: `Up to ${LIMITS.stepMemoriesMax} memories to add to the session, each as for \`POST /v1/memory\`. An error names the one that is wrong: \`memories[3].content\`.`,
+        [IN_BRACKETS]: true,
+      }),
+    ),
   },
   { title: "NewStep", description: "A turn to log, and what else the step of the agent has changed." },
+);
+
+export const Step = Type.Object(
+  {
+    ...Turn.properties,
+    memories: Type.Optional(Type.Array(Memory, { description: "The memories of the step, in the order of the request." })),
+  },
+  { title: "Step", description: "A turn that was logged, with the memories that were added with it." },
 );
 
 export const TurnStatus = Default(

@@ -7,6 +7,8 @@ import { Existing, type Answered, type AnswerJson } from "../lib/answer.ts";
 import { ApiError } from "../lib/errors.ts";
 import { bare, BARE_ID_LENGTH, bareIdTime, homeOf, isId, withPrefix, type TurnId } from "../lib/ids.ts";
 import { jsonArray, jsonMembers, jsonWith, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
+import { createMemories, memoriesCreated, prepareMemories, type CreatedMemory, type NewMemory } from "../memories/create.ts";
+import type { MemoryDeps } from "../memories/deps.ts";
 import { refuseFuture } from "../lib/occurred-at.ts";
 import { toIso } from "../lib/time.ts";
 import type { Reader, Tx } from "../storage/access.ts";
@@ -60,14 +62,16 @@ export interface Step {
   state?: JsonObject | undefined;
   statePatch?: JsonObject | undefined;
   expectedVersion?: number | undefined;
+  /** Memories of the session. */
+  memories?: readonly NewMemory[] | undefined;
 }
 
 /**
- * Logs a turn, after the state has changed where the step changes it.
+ * Logs a turn, after the state has changed where the step changes it, and adds memories to its session.
  *
  * @returns an `Existing` where the session has a turn of that external id: then nothing is changed
  */
-export async function addTurn(deps: Deps, caller: Caller, sessionId: string, turn: NewTurn, step: Step = {}): Promise<AnswerJson> {
+export async function addTurn(deps: MemoryDeps, caller: Caller, sessionId: string, turn: NewTurn, step: Step = {}): Promise<AnswerJson> {
   if (step.state !== undefined && step.statePatch !== undefined)
     throw new ApiError("invalid_request", "A step has state or state_patch, not both.", { param: "state_patch" });
   const ready = prepared(turn);
@@ -78,7 +82,9 @@ export async function addTurn(deps: Deps, caller: Caller, sessionId: string, tur
     const existing = await deps.store.read((reader) => existingTurn(reader, liveSession(reader, caller.owner, sessionId), externalId));
     if (existing !== undefined) return existing.json;
   }
-  return commitFor<AnswerJson>(deps, caller, homeOf(sessionId), (tx) => {
+  const inputs = (step.memories ?? []).map((memory) => ({ ...memory, sessionId }));
+  const memories = inputs.length === 0 ? undefined : await prepareMemories(deps, caller, inputs, "memories");
+  const answer = await commitFor<AnswerJson>(deps, caller, homeOf(sessionId), (tx) => {
     const session = liveSession(tx, caller.owner, sessionId);
     const existing = externalId === undefined ? undefined : existingTurn(tx, session, externalId);
     if (existing !== undefined) return existing;
@@ -91,8 +97,17 @@ export async function addTurn(deps: Deps, caller: Caller, sessionId: string, tur
       changed = mergeState(tx, deps, caller, session, { state: step.statePatch, reasoning }, "state_patch");
     const added = add(tx, caller, changed, ready);
     tx.put(sessions, session.key, added.session.row);
-    return ofUser(session.row, added.json);
+    return ofUser(session.row, memories === undefined ? added.json : withMemories(added.json, createMemories(tx, caller, memories)));
   });
+  if (memories !== undefined) memoriesCreated(deps, memories);
+  return answer;
+}
+
+/** The answer to a step. One that shows a memory that was there before is no answer to what was sent alone. */
+function withMemories(turn: JsonText, created: readonly CreatedMemory[]): AnswerJson {
+  const memories = jsonArray(created.map(({ json }) => json));
+  const json = `${turn.slice(0, -1)},"memories":${memories}}` as JsonText;
+  return created.every(({ isNew }) => isNew) ? json : new Existing(json);
 }
 
 /**

@@ -21,7 +21,7 @@ import { StoreError } from "../../../src/storage/store.ts";
 import { deliveries, meta, sessions, turns, users, webhookFailures, type Table } from "../../../src/storage/tables.ts";
 import type { Task } from "../../../src/tasks/task.ts";
 import { systemCaller } from "../../../src/traces/record.ts";
-import { addTurn } from "../../../src/turns/turns.ts";
+import { addTurns } from "../../../src/turns/turns.ts";
 import { openWebhooks } from "../../../src/webhooks/open.ts";
 import { webhookPolicy } from "../../../src/webhooks/policy.ts";
 import { createWebhook } from "../../../src/webhooks/webhooks.ts";
@@ -469,17 +469,19 @@ if (isHere(POSTGRES, "what several servers on one database share")) {
       };
     };
     type Server = Awaited<ReturnType<typeof startServer>>;
-    const addTurns = async (servers: readonly Server[], sessionIds: readonly string[], from: number, to: number) => {
+    const logTurns = async (servers: readonly Server[], sessionIds: readonly string[], from: number, to: number) => {
       for (let i = from; i < to; i++)
         await Promise.all(
           sessionIds.map((id, at) =>
-            addTurn(servers[(i + at) % servers.length]!.deps, system, id, {
-              input: { type: "text", content: String(i) },
-              output: { type: "text", content: "" },
-              metadata: {},
-              stateBefore: null,
-              stateAfter: null,
-            }),
+            addTurns(servers[(i + at) % servers.length]!.deps, system, id, [
+              {
+                input: { type: "text", content: String(i) },
+                output: { type: "text", content: "" },
+                metadata: {},
+                stateBefore: null,
+                stateAfter: null,
+              },
+            ]),
           ),
         );
     };
@@ -506,7 +508,7 @@ if (isHere(POSTGRES, "what several servers on one database share")) {
       await using receiver = startReceiver();
       const servers = await inTurn(["a", "b"], startServer);
       const sessionIds = await begin(servers, receiver);
-      await addTurns(servers, sessionIds, 0, 8);
+      await logTurns(servers, sessionIds, 0, 8);
       while (receiver.received.length < 24) for (const server of servers) await server.step();
       for (const id of sessionIds) expect(told(receiver, id)).toEqual(numbers(8));
       for (let i = 0; i < 3; i++) for (const server of servers) await server.step();
@@ -520,12 +522,12 @@ if (isHere(POSTGRES, "what several servers on one database share")) {
       const servers = await inTurn(["a", "b"], startServer);
       const [a, b] = servers as [Server, Server];
       const sessionIds = await begin(servers, receiver);
-      await addTurns(servers, sessionIds, 0, 2);
+      await logTurns(servers, sessionIds, 0, 2);
       // The receiver answers some, and holds the first of what comes then.
       const held = Promise.withResolvers<Response>();
       receiver.reply = (_, count) => (count > 3 ? held.promise : new Response("ok"));
       while (receiver.received.length < 6) await a.step();
-      await addTurns([b], sessionIds, 2, 6);
+      await logTurns([b], sessionIds, 2, 6);
       // Nothing is heard of the first one any more. It ends its attempts before the other one can begin.
       a.clock.advance({ seconds: 12 });
       await Promise.all(a.hooks.webhooks.inFlight);
@@ -545,7 +547,7 @@ if (isHere(POSTGRES, "what several servers on one database share")) {
       const servers = await inTurn(["a", "b"], startServer);
       const [a, b] = servers as [Server, Server];
       const [session = ""] = await begin(servers, receiver);
-      await addTurns([a], [session], 0, 1);
+      await logTurns([a], [session], 0, 1);
       const held = Promise.withResolvers<Response>();
       receiver.reply = (_, count) => (count === 1 ? held.promise : new Response("ok"));
       while (receiver.received.length < 1) await a.step();
