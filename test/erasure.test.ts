@@ -257,3 +257,20 @@ async function eventsOf(cairn: Cairn, sessionId: string): Promise<Record<string,
   };
   return { outbox: await count(outbox), deliveries: await count(deliveries), payloads: await count(payloads) };
 }
+
+test("a delivery that comes to nothing because its user is being erased is no failure of the receiver", async () => {
+  await using cairn = await startCairn();
+  await using receiver = startReceiver();
+  const { id: hook } = await cairn.subscribe(receiver.url, { events: ["turn.added"] });
+  await cairn.addTurn((await cairn.createSession({ user_id: "eve" })).id);
+  await cairn.runTask("webhook outbox");
+  {
+    using _ = onlyBegun(cairn);
+    expect((await cairn.ok(cairn.delete("/v1/users/eve"))).status).toBe("running");
+  }
+  await cairn.deliver();
+  expect(await cairn.webhook(hook)).toMatchObject({ failing_since: null, last_failure: null });
+  expect(await erase(cairn, "eve")).toMatchObject({ status: "done", deliveries: 1 });
+  await cairn.deliver();
+  expect([receiver.received.length, await cairn.findings()]).toEqual([0, []]);
+});
