@@ -198,7 +198,8 @@ test("the document describes what a receiver of webhooks gets of each type of ev
   const session = await cairn.createSession({ user_id: "ada", ttl_seconds: 60 });
   await cairn.addTurn(session.id, "", "", { output: { type: "error", content: "no answer" } });
   await cairn.addMemory(session.id, "Likes tea.");
-  await cairn.ok(cairn.post("/v1/memory", { user_id: "ada", content: "Likes tea.", ttl_seconds: 60 }));
+  const { id: old } = await cairn.ok(cairn.post("/v1/memory", { user_id: "ada", content: "Likes tea." }));
+  await cairn.ok(cairn.post("/v1/memory", { user_id: "ada", content: "Likes coffee.", supersedes: [old], ttl_seconds: 60 }));
   await cairn.setState(session.id, { step: 1 });
   await cairn.rollback(session.id, 0);
   await cairn.ok(cairn.delete(`/v1/sessions/${session.id}`));
@@ -409,7 +410,8 @@ test("the details of every action's trace have the fields that the document name
   await cairn.ok(cairn.delete(`/v1/memory/${memory.id}?reason=wrong`));
   const fork = await cairn.ok(cairn.post(`/v1/sessions/${id}/fork`, { turns: "all" }));
   await cairn.ok(cairn.delete(`/v1/sessions/${fork.id}?reason=done`));
-  await cairn.ok(cairn.post("/v1/memory", { user_id: "bo", content: "Likes tea.", ttl_seconds: 60 }));
+  const { id: old } = await cairn.ok(cairn.post("/v1/memory", { user_id: "bo", content: "Likes tea." }));
+  await cairn.ok(cairn.post("/v1/memory", { user_id: "bo", content: "Likes coffee.", supersedes: [old], ttl_seconds: 60 }));
   cairn.clock.advance({ seconds: 121 });
   await cairn.runTask("session expiry");
   await cairn.runTask("memory expiry");

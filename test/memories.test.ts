@@ -50,6 +50,11 @@ test("a memory of a content alone has every other field at its default, and a ve
     created_at: "2026-05-07T08:00:00.000Z",
     updated_at: "2026-05-07T08:00:00.000Z",
     expires_at: null,
+    valid_from: null,
+    valid_until: null,
+    supersedes: [],
+    superseded_by: null,
+    superseded_at: null,
     embedding_id: EMBEDDING_ID,
     vector_available: true,
   });

@@ -70,6 +70,8 @@ const LIMITED: Record<string, string> = {
   "MemoryBatch.memories[].metadata": "default {}",
   "MemoryBatch.memories[].session_id": "1 or more",
   "MemoryBatch.memories[].source": "user or agent or tool or import",
+  "MemoryBatch.memories[].supersedes": "0 to 32",
+  "MemoryBatch.memories[].supersedes[]": "1 or more",
   "MemoryBatch.memories[].tags": "0 to 64, default []",
   "MemoryBatch.memories[].tags[]": "1 to 128",
   "MemoryBatch.memories[].ttl_seconds": "1 to 3155760000",
@@ -88,6 +90,7 @@ const LIMITED: Record<string, string> = {
   "MemorySearch.limit": "1 to 50, default 10",
   "MemorySearch.query": "0 to 10000",
   "MemorySearch.session_id": "1 or more",
+  "MemorySearch.status": "current or past or future or all",
   "MemorySearch.tags": "0 to 64",
   "MemorySearch.tags[]": "1 to 128",
   "MemorySearch.threshold": "0 to 1, default 0.7",
@@ -111,6 +114,8 @@ const LIMITED: Record<string, string> = {
   "NewMemory.metadata": "default {}",
   "NewMemory.session_id": "1 or more",
   "NewMemory.source": "user or agent or tool or import",
+  "NewMemory.supersedes": "0 to 32",
+  "NewMemory.supersedes[]": "1 or more",
   "NewMemory.tags": "0 to 64, default []",
   "NewMemory.tags[]": "1 to 128",
   "NewMemory.ttl_seconds": "1 to 3155760000",
@@ -364,7 +369,7 @@ function extremes(name: string, reference: FieldSchema): unknown[] {
 }
 
 /** Not every text of their lengths is one of them. */
-const HAS_A_FORM = /url|api_key|expires_at|occurred_at|session_id|since/;
+const HAS_A_FORM = /url|api_key|expires_at|occurred_at|session_id|since|valid_(from|until)|as_of/;
 
 test("the smallest and the largest values that the document allows are taken", async () => {
   await using cairn = await startCairn();

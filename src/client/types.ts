@@ -217,6 +217,11 @@ export interface ContextRequest {
   memory_limit?: number;
   /** How many turns at most; default 10. */
   turn_limit?: number;
+  /**
+   * Show the memories that were current then, instead of now. Of records that still exist, whenever they were added. ISO 8601, such as
+   * `2027-05-07T08:00:00Z`.
+   */
+  as_of?: string;
   /** Add to each memory why it was found. */
   explain?: boolean;
 }
@@ -690,6 +695,7 @@ export interface ListDeliveriesQuery {
     | "turn.added"
     | "memory.created"
     | "memory.expired"
+    | "memory.superseded"
     | "trace.created"
     | "trace.rollback"
     | "trace.error"
@@ -725,6 +731,13 @@ export interface ListMemoriesQuery {
    * commas. Empty values are ignored, so that `tags=a%2Cb&tags=` means the one tag `a,b`.
    */
   tags?: string[];
+  /** Only memories that are `current`, `past`, or still to come (`future`), now or at `as_of`; or `all`. Default `current`. */
+  status?: "current" | "past" | "future" | "all";
+  /**
+   * The moment at which memories have that status, instead of now. Of records that still exist, whenever they were added. ISO 8601, such as
+   * `2027-05-07T08:00:00Z`.
+   */
+  as_of?: string;
   /** Only memories after this time (ISO 8601; without an offset it is UTC). */
   created_after?: string;
   /** Only memories before this time. */
@@ -805,6 +818,7 @@ export interface ListTracesQuery {
     | "memory.updated"
     | "memory.deleted"
     | "memory.expired"
+    | "memory.superseded"
     | "api_key.created"
     | "api_key.rolled"
     | "api_key.revoked"
@@ -905,6 +919,16 @@ export interface Memory {
   updated_at: string;
   /** When it expires; null: never. */
   expires_at: string | null;
+  /** Since when it holds; null: since ever. */
+  valid_from: string | null;
+  /** Until when it holds; null: for ever. */
+  valid_until: string | null;
+  /** Ids of the memories whose place it took, some of which may be gone. */
+  supersedes: string[];
+  /** The memory that took its place. */
+  superseded_by: string | null;
+  /** When that one took it, or will. */
+  superseded_at: string | null;
   /** ID of the vector, which changes with the content; left out when there is none. */
   embedding_id?: string;
   /** Whether it has a vector. While one is to be made, it is found by its words. */
@@ -933,10 +957,19 @@ export interface MemoryChanges {
   source?: "user" | "agent" | "tool" | "import";
   /** How important it is to you; null: unknown. */
   importance?: number | null;
-  /** When it expires: from that moment on nothing shows it, and it is removed with the event `memory.expired`. null: never. */
+  /**
+   * When it expires: from that moment on nothing shows it, and it is removed with the event `memory.expired`. null: never. ISO 8601, such
+   * as `2027-05-07T08:00:00Z`.
+   */
   expires_at?: string | null;
   /** Instead of `expires_at`: seconds until then, from now. */
   ttl_seconds?: number;
+  /**
+   * Since when it holds; null: since ever, or since it was added where it supersedes another one. ISO 8601, such as `2027-05-07T08:00:00Z`.
+   */
+  valid_from?: string | null;
+  /** Until when it holds; null: for ever. ISO 8601, such as `2027-05-07T08:00:00Z`. */
+  valid_until?: string | null;
 }
 
 /** A memory was added. The data is the memory. */
@@ -1023,12 +1056,29 @@ export interface MemorySearch {
   types?: string[];
   /** Memories with ANY of them. */
   tags?: string[];
+  /** Only memories that are `current`, `past`, or still to come (`future`), now or at `as_of`; or `all`. Default `current`. */
+  status?: "current" | "past" | "future" | "all";
+  /**
+   * The moment at which memories have that status, instead of now. Of records that still exist, whenever they were added. ISO 8601, such as
+   * `2027-05-07T08:00:00Z`.
+   */
+  as_of?: string;
   /** How many at most; default 10. */
   limit?: number;
   /** Lowest score; default 0.7. With 0 nothing is left out. */
   threshold?: number;
   /** Add to each result why it was found. */
   explain?: boolean;
+}
+
+/** Another memory has taken the place of one. The data is the one whose place it took. */
+export interface MemorySupersededEvent {
+  /** The event: the header `webhook-id`, the same in every attempt. */
+  id: string;
+  type: "memory.superseded";
+  /** When it happened. */
+  created_at: string;
+  data: Memory;
 }
 
 /** A page of namespaces. */
@@ -1099,12 +1149,26 @@ export interface NewMemory {
   source?: "user" | "agent" | "tool" | "import";
   /** How important it is to you, 0.0 to 1.0. */
   importance?: number;
-  /** When it happened, for history that is moved in: at most a day ahead. */
+  /** When it happened, for history that is moved in: at most a day ahead. ISO 8601, such as `2027-05-07T08:00:00Z`. */
   occurred_at?: string;
-  /** When it expires: from that moment on nothing shows it, and it is removed with the event `memory.expired`. */
+  /**
+   * When it expires: from that moment on nothing shows it, and it is removed with the event `memory.expired`. ISO 8601, such as
+   * `2027-05-07T08:00:00Z`.
+   */
   expires_at?: string;
   /** Instead of `expires_at`: seconds until then, from now. */
   ttl_seconds?: number;
+  /**
+   * Since when it holds; since ever unless given, or since now where it supersedes another one. ISO 8601, such as `2027-05-07T08:00:00Z`.
+   */
+  valid_from?: string;
+  /** Until when it holds: from then on it is past, and stays. ISO 8601, such as `2027-05-07T08:00:00Z`. */
+  valid_until?: string;
+  /**
+   * Ids of memories of the same owner whose place it takes: each is past from `valid_from` on, and current again if this one is deleted or
+   * expires. One that is superseded already is 409 `version_conflict`.
+   */
+  supersedes?: string[];
 }
 
 /** A session to create. */
@@ -1225,6 +1289,7 @@ export interface NewWebhook {
     | "turn.added"
     | "memory.created"
     | "memory.expired"
+    | "memory.superseded"
     | "trace.created"
     | "trace.rollback"
     | "trace.error"
@@ -2017,6 +2082,7 @@ export interface Trace {
     | "memory.updated"
     | "memory.deleted"
     | "memory.expired"
+    | "memory.superseded"
     | "api_key.created"
     | "api_key.rolled"
     | "api_key.revoked"
@@ -2053,6 +2119,7 @@ export interface Trace {
    * - `memory.updated`: memory_id, content_changed, tags_changed
    * - `memory.deleted`: memory_id, content_preview, reason
    * - `memory.expired`: memory_id, content_preview, expires_at
+   * - `memory.superseded`: memory_id, content_preview, superseded_by, superseded_at
    * - `api_key.created`: key_id, kind, prefix, name, scopes, tier, user_id, agent_id, source, rate_limit, expires_at
    * - `api_key.rolled`: key_id, kind, prefix, name, scopes, tier, user_id, agent_id, rolled_to, rolled_to_prefix, ends_at, expires_at
    * - `api_key.revoked`: key_id, kind, prefix, name, scopes, tier, user_id, agent_id, reason
@@ -2306,6 +2373,7 @@ export interface WatchTracesQuery {
     | "memory.updated"
     | "memory.deleted"
     | "memory.expired"
+    | "memory.superseded"
     | "api_key.created"
     | "api_key.rolled"
     | "api_key.revoked"
@@ -2342,6 +2410,7 @@ export interface Webhook {
     | "turn.added"
     | "memory.created"
     | "memory.expired"
+    | "memory.superseded"
     | "trace.created"
     | "trace.rollback"
     | "trace.error"
@@ -2389,6 +2458,7 @@ export interface WebhookChanges {
     | "turn.added"
     | "memory.created"
     | "memory.expired"
+    | "memory.superseded"
     | "trace.created"
     | "trace.rollback"
     | "trace.error"
@@ -2417,6 +2487,7 @@ export interface WebhookDelivery {
     | "turn.added"
     | "memory.created"
     | "memory.expired"
+    | "memory.superseded"
     | "trace.created"
     | "trace.rollback"
     | "trace.error"
@@ -2465,6 +2536,7 @@ export interface WebhookDeliveryDetails {
     | "turn.added"
     | "memory.created"
     | "memory.expired"
+    | "memory.superseded"
     | "trace.created"
     | "trace.rollback"
     | "trace.error"
@@ -2535,6 +2607,7 @@ export type WebhookEvent =
   | SessionExpiredEvent
   | TurnAddedEvent
   | MemoryCreatedEvent
+  | MemorySupersededEvent
   | MemoryExpiredEvent
   | TraceCreatedEvent
   | TraceRollbackEvent

@@ -29,6 +29,8 @@ export interface ContextRequest {
   memoryLimit: number;
   turnLimit: number;
   explain: boolean;
+  /** The moment whose memories are shown; now unless given. */
+  asOf?: number | undefined;
 }
 
 export async function getContext(deps: ContextDeps, searcher: Searcher, id: string, request: ContextRequest): Promise<JsonText> {
@@ -37,11 +39,11 @@ export async function getContext(deps: ContextDeps, searcher: Searcher, id: stri
   const { store } = deps;
   const { query, memoryLimit, turnLimit } = request;
   const scope = await store.read((reader) => scopeOf(liveSession(reader, owner, id), owner));
-  const options = { threshold: 0, limit: memoryLimit, explain: request.explain, limitsId };
+  const options = { threshold: 0, limit: memoryLimit, explain: request.explain, limitsId, shown: request };
   const found = query === undefined || memoryLimit === 0 ? undefined : await rank(deps, query, scope, options, permit);
   // With nothing to look for in a query of spaces alone, the newest as without one.
   const ranking = found?.query.lexical.ids.length === 0 ? undefined : found;
-  const newest = ranking === undefined ? await newestMemories(deps, scope, memoryLimit) : [];
+  const newest = ranking === undefined ? await newestMemories(deps, scope, memoryLimit, request) : [];
   const explanations = ranking === undefined || !request.explain ? [] : await explanationsJson(deps, ranking);
   if (ranking !== undefined && deps.retrievals.isOn) {
     const asked = { sessionId: id, query: query ?? "", limit: memoryLimit, threshold: 0, isFiltered: false };

@@ -6,7 +6,7 @@
 import { Type } from "@sinclair/typebox";
 import { Default, Text, UserObject } from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
-import { Explanation, Memory, QUERY_EXAMPLE, Score } from "../memories/schema.ts";
+import { AsOf, Explanation, Memory, QUERY_EXAMPLE, Score } from "../memories/schema.ts";
 import { Turn } from "../turns/schema.ts";
 
 const Limited = (records: string, maximum: number, fallback: number) =>
@@ -22,6 +22,7 @@ export const ContextRequest = Type.Object(
     ),
     memory_limit: Limited("memories", LIMITS.contextMemoriesMax, LIMITS.contextMemoriesDefault),
     turn_limit: Limited("turns", LIMITS.contextTurnsMax, LIMITS.contextTurnsDefault),
+    as_of: Type.Optional(AsOf("Show the memories that were current then, instead of now.")),
     explain: Default(Type.Boolean({ description: "Add to each memory why it was found." }), false),
   },
   { title: "ContextRequest", description: "What the context should hold." },

@@ -54,6 +54,8 @@ export const LIMITS = {
   externalIdLengthMax: 256,
   memoryContentLengthMax: 10_000,
   memoryTypeLengthMax: 64,
+  /** Memories whose place one takes. */
+  supersededMax: 32,
   /** Memories of one batch. */
   memoryBatchMax: 100,
   /** A century. */

@@ -56,7 +56,7 @@ const Tags = (description?: string) => Type.Optional(field(tags, description));
 const State = { version: Type.Integer(), state: Session.properties.state };
 const page = (item: TSchema) => ({ data: Type.Array(item), has_more: Type.Boolean() });
 /** What every client learns of memories before it sees one; a memory has more. */
-const MemoryOfAnswer = Type.Pick(Memory, ["id", "session_id", "user_id", "content", "type", "tags", "created_at"]);
+const MemoryOfAnswer = Type.Pick(Memory, ["id", "content", "type", "tags", "created_at"]);
 const NOTHING_FOUND = { data: [], has_more: false };
 
 function tool<Input extends TObject>(
@@ -89,6 +89,7 @@ export const TOOLS: readonly Tool[] = [
       query: field(Search.properties.query, "A question or a few words."),
       type: MemoryType,
       tags: Tags("Memories with any of them."),
+      as_of: field(Search.properties.as_of),
       limit: field(Search.properties.limit),
       threshold: { ...field(Search.properties.threshold, "Lowest score."), default: 0 },
     }),
@@ -109,9 +110,10 @@ export const TOOLS: readonly Tool[] = [
       tags: Tags(),
       metadata: field(NewMemory.properties.metadata),
       importance: field(NewMemory.properties.importance, undefined),
-      expires_at: field(NewMemory.properties.expires_at, "ISO 8601."),
-      external_id: field(NewMemory.properties.external_id, "Your name for it; again, it is changed."),
-      session_id: Type.Optional(Text(1, undefined, { description: "Leave out to keep it for the user, whatever becomes of the session." })),
+      expires_at: field(NewMemory.properties.expires_at),
+      supersedes: field(NewMemory.properties.supersedes, "Ids of those it replaces."),
+      external_id: field(NewMemory.properties.external_id, "Your name for it; upserts."),
+      session_id: Type.Optional(Text(1, undefined, { description: "Leave out to keep it for the user." })),
     }),
     output: MemoryOfAnswer,
     hints: ADDS,
@@ -123,7 +125,7 @@ export const TOOLS: readonly Tool[] = [
   tool({
     name: "update_memory",
     title: "Correct a memory",
-    description: "Correct a memory that has become wrong, instead of adding a second one that contradicts it.",
+    description: "Correct a memory that was wrong. For what has changed add one that supersedes it.",
     input: Type.Object({
       memory_id: MemoryId,
       content: field(MemoryChanges.properties.content),

@@ -18,6 +18,7 @@ import { record, type Caller, type Quotas } from "../traces/record.ts";
 import { storeVector } from "../vectors/store-vector.ts";
 import type { MemoryDeps } from "./deps.ts";
 import { memoryJson, namedMemory, nameTaken, scopeOfNames, type FoundMemory } from "./record.ts";
+import { moveLinks, refuseEmptyValidity } from "./validity.ts";
 
 /** What is left out stays; a null clears. */
 export interface MemoryChanges {
@@ -30,6 +31,8 @@ export interface MemoryChanges {
   importance?: number | null | undefined;
   expiresAt?: number | null | undefined;
   ttlSeconds?: number | undefined;
+  validFrom?: number | null | undefined;
+  validUntil?: number | null | undefined;
 }
 
 /** What is made of a content before the transaction. */
@@ -88,6 +91,10 @@ export function changeMemory(
   change(row, "externalId", changes.externalId);
   change(row, "importance", changes.importance);
   change(row, "expiresAt", endOf(changes, tx.now));
+  change(row, "validFrom", changes.validFrom);
+  change(row, "validUntil", changes.validUntil);
+  if (row.supersedes !== undefined) row.validFrom ??= row.createdAt;
+  if (row.validFrom !== before.validFrom || row.validUntil !== before.validUntil) refuseEmptyValidity(row);
   nameAgain(tx, caller, row, before, key);
   if (isSame(row, before)) return { row: before, json: memoryJson(id, before, generationOf(tx)), makesRoom: false };
   refuseLargeMetadata(row.metadata);
@@ -102,6 +109,7 @@ export function changeMemory(
     embed(tx, active, key, row, embedding);
   }
   tx.put(memories, key, row);
+  moveLinks(tx, id, row);
   touchSession(tx, row.sessionId, 0);
   record(tx, caller, {
     action: "memory.updated",
@@ -115,7 +123,11 @@ export function changeMemory(
 }
 
 /** Takes over what a request says of an optional member of a row. */
-function change<Name extends "externalId" | "importance" | "expiresAt">(row: MemoryRow, name: Name, value: MemoryRow[Name] | null): void {
+function change<Name extends "externalId" | "importance" | "expiresAt" | "validFrom" | "validUntil">(
+  row: MemoryRow,
+  name: Name,
+  value: MemoryRow[Name] | null,
+): void {
   if (value === null) delete row[name];
   else if (value !== undefined) row[name] = value;
 }
@@ -133,7 +145,7 @@ function nameAgain(tx: Tx, { owner }: Caller, row: MemoryRow, before: MemoryRow,
   if (other !== undefined && other.key !== key) throw nameTaken(other, externalId);
 }
 
-const COMPARED = ["content", "type", "externalId", "source", "importance", "expiresAt"] as const;
+const COMPARED = ["content", "type", "externalId", "source", "importance", "expiresAt", "validFrom", "validUntil"] as const;
 
 function isSame(row: MemoryRow, before: MemoryRow): boolean {
   if (COMPARED.some((name) => row[name] !== before[name]) || toJson(row.tags) !== toJson(before.tags)) return false;

@@ -21,6 +21,7 @@ import { noteNamedUser } from "../storage/user-names.ts";
 import { record, type Caller, type Quotas } from "../traces/record.ts";
 import { changeMemory, checkTimes, embed, endOf, noteVectors, type MemoryChanges, type NewVector } from "./change.ts";
 import type { MemoryDeps } from "./deps.ts";
+import { refuseEmptyValidity, supersede, toSupersede } from "./validity.ts";
 import { memoryJson, namedMemory, nameTaken, preview, refuseLongContent, scopeOfNames, type FoundMemory } from "./record.ts";
 
 export interface NewMemory {
@@ -43,6 +44,10 @@ export interface NewMemory {
   occurredAt?: number | undefined;
   expiresAt?: number | undefined;
   ttlSeconds?: number | undefined;
+  validFrom?: number | undefined;
+  validUntil?: number | undefined;
+  /** Ids of those whose place it takes. */
+  supersedes?: readonly string[] | undefined;
   /** The request as it was sent: an update keeps what that leaves out. */
   sent?: object | undefined;
 }
@@ -107,7 +112,9 @@ function wantsVector(reader: Reader, caller: Caller, input: NewMemory): boolean 
   const owner = ownerOf(reader, caller, input);
   refuseLongContent(input.content);
   checkTimes(input, reader.now);
+  refuseEmptyValidity(input);
   const there = memoryThere(reader, caller, owner, input);
+  if (there === undefined) toSupersede(reader, caller, owner, input.supersedes ?? []);
   return input.embed && (there === undefined || (input.ifExists === "update" && there.row.content !== input.content));
 }
 
@@ -116,9 +123,12 @@ function wantsVector(reader: Reader, caller: Caller, input: NewMemory): boolean 
  *
  * @throws {ApiError} `already_exists` where that is not to be
  */
-function memoryThere(reader: Reader, { owner }: Caller, of: MemoryOwner, { externalId, ifExists }: NewMemory): FoundMemory | undefined {
+function memoryThere(reader: Reader, { owner }: Caller, of: MemoryOwner, input: NewMemory): FoundMemory | undefined {
+  const { externalId, ifExists, supersedes = [] } = input;
   if (externalId === undefined) return undefined;
   const there = namedMemory(reader, { ...of, namedWithin: scopeOfNames(owner) }, externalId);
+  // A new one takes over the name of one whose place it takes.
+  if (there !== undefined && ifExists !== "update" && supersedes.includes(there.id)) return undefined;
   if (there !== undefined && (ifExists ?? "error") === "error") throw nameTaken(there, externalId);
   return there;
 }
@@ -195,7 +205,11 @@ function takeOver(
   vector: NewVector,
 ): CreatedMemory {
   if (input.ifExists === "return") return { row: there.row, json: memoryJson(there.id, there.row, generationOf(tx)), isNew: false };
-  const { sent = {}, content, type, tags, metadata, source, importance } = input;
+  const { sent = {}, content, type, tags, metadata, source, importance, validFrom, validUntil, supersedes = [] } = input;
+  if (supersedes.length > 0)
+    throw new ApiError("version_conflict", "supersedes is for a new memory; the one with this external_id is there, and is changed.", {
+      param: "supersedes",
+    });
   const isSent = (name: string) => Object.hasOwn(sent, name);
   const changes: MemoryChanges = {
     content,
@@ -204,6 +218,8 @@ function takeOver(
     source,
     importance,
     expiresAt: endOf(input, tx.now),
+    validFrom,
+    validUntil,
   };
   return { ...changeMemory(tx, caller, quotas, there, changes, isSent("metadata") ? metadata : there.row.metadata, vector), isNew: false };
 }
@@ -216,6 +232,7 @@ function createMemory(
   active: Active,
   embedding: MadeEmbedding | undefined,
 ): CreatedMemory {
+  const superseded = toSupersede(tx, caller, { userId, agentId }, input.supersedes ?? []);
   const id = tx.id("mem", session === undefined ? undefined : homeOf(session.id));
   const key = bare(id);
   const row: MemoryRow = {
@@ -232,8 +249,13 @@ function createMemory(
     ...given("importance", input.importance),
     ...given("occurredAt", input.occurredAt),
     ...given("expiresAt", endOf(input, tx.now) ?? undefined),
+    // From then on it is current, and what it supersedes is not.
+    ...given("validFrom", input.validFrom ?? (superseded.length === 0 ? undefined : tx.now)),
+    ...given("validUntil", input.validUntil),
+    ...(superseded.length === 0 ? {} : { supersedes: superseded.map((old) => old.id) }),
     embed: input.embed,
   };
+  refuseEmptyValidity(row);
   // Made with its memory, the vector is as new as the memory's id.
   if (input.embed) embed(tx, active, key, row, embedding, withPrefix("emb", key));
   tx.add(memories, key, row);
@@ -253,6 +275,7 @@ function createMemory(
     }),
     record: json,
   });
+  if (superseded.length > 0) supersede(tx, caller, superseded, id, row);
   return { row, json, isNew: true };
 }
 

@@ -22,7 +22,9 @@ import { commitFor, ofUser, record, type Caller, type Deps } from "../traces/rec
 import { changeMemory, checkTimes, noteVectors, touchSession, type MemoryChanges } from "./change.ts";
 import { createMemories, memoriesCreated, prepareMemories, type NewMemory } from "./create.ts";
 import type { MemoryDeps } from "./deps.ts";
-import { findMemory, memoryJson, preview, refuseLongContent, visibleMemories } from "./record.ts";
+import { findMemory, memoryJson, preview, refuseLongContent } from "./record.ts";
+import type { Shown } from "./status.ts";
+import { shownMemories } from "./validity.ts";
 
 export async function addMemory(deps: MemoryDeps, caller: Caller, input: NewMemory): Promise<AnswerJson> {
   const home = homeOfNew(caller, input);
@@ -93,7 +95,7 @@ export function memoryPostings(reader: Reader, owner: Owner, filter: MemoryFilte
 export async function listMemories(
   { store, listLooksMax }: Deps,
   owner: Owner,
-  filter: MemoryFilter & CreatedFilter,
+  filter: MemoryFilter & CreatedFilter & Shown,
   page: Page<MemoryId>,
 ): Promise<JsonText> {
   const postings = await store.read((reader) => memoryPostings(reader, owner, filter));
@@ -101,7 +103,7 @@ export async function listMemories(
   const { ahead } = memories.index;
   const listing = { prefix: "mem", table: memories, ahead, filter: postings, owner, created: filter, looksMax: listLooksMax } as const;
   return store.list(listing, page, (reader, key, id) => {
-    const row = visibleMemories(reader)(key);
+    const row = shownMemories(reader, filter)(key);
     return row !== undefined && isCreatedWithin(row.createdAt, filter) ? memoryJson(id, row, generationOf(reader)) : undefined;
   });
 }
@@ -110,7 +112,7 @@ export async function listMemories(
  * Up to `limit` of one session or user. Where many are passed over, as their session is being removed, other requests are answered
  * in between.
  */
-export async function newestMemories({ store }: Deps, scope: Filter, limit: number): Promise<BareId[]> {
+export async function newestMemories({ store }: Deps, scope: Filter, limit: number, shown: Shown): Promise<BareId[]> {
   const found: BareId[] = [];
   if (limit === 0) return found;
   for (let before: BareId | undefined; ;) {
@@ -118,7 +120,7 @@ export async function newestMemories({ store }: Deps, scope: Filter, limit: numb
     if (ids.length > 0) {
       const visible = await store.read((reader) => {
         reader.ahead(memories, ids);
-        const find = visibleMemories(reader);
+        const find = shownMemories(reader, shown);
         return ids.filter((key) => find(key) !== undefined);
       });
       found.push(...visible);

@@ -43,6 +43,11 @@ export function memoryJson(id: MemoryId, row: MemoryRow, generation: number): Js
     created_at: toIso(row.createdAt),
     updated_at: toIso(row.updatedAt ?? row.createdAt),
     expires_at: isoOrNull(row.expiresAt ?? null),
+    valid_from: isoOrNull(row.validFrom ?? null),
+    valid_until: isoOrNull(row.validUntil ?? null),
+    supersedes: row.supersedes ?? [],
+    superseded_by: row.supersededBy ?? null,
+    superseded_at: isoOrNull(row.supersededAt ?? null),
     embedding_id: embedding?.id,
     vector_available: embedding !== undefined,
   });

@@ -33,7 +33,7 @@ export function memoryEndpoints(deps: MemoryDeps): Endpoint[] {
       existing: "The memory that its owner has by the external_id already, as it was (`if_exists`: `return`) or changed (`update`).",
       body: NewMemory,
       response: Memory,
-      errors: ["session_not_found", "already_exists", "content_too_large"],
+      errors: ["session_not_found", "memory_not_found", "already_exists", "version_conflict", "content_too_large"],
       run: ({ body, sent, caller }) => addMemory(deps, caller, { ...body, sent }),
     }),
     memories.post("/v1/memory/batch", {
@@ -43,7 +43,7 @@ export function memoryEndpoints(deps: MemoryDeps): Endpoint[] {
       status: 201,
       body: MemoryBatch,
       response: AddedMemories,
-      errors: ["session_not_found", "already_exists", "content_too_large"],
+      errors: ["session_not_found", "memory_not_found", "already_exists", "version_conflict", "content_too_large"],
       run: ({ sent, caller }) => addMemories(deps, caller, sent.memories.map(newMemoryOf)),
     }),
     memories.post("/v1/memory/search", {

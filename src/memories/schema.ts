@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { Type } from "@sinclair/typebox";
+import { Type, type TUnsafe } from "@sinclair/typebox";
 import {
   Created,
   Default,
@@ -20,6 +20,7 @@ import {
 } from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { MEMORY_SOURCES } from "../storage/tables.ts";
+import { MEMORY_STATUSES } from "./status.ts";
 
 /** The standard types; any other text is accepted too. */
 const MEMORY_TYPES = ["fact", "preference", "event", "policy", "observation", "general"] as const;
@@ -49,7 +50,17 @@ const Ttl = Type.Integer({
   maximum: LIMITS.memoryTtlSecondsMax,
   description: "Instead of `expires_at`: seconds until then, from now.",
 });
+/** A time that no example sends: most requests leave it out, and one to come is past some day. */
+const Moment = (description: string): TUnsafe<number> => {
+  const { examples: _, ...schema } = Instant(`${description} ISO 8601, such as \`2027-05-07T08:00:00Z\`.`);
+  return schema as TUnsafe<number>;
+};
 const EXPIRES_AT = "When it expires: from that moment on nothing shows it, and it is removed with the event `memory.expired`.";
+
+export const AsOf = (description: string) => Moment(`${description} Of records that still exist, whenever they were added.`);
+const Status = OneOf(MEMORY_STATUSES, {
+  description: "Only memories that are `current`, `past`, or still to come (`future`), now or at `as_of`; or `all`. Default `current`.",
+});
 
 export const QUERY_EXAMPLE = "How does the customer prefer to be contacted?";
 
@@ -106,6 +117,14 @@ export const Memory = Type.Object(
     created_at: Timestamp("When the memory was added."),
     updated_at: Timestamp("When it was last changed."),
     expires_at: OrNull(Timestamp("When it expires; null: never.")),
+    valid_from: OrNull(Timestamp("Since when it holds; null: since ever.")),
+    valid_until: OrNull(Timestamp("Until when it holds; null: for ever.")),
+    supersedes: Type.Array(Type.String(), {
+      description: "Ids of the memories whose place it took, some of which may be gone.",
+      examples: [[]],
+    }),
+    superseded_by: OrNull(RecordId("mem", "The memory that took its place.")),
+    superseded_at: OrNull(Timestamp("When that one took it, or will.")),
     embedding_id: Type.Optional(RecordId("emb", "ID of the vector, which changes with the content; left out when there is none.")),
     vector_available: Type.Boolean({
       description: "Whether it has a vector. While one is to be made, it is found by its words.",
@@ -178,9 +197,18 @@ export const NewMemory = Type.Object(
     ),
     source: Type.Optional(Source("Who says so; `agent` unless given. A context shows it.")),
     importance: Type.Optional(Importance("How important it is to you, 0.0 to 1.0.")),
-    occurred_at: Type.Optional(Instant("When it happened, for history that is moved in: at most a day ahead.")),
-    expires_at: Type.Optional(Instant(EXPIRES_AT, { example: "2026-06-07T08:00:00.000Z" })),
+    occurred_at: Type.Optional(Moment("When it happened, for history that is moved in: at most a day ahead.")),
+    expires_at: Type.Optional(Moment(EXPIRES_AT)),
     ttl_seconds: Type.Optional(Ttl),
+    valid_from: Type.Optional(Moment("Since when it holds; since ever unless given, or since now where it supersedes another one.")),
+    valid_until: Type.Optional(Moment("Until when it holds: from then on it is past, and stays.")),
+    supersedes: Type.Optional(
+      Type.Array(Text(1, undefined), {
+        maxItems: LIMITS.supersededMax,
+        description:
+          "Ids of memories of the same owner whose place it takes: each is past from `valid_from` on, and current again if this one is deleted or expires. One that is superseded already is 409 `version_conflict`.",
+      }),
+    ),
   },
   { title: "NewMemory", description: "A memory to add." },
 );
@@ -212,8 +240,12 @@ export const MemoryChanges = Type.Object(
     external_id: Type.Optional(OrNull(ExternalId("A name of your own; null takes it away."))),
     source: Type.Optional(Source("Who says so.")),
     importance: Type.Optional(OrNull(Importance("How important it is to you; null: unknown."))),
-    expires_at: Type.Optional(OrNull(Instant(`${EXPIRES_AT} null: never.`, { example: "2026-06-07T08:00:00.000Z" }))),
+    expires_at: Type.Optional(OrNull(Moment(`${EXPIRES_AT} null: never.`))),
     ttl_seconds: Type.Optional(Ttl),
+    valid_from: Type.Optional(
+      OrNull(Moment("Since when it holds; null: since ever, or since it was added where it supersedes another one.")),
+    ),
+    valid_until: Type.Optional(OrNull(Moment("Until when it holds; null: for ever."))),
   },
   { title: "MemoryChanges", description: "What changes; the rest stays." },
 );
@@ -235,6 +267,8 @@ export const Search = Type.Object(
       }),
     ),
     tags: Type.Optional(Tags("Memories with ANY of them.")),
+    status: Type.Optional(Status),
+    as_of: Type.Optional(AsOf("The moment at which memories have that status, instead of now.")),
     limit: Limit(LIMITS.searchMax, LIMITS.searchDefault),
     threshold: Default(
       Type.Number({ minimum: 0, maximum: 1, description: "Lowest score; default 0.7. With 0 nothing is left out." }),
@@ -258,5 +292,7 @@ export const MEMORY_FILTER = {
       examples: [["contact"]],
     }),
   ),
+  status: Type.Optional(Status),
+  as_of: Type.Optional(AsOf("The moment at which memories have that status, instead of now.")),
   ...Created("memories"),
 };

@@ -29,8 +29,10 @@ import { nearestPassage, passageCount, quantize } from "../vectors/encoding.ts";
 import type { ScoredQuery } from "../vectors/query.ts";
 import type { MemoryDeps } from "./deps.ts";
 import { memoryPostings, type MemoryFilter } from "./memories.ts";
-import { memoryMembers, visibleMemories } from "./record.ts";
+import { memoryMembers } from "./record.ts";
 import { closeness, explainer, relevance, scoreOf } from "./relevance.ts";
+import type { Shown } from "./status.ts";
+import { shownMemories } from "./validity.ts";
 
 /** How many memories are looked at closely, at least. */
 const CANDIDATES_MIN = 48;
@@ -64,7 +66,7 @@ export async function rank(
   deps: MemoryDeps,
   text: string,
   filter: Filter,
-  options: { threshold: number; limit: number; explain: boolean; limitsId: string },
+  options: { threshold: number; limit: number; explain: boolean; limitsId: string; shown: Shown },
   permit: Permit,
 ): Promise<Ranking> {
   const { limitsId } = options;
@@ -76,7 +78,9 @@ export async function rank(
       // Without words or signs everything scores 0. Vectors of another generation are the previous provider's.
       const isVain =
         (query.lexical.ids.length === 0 && options.threshold > 0) || (await deps.store.read(generationOf)) !== active.generation;
-      const candidates = isVain ? [] : await candidatesFor(deps, query, active, filter, { wanted: options.limit, isAgain }, permit.isTaken);
+      const candidates = isVain
+        ? []
+        : await candidatesFor(deps, query, active, filter, { wanted: options.limit, isAgain, shown: options.shown }, permit.isTaken);
       // Long texts are not held while waiting: they are read again.
       if (candidates === undefined || (!permit.isTaken && looksAt(query, candidates) > TERMS_PER_TURN)) {
         await permit.take();
@@ -130,11 +134,11 @@ function best(
   reader: Reader,
   candidates: readonly Candidate[],
   scored: Float64Array,
-  { threshold, limit }: { threshold: number; limit: number },
+  { threshold, limit, shown }: { threshold: number; limit: number; shown: Shown },
 ): Match[] | undefined {
   const scores = scored.map((score) => (score >= threshold ? score : LEFT_OUT));
   const matches: Match[] = [];
-  const find = visibleMemories(reader);
+  const find = shownMemories(reader, shown);
   let isAnyGone = false;
   reader.ahead(memories, amongFirst(candidates, scores, limit));
   for (const i of inOrder(candidates, scores, limit)) {
@@ -191,7 +195,7 @@ async function candidatesFor(
   embedded: EmbeddedQuery,
   active: Active,
   filter: Filter,
-  { wanted, isAgain }: { wanted: number; isAgain: boolean },
+  { wanted, isAgain, shown }: { wanted: number; isAgain: boolean; shown: Shown },
   hasPermit: boolean,
 ): Promise<Candidate[] | undefined> {
   for (let limit = candidatesFrom(wanted); ; limit *= 4) {
@@ -200,7 +204,7 @@ async function candidatesFor(
     const found = await deps.vectors.nearest(query, filter, hasPermit);
     if (!mayBeGone || found === undefined) return found;
     const visible = await deps.store.read((reader) => {
-      const find = visibleMemories(reader);
+      const find = shownMemories(reader, shown);
       reader.ahead(
         memories,
         found.map(({ memory }) => memory),
@@ -240,7 +244,7 @@ export function candidatesFrom(wanted: number): number {
   return Math.max(CANDIDATES_MIN, 2 * wanted);
 }
 
-export interface Search extends MemoryFilter {
+export interface Search extends MemoryFilter, Shown {
   query: string;
   limit: number;
   threshold: number;
@@ -251,7 +255,7 @@ export async function searchMemories(deps: MemoryDeps, searcher: Searcher, searc
   const filter = await deps.store.read((reader) => memoryPostings(reader, searcher.owner, search));
   if (filter === undefined) return resultsJson(search, []);
   using permit = deps.searches.permitOf(searcher.limitsId);
-  const ranking = await rank(deps, search.query, filter, { ...search, limitsId: searcher.limitsId }, permit);
+  const ranking = await rank(deps, search.query, filter, { ...search, shown: search, limitsId: searcher.limitsId }, permit);
   const explanations = search.explain ? await explanationsJson(deps, ranking) : undefined;
   if (deps.retrievals.isOn) noteSearch(deps, searcher, search, ranking);
   return deps.store.read((reader) => {

@@ -321,6 +321,16 @@ function* checkMemory(reader: Reader, { key: memory }: Looked): Generator<Fault>
     yield { what: "memories: of another user than their session", example, fix: (tx) => tx.put(memories, memory, belongs) };
   else if (agentId !== row.agentId)
     yield { what: "memories: of another agent than their session", example, fix: (tx) => tx.put(memories, memory, belongs) };
+  const { supersededBy } = row;
+  if (supersededBy !== undefined && !reader.has(memories, bare(supersededBy)))
+    yield {
+      what: "memories: superseded by one that is gone",
+      example,
+      fix: (tx) => {
+        const { supersededBy: _by, supersededAt: _at, supersededUntil: _until, ...rest } = belongs;
+        tx.put(memories, memory, rest);
+      },
+    };
   yield* vectorFaults(reader, MEMORIES, memory, example);
 }
 

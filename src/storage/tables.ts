@@ -462,6 +462,15 @@ const MemoryRow = Type.Object({
   /** When it happened. */
   occurredAt: Type.Optional(Instant),
   expiresAt: Type.Optional(Instant),
+  /** When it holds: since ever and for ever, where they are left out. */
+  validFrom: Type.Optional(Instant),
+  validUntil: Type.Optional(Instant),
+  /** Those whose place it has taken. Some may be gone since. */
+  supersedes: Type.Optional(Type.Array(IdText("mem"))),
+  /** The one that has taken its place, from when on, and when that one expires. */
+  supersededBy: Type.Optional(IdText("mem")),
+  supersededAt: Type.Optional(Instant),
+  supersededUntil: Type.Optional(Instant),
   /** false when the caller asked for none: then a new content gets none either. */
   embed: Truth,
   /** Set while there is a vector: its id, which without the prefix is its key, and its generation. */

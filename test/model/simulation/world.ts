@@ -326,6 +326,11 @@ export class World {
       created_at: iso(this.ids.now),
       updated_at: iso(this.ids.now),
       expires_at: null,
+      valid_from: null,
+      valid_until: null,
+      supersedes: [],
+      superseded_by: null,
+      superseded_at: null,
       // A vector that is made with its memory has the memory's own id.
       embedding_id: embed ? id.replace("mem_", "emb_") : undefined,
       vector_available: embed,

@@ -19,7 +19,7 @@ import { Matches } from "../parts/matches.tsx";
 import { toast } from "../parts/toast.tsx";
 import { usePages, useQuery } from "../query.ts";
 
-const FILTERS = ["user_id", "agent_id", "session_id", "type", "tags"];
+const FILTERS = ["user_id", "agent_id", "session_id", "type", "tags", "status"];
 
 type Opened = { kind: "add" } | { kind: "edit" | "delete"; memory: Memory } | null;
 
@@ -67,6 +67,7 @@ function SearchForm({ text, filters }: { text: string; filters: FiltersInUrl }) 
         <TextFilter label="Session" name="session_id" filters={filters} />
         <TextFilter label="Type" name="type" filters={filters} suggestions={MEMORY_TYPES} />
         <TextFilter label="Any of these tags" name="tags" filters={filters} />
+        <TextFilter label="Status" name="status" filters={filters} suggestions={["current", "past", "future", "all"]} />
       </Filters>
     </>
   );
