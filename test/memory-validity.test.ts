@@ -13,7 +13,7 @@ const add = (cairn: Cairn, content: string, more: object = {}) => cairn.ok(cairn
 /** What every read that chooses by validity shows, which is the same of all. */
 async function shown(cairn: Cairn, session: string, query: { status?: string; as_of?: string } = {}): Promise<string[]> {
   const { status, ...at } = query;
-  const listed = idsOf(await cairn.list(`/v1/memory?user_id=ada&${new URLSearchParams(query)}`));
+  const listed = idsOf(await cairn.list(`/v1/memory?${String(new URLSearchParams({ user_id: "ada", ...query }))}`));
   const found = idsOf((await cairn.search("Where does the customer live?", { user_id: "ada", threshold: 0, ...query })).data);
   expect(new Set(found)).toEqual(new Set(listed));
   if (status === undefined) {

@@ -210,10 +210,17 @@ export function NewOccurredAt(description: string): TUnsafe<number> {
   return Instant(`${description} At most a day in the future.`, { example: "2025-11-03T16:20:00.000Z" });
 }
 
-/** A time in a request, which operations get in milliseconds. */
-export function Instant(description: string, { parse = parseInstant, example = EXAMPLE_TIME } = {}): TUnsafe<number> {
+/**
+ * A time in a request, which operations get in milliseconds.
+ *
+ * @param example - null where the example of the request is to leave it out
+ */
+export function Instant(
+  description: string,
+  { parse = parseInstant, example = EXAMPLE_TIME }: { parse?: typeof parseInstant; example?: string | null } = {},
+): TUnsafe<number> {
   const expected = "an ISO 8601 time such as 2026-05-07T08:00:00Z";
-  return Parsed(expected, parse, { format: "date-time", description, examples: [example] });
+  return Parsed(expected, parse, { format: "date-time", description, ...(example === null ? {} : { examples: [example] }) });
 }
 
 /** An id in an answer. */

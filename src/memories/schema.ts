@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { Type, type TUnsafe } from "@sinclair/typebox";
+import { Type } from "@sinclair/typebox";
 import {
   Created,
   Default,
@@ -51,10 +51,7 @@ const Ttl = Type.Integer({
   description: "Instead of `expires_at`: seconds until then, from now.",
 });
 /** A time that no example sends: most requests leave it out, and one to come is past some day. */
-const Moment = (description: string): TUnsafe<number> => {
-  const { examples: _, ...schema } = Instant(`${description} ISO 8601, such as \`2027-05-07T08:00:00Z\`.`);
-  return schema as TUnsafe<number>;
-};
+const Moment = (description: string) => Instant(`${description} ISO 8601, such as \`2027-05-07T08:00:00Z\`.`, { example: null });
 const EXPIRES_AT = "When it expires: from that moment on nothing shows it, and it is removed with the event `memory.expired`.";
 
 export const AsOf = (description: string) => Moment(`${description} Of records that still exist, whenever they were added.`);
