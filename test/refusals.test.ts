@@ -146,6 +146,8 @@ const LIMITED: Record<string, string> = {
   "NewStep.memories[].importance": "0 to 1",
   "NewStep.memories[].metadata": "default {}",
   "NewStep.memories[].source": "user or agent or tool or import",
+  "NewStep.memories[].supersedes": "0 to 32",
+  "NewStep.memories[].supersedes[]": "1 or more",
   "NewStep.memories[].tags": "0 to 64, default []",
   "NewStep.memories[].tags[]": "1 to 128",
   "NewStep.memories[].ttl_seconds": "1 to 3155760000",
