@@ -2022,12 +2022,26 @@ export interface StepMemory {
   source?: "user" | "agent" | "tool" | "import";
   /** How important it is to you, 0.0 to 1.0. */
   importance?: number;
-  /** When it happened, for history that is moved in: at most a day ahead. */
+  /** When it happened, for history that is moved in: at most a day ahead. ISO 8601, such as `2027-05-07T08:00:00Z`. */
   occurred_at?: string;
-  /** When it expires: from that moment on nothing shows it, and it is removed with the event `memory.expired`. */
+  /**
+   * When it expires: from that moment on nothing shows it, and it is removed with the event `memory.expired`. ISO 8601, such as
+   * `2027-05-07T08:00:00Z`.
+   */
   expires_at?: string;
   /** Instead of `expires_at`: seconds until then, from now. */
   ttl_seconds?: number;
+  /**
+   * Since when it holds; since ever unless given, or since now where it supersedes another one. ISO 8601, such as `2027-05-07T08:00:00Z`.
+   */
+  valid_from?: string;
+  /** Until when it holds: from then on it is past, and stays. ISO 8601, such as `2027-05-07T08:00:00Z`. */
+  valid_until?: string;
+  /**
+   * Ids of memories of the same owner whose place it takes: each is past from `valid_from` on, and current again if this one is deleted or
+   * expires. One that is superseded already is 409 `version_conflict`.
+   */
+  supersedes?: string[];
 }
 
 /** Something that happened in a session: a turn, a version of its state, a memory, a retrieval or a fork. */
