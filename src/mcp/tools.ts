@@ -56,7 +56,7 @@ const Tags = (description?: string) => Type.Optional(field(tags, description));
 const State = { version: Type.Integer(), state: Session.properties.state };
 const page = (item: TSchema) => ({ data: Type.Array(item), has_more: Type.Boolean() });
 /** What every client learns of memories before it sees one; a memory has more. */
-const MemoryOfAnswer = Type.Pick(Memory, ["id", "content", "type", "tags", "created_at"]);
+const MemoryOfAnswer = Type.Pick(Memory, ["id", "content", "type", "tags"]);
 const NOTHING_FOUND = { data: [], has_more: false };
 
 function tool<Input extends TObject>(
