@@ -30,7 +30,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { availableParallelism } from "node:os";
-import { basename, dirname, join, relative } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { bestSimdLevel, cpuFlags } from "../src/lib/native.ts";
 import { compilerFor, presentCompiler, type Compiler, type Level, type Toolchain } from "./compiler.ts";
 import { Failure, runScript } from "./failure.ts";
@@ -107,11 +107,7 @@ function recipes(compiler: Compiler): Recipe[] {
 }
 
 /** Changes to hnswlib's source, as those to lmdb's. */
-const HNSW_PATCHES = ["load", "memory", "search", "bytes", "deleted", "damage", "pages"].map((name) =>
-  join(root, "scripts/hnswlib", `${name}.patch`),
-);
-/** What else of a search wants the same processor. */
-const HNSW_HEADERS = ["huge-pages", "postings"].map((name) => join(root, "scripts/hnswlib", `${name}.h`));
+const HNSW_PATCHES = ["load", "memory", "bytes", "deleted", "damage"].map((name) => join(root, "scripts/hnswlib", `${name}.patch`));
 
 function hnswRecipe(compiler: Compiler, name: string, level: Level | undefined): Recipe {
   const flags = [
@@ -131,12 +127,11 @@ function hnswRecipe(compiler: Compiler, name: string, level: Level | undefined):
   return {
     name,
     sources: ["hnswlib-node/src", "node-addon-api", "node-api-headers/include"],
-    flags: [...flags, ...[...HNSW_PATCHES, ...HNSW_HEADERS].map((path) => readFileSync(path, "utf8"))],
+    flags: [...flags, ...HNSW_PATCHES.map((path) => readFileSync(path, "utf8"))],
     compile: (output) =>
       inScratchDirectory(async (scratch) => {
         cpSync(join(modules, "hnswlib-node/src"), join(scratch, "src"), { recursive: true });
         for (const path of HNSW_PATCHES) applyPatch(scratch, path);
-        for (const path of HNSW_HEADERS) cpSync(path, join(scratch, "src", basename(path)));
         await run(
           [...compiler.cpp, ...flags, ...includes, hidingPath(scratch), hidingPath(modules), join(scratch, "src/addon.cc"), "-o", output],
           {

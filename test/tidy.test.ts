@@ -297,12 +297,15 @@ test("no test is switched off, alone, or unable to fail", () => {
   expect(ALL.filter(({ path, code }) => !allowed.includes(path) && pattern.test(code)).map(({ path }) => path)).toEqual([]);
 });
 
-test("a patch of LMDB begins with what is known of it upstream, why it is there, and when it goes", () => {
-  const folder = join(ROOT, "scripts/lmdb");
-  const patches = readdirSync(folder).filter((name) => name.endsWith(".patch"));
-  expect(patches.length).toBeGreaterThan(0);
-  const head = /^.+\.\n\nUpstream: (None\.|LMDB ITS#\d+|lmdb-js )(.|\n  )*\nWhy: (.|\n  )+\nRemove when: (.|\n  )+\n\n/;
-  expect(patches.filter((name) => !head.test(readFileSync(join(folder, name), "utf8")))).toEqual([]);
+test("a patch begins with what is known of it upstream, why it is there, and when it goes", () => {
+  const patches = ["scripts/lmdb", "scripts/hnswlib"].flatMap((folder) =>
+    readdirSync(join(ROOT, folder))
+      .filter((name) => name.endsWith(".patch"))
+      .map((name) => join(folder, name)),
+  );
+  expect(patches.length).toBeGreaterThan(10);
+  const head = /^.+\.\n\nUpstream: (None\.|LMDB ITS#\d+|lmdb-js |hnswlib)(.|\n  )*\nWhy: (.|\n  )+\nRemove when: (.|\n  )+\n\n/;
+  expect(patches.filter((path) => !head.test(readFileSync(join(ROOT, path), "utf8")))).toEqual([]);
 });
 
 test("nothing in the project points to one machine or to a package registry", () => {

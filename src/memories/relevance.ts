@@ -1,7 +1,7 @@
 /**
  * How relevant a memory is for a query: one score from 0 to 1 out of meaning and words, and the reasons for it.
  *
- * What words cover is found out here; how that and the cosine make a score is `embeddings/score.ts`'s.
+ * How the two texts get it is `embeddings/score.ts`'s; the reasons are found out here.
  *
  * A score depends on the two texts and on nothing else: not on how many memories there are, nor on what they say, so a
  * threshold keeps its meaning as memories come and go. A text scores exactly 1 for itself, known by its fingerprint and
@@ -9,12 +9,20 @@
  *
  * @module
  */
-import { type EmbeddedQuery, hasMeaning, NO_COSINE, type QueryTerms, SYMBOL } from "../embeddings/embedder.ts";
-import { BUILTIN_CALIBRATION, type Calibration, closenessOf, nearnessOf, scoreOfCloseness, totalWeight } from "../embeddings/score.ts";
+import { type EmbeddedQuery, hasMeaning, NO_COSINE } from "../embeddings/embedder.ts";
+import {
+  BUILTIN_CALIBRATION,
+  closeness,
+  coverageOf,
+  endOf,
+  nearnessOf,
+  SAME_TEXT,
+  scoreOfCloseness,
+  totalWeight,
+} from "../embeddings/score.ts";
 import { spellings } from "../embeddings/words/terms.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { firstCodePoints } from "../lib/text.ts";
-import { LONG_FROM, LONG_PENALTY } from "../vectors/length-codes.ts";
 
 /** Why a memory was found, as the API answers it. */
 export interface Explanation {
@@ -46,40 +54,13 @@ export interface WordMatch {
  * @returns 0 to 1, to six decimals; 0 where either text has no letter, digit or symbol. O(terms).
  */
 export function relevance(query: EmbeddedQuery, cosine: number, terms: Uint32Array, calibration = BUILTIN_CALIBRATION): number {
-  return scoreOf(closeness(query, cosine, terms, calibration), calibration);
+  if (query.lexical.ids.length === 0 || terms.length === 0) return 0;
+  return scoreOf(closeness(query.lexical, calibration, hasMeaning(query) ? cosine : NO_COSINE, terms), calibration);
 }
 
 /** The same by what `closeness` gives. */
 export function scoreOf(both: number, calibration = BUILTIN_CALIBRATION): number {
   return both === SAME_TEXT ? 1 : scoreOfCloseness(calibration, both);
-}
-
-/** What a memory of the query's very words has for `closeness`: more than any other. */
-const SAME_TEXT = 2;
-
-/**
- * What `relevance` shows as a score, which rises with it: enough to tell which of many memories score best.
- *
- * @param from - and `to`: which of the terms are the memory's
- */
-export function closeness(
-  query: EmbeddedQuery,
-  cosineOfVectors: number,
-  terms: Uint32Array,
-  calibration: Calibration,
-  from = 0,
-  to = terms.length,
-): number {
-  const { lexical } = query;
-  const cosine = hasMeaning(query) ? cosineOfVectors : NO_COSINE;
-  if (lexical.ids.length === 0 || to === from) return 0;
-  // A fingerprint alone answers to nothing.
-  if (to - from === 1) return closenessOf(calibration, 0, cosine, 0);
-  const end = endOf(lexical, terms, from, to);
-  const have = matchingWeight(lexical, terms, from, end);
-  const all = totalWeight(lexical);
-  if (have === all && terms[to - 1] === lexical.fingerprint) return SAME_TEXT;
-  return closenessOf(calibration, coverage(have / all, end - from), cosine, all);
 }
 
 /** @param content - the memory's text, for the spelling of its words */
@@ -103,15 +84,15 @@ export function explainer(query: EmbeddedQuery, calibration = BUILTIN_CALIBRATIO
       const match: WordMatch = {
         word: shown(word),
         matched_by: "word",
-        share: rounded(lexical.weights[placeOf(lexical.ids, id)]! / total, 1e4),
+        share: rounded(lexical.weights[placeOf(lexical.ids, id)]! / total),
       };
       const other = written.get(id);
       if (other !== undefined && other.toLowerCase() !== word.toLowerCase()) match.matched_word = shown(other);
       matches.push(match);
     }
     const parts = {
-      semantic: rounded(hasMeaning(query) ? nearnessOf(calibration, cosine) : 0, 1e4),
-      lexical: rounded(coverage(matchingWeight(lexical, terms, 0, end) / total, end), 1e4),
+      semantic: rounded(hasMeaning(query) ? nearnessOf(calibration, cosine) : 0),
+      lexical: rounded(coverageOf(lexical, terms)),
     };
     const omitted = matches.length - LIMITS.explainedWordsMax;
     return omitted > 0 ? { ...parts, matches: ofLargestShare(matches), omitted } : { ...parts, matches };
@@ -129,28 +110,6 @@ function shown(word: string): string {
   return word.length <= LIMITS.explainedWordLengthMax ? word : `${firstCodePoints(word, LIMITS.explainedWordLengthMax)}…`;
 }
 
-/**
- * What the words weigh that are among some of a memory's terms: both ascend. Summed up in the order of `totalWeight`, so that a memory of
- * all words has exactly as much.
- */
-function matchingWeight({ ids, weights }: QueryTerms, terms: Uint32Array, from: number, end: number): number {
-  let have = 0;
-  let at = from;
-  for (let i = 0; i < ids.length; i++) {
-    const id = ids[i]!;
-    while (at < end && terms[at]! < id) at++;
-    if (at === end) break;
-    if (terms[at] === id) have += weights[i]!;
-  }
-  return have;
-}
-
-/** The share of a query that counts as covered: less for a long memory. @param length - how many terms can answer */
-function coverage(share: number, length: number): number {
-  const penalty = length > LONG_FROM ? LONG_PENALTY * rounded(Math.log2(length / LONG_FROM), 1e6) : 0;
-  return share / (1 + penalty);
-}
-
 /** The place of a term among the first of some that ascend, or -1. */
 function placeOf(terms: Uint32Array, id: number, length = terms.length): number {
   let [low, high] = [0, length];
@@ -162,14 +121,7 @@ function placeOf(terms: Uint32Array, id: number, length = terms.length): number 
   return low < length && terms[low] === id ? low : -1;
 }
 
-/** Where the memory's terms end that can answer: not the fingerprint, the last of them; nor the symbols before it, to a query of words. */
-function endOf({ ids }: QueryTerms, terms: Uint32Array, from: number, to: number): number {
-  let end = to - 1;
-  if (ids[0]! < SYMBOL) while (end > from && terms[end - 1]! >= SYMBOL) end--;
-  return end;
-}
-
-/** Hides the last bits, in which machines may differ: how a cosine is summed up, how an engine takes a logarithm. */
-function rounded(value: number, unit: 1e4 | 1e6): number {
-  return Math.round(value * unit) / unit;
+/** Hides the last bits, in which machines may differ: how a cosine is summed up. */
+function rounded(value: number): number {
+  return Math.round(value * 1e4) / 1e4;
 }

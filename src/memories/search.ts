@@ -26,11 +26,11 @@ import { memories, vectors, type MemoryRow } from "../storage/tables.ts";
 import type { Filter } from "../storage/walk.ts";
 import type { Candidate } from "../vectors/candidates.ts";
 import { nearestPassage, passageCount, quantize } from "../vectors/encoding.ts";
-import type { ScoredQuery } from "../vectors/query.ts";
+import type { Query } from "../vectors/query.ts";
 import type { MemoryDeps } from "./deps.ts";
 import { memoryPostings, type MemoryFilter } from "./memories.ts";
 import { memoryMembers } from "./record.ts";
-import { closeness, explainer, relevance, scoreOf } from "./relevance.ts";
+import { explainer, relevance, scoreOf } from "./relevance.ts";
 import type { Shown } from "./status.ts";
 import { shownMemories } from "./validity.ts";
 
@@ -200,7 +200,7 @@ async function candidatesFor(
 ): Promise<Candidate[] | undefined> {
   for (let limit = candidatesFrom(wanted); ; limit *= 4) {
     const mayBeGone = isAgain || (await deps.store.read(isAnyMemoryHidden));
-    const query = scoredQuery(embedded, active, limit, mayBeGone ? limit : wanted + EQUALS);
+    const query = indexQuery(embedded, active, limit, mayBeGone ? limit : wanted + EQUALS);
     const found = await deps.vectors.nearest(query, filter, hasPermit);
     if (!mayBeGone || found === undefined) return found;
     const visible = await deps.store.read((reader) => {
@@ -221,17 +221,9 @@ async function candidatesFor(
  * @param limit - how many candidates are wanted
  * @param enough - how many where all that pass are scored before
  */
-export function scoredQuery(embedded: EmbeddedQuery, active: Active, limit: number, enough = limit): ScoredQuery {
+export function indexQuery(embedded: EmbeddedQuery, active: Active, limit: number, enough = limit): Query {
   const calibration = active.calibration ?? BUILTIN_CALIBRATION;
-  const score: ScoredQuery["score"] = (cosine, terms, from, to) => closeness(embedded, cosine, terms, calibration, from, to);
-  return {
-    vector: quantize(embedded.vector),
-    words: embedded.lexical,
-    calibration: hasMeaning(embedded) ? calibration : { ...calibration, kind: "measured", lexicalShare: 1 },
-    score,
-    limit,
-    enough,
-  };
+  return { vector: quantize(embedded.vector), words: embedded.lexical, calibration, limit, enough };
 }
 
 /** Who searches: how much at once is limited for each key. */

@@ -9,7 +9,7 @@
 import type { BareId } from "../lib/ids.ts";
 import { kthLargest } from "../lib/kth-largest.ts";
 import { type Candidate, type CandidateReader, RowCandidate } from "./candidates.ts";
-import type { ScoredQuery } from "./query.ts";
+import { closenessTo, type Query } from "./query.ts";
 import type { SharedVectors } from "./shared-vectors.ts";
 
 /** A set has room for an eighth more than it has, at least for this many. */
@@ -99,7 +99,7 @@ export class ResidentSet {
    * @param termsMax - at most this many terms are looked at
    * @returns undefined when there are more
    */
-  nearest(query: ScoredQuery, shared: SharedVectors | undefined, reader: CandidateReader, termsMax = Infinity): Candidate[] | undefined {
+  nearest(query: Query, shared: SharedVectors | undefined, reader: CandidateReader, termsMax = Infinity): Candidate[] | undefined {
     const pending: Candidate[] = [];
     let terms = this.#terms;
     for (const id of this.#pending) {
@@ -113,11 +113,11 @@ export class ResidentSet {
   }
 
   /** As many as are enough of those that score best, and what scores the same as the last of them; or all when they are no more. */
-  #best(query: ScoredQuery, shared: SharedVectors): RowCandidate[] {
+  #best(query: Query, shared: SharedVectors): RowCandidate[] {
     const slots = this.#slots.subarray(0, this.#count);
     const cosines = shared.rows.cosines(query.vector, slots);
     if (slots.length <= query.enough) return Array.from(slots, (slot, i) => new RowCandidate(shared, slot, cosines[i]!));
-    const scores = cosines.map((cosine, i) => shared.rows.score(query, slots[i]!, cosine));
+    const scores = cosines.map((cosine, i) => shared.rows.closenessTo(query, slots[i]!, cosine));
     const bar = kthLargest(scores, query.enough);
     const found: RowCandidate[] = [];
     for (const [i, score] of scores.entries()) if (score >= bar) found.push(new RowCandidate(shared, slots[i]!, cosines[i]!, score));
@@ -126,9 +126,13 @@ export class ResidentSet {
 }
 
 /** As many as are enough, of equal ones the newer. */
-function best(candidates: Candidate[], { enough, score }: ScoredQuery): Candidate[] {
+function best(candidates: Candidate[], query: Query): Candidate[] {
+  const { enough } = query;
   if (candidates.length <= enough) return candidates;
-  const scored = candidates.map((candidate) => ({ candidate, score: candidate.closeness ?? score(candidate.cosine, candidate.terms) }));
+  const scored = candidates.map((candidate) => ({
+    candidate,
+    score: candidate.closeness ?? closenessTo(query, candidate.cosine, candidate.terms),
+  }));
   scored.sort((a, b) => b.score - a.score || b.candidate.cosine - a.candidate.cosine || (a.candidate.memory < b.candidate.memory ? 1 : -1));
   return scored.slice(0, enough).map(({ candidate }) => candidate);
 }

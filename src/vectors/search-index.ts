@@ -18,6 +18,7 @@ import type { VectorTable } from "../storage/tables.ts";
 import { dotStored, hasNoVector, storedGeneration, storedMemory, storedPassages, storedTerms } from "./encoding.ts";
 import { HnswIndex } from "./hnsw-index.ts";
 import type { IndexBytes } from "./index-status.ts";
+import { closenessTo, type Query } from "./query.ts";
 import type { Shared } from "./shared-vectors.ts";
 import { Slots } from "./slots.ts";
 import { TermIndex } from "./term-index.ts";
@@ -159,7 +160,6 @@ export class SearchIndex {
   remove(slot: number): void {
     if (!this.slots.has(slot)) return;
     this.slots.remove(slot);
-    this.terms.remove(slot);
     if (slot < this.#graphEnd) this.#toUnlink.push(slot);
     else this.#removedAhead++;
   }
@@ -183,6 +183,17 @@ export class SearchIndex {
       if (slot < rows) return inRows[next++]!;
       const stored = this.#stored(reader, this.slots.id(slot));
       return stored === undefined ? 0 : dotStored(query, stored);
+    });
+  }
+
+  /** What `closenessTo` gives for some slots, by their cosines; -Infinity for one that is gone. */
+  closeness(reader: Reader, query: Query, slots: Uint32Array, cosines: Float64Array): Float64Array {
+    return cosines.map((cosine, i) => {
+      const slot = slots[i]!;
+      if (!this.slots.has(slot)) return Number.NEGATIVE_INFINITY;
+      if (slot < this.rows.length) return this.rows.closenessTo(query, slot, cosine);
+      const stored = this.#stored(reader, this.slots.id(slot));
+      return stored === undefined ? Number.NEGATIVE_INFINITY : closenessTo(query, cosine, storedTerms(stored));
     });
   }
 

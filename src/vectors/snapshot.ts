@@ -24,7 +24,7 @@ import { Slots } from "./slots.ts";
 import { checksumOf, isSame, PartReader, writeParts, type Checksum } from "./snapshot-file.ts";
 import { TermIndex } from "./term-index.ts";
 
-const FORMAT = 10;
+const FORMAT = 11;
 const MANIFEST = "manifest.json";
 /** More than what the links of upper levels take, by point. */
 const UPPER_LINKS_BYTES = 32;

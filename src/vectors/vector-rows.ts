@@ -17,7 +17,7 @@
  * @module
  */
 import { storedHome, storedNumbers, storedTerms } from "./encoding.ts";
-import type { ScoredQuery } from "./query.ts";
+import { closenessTo, type Query } from "./query.ts";
 import { newRowComparer, type RowComparer } from "./row-comparer.ts";
 
 const PIECE_BITS = 14;
@@ -74,10 +74,8 @@ export class VectorRows {
 
   #addChunk(buffer: SharedArrayBuffer): Chunk {
     const chunk = new Chunk(buffer);
-    // It asks the system for large pages, which it has to do before the chunk is written to.
-    const comparer = this.#chunks.length === 0 ? this.#made : this.#comparer;
     this.#chunks.push(chunk);
-    comparer?.addChunk(chunk.bytes);
+    this.#made?.addChunk(chunk.bytes);
     return chunk;
   }
 
@@ -87,7 +85,7 @@ export class VectorRows {
     this.#made?.addPiece(places);
   }
 
-  /** Made with the second chunk, or the first comparison: a store of few memories does not load the add-on. */
+  /** Made with the first comparison: a store that nobody searches does not load the add-on. */
   get #comparer(): RowComparer {
     if (this.#made !== undefined) return this.#made;
     this.#made = newRowComparer();
@@ -219,14 +217,14 @@ export class VectorRows {
     return cosines;
   }
 
-  /** What the query's `score` gives for the vector of a slot. Its terms are read where they are, without an object for them. */
-  score({ score }: ScoredQuery, slot: number, cosine: number): number {
+  /** What `closenessTo` gives for the vector of a slot. Its terms are read where they are, without an object for them. */
+  closenessTo(query: Query, slot: number, cosine: number): number {
     const places = this.#places[slot >>> PIECE_BITS]!;
     const at = (slot & SLOT_MASK) * PLACE_WORDS;
-    if (places[at + 3] === 0) return score(cosine, NO_TERMS);
+    if (places[at + 3] === 0) return closenessTo(query, cosine, NO_TERMS);
     const numbers = places[at + 1]!;
     const from = (places[at]! + (numbers & 0xffff)) / 4;
-    return score(cosine, this.#chunks[numbers >>> 16]!.words, from, from + places[at + 2]!);
+    return closenessTo(query, cosine, this.#chunks[numbers >>> 16]!.words, from, from + places[at + 2]!);
   }
 }
 

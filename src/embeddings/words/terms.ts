@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { distinct } from "../../lib/distinct.ts";
 import { type Embedding, NO_VECTOR, type QueryTerms, type TermId } from "../embedder.ts";
 import { kindAt, UNSPACED } from "./characters.ts";
 import { Splitter } from "./splitter.ts";
@@ -29,13 +30,6 @@ export function queryTerms(text: string, weightOf: (word: string) => number): Qu
   const ids = distinct(terms);
   const written = spellings(text, "query");
   return { text, ids, weights: Float64Array.from(ids, (id) => weightOf(written.get(id) ?? "")), fingerprint };
-}
-
-/** By sorting, not by hashing: ids follow from texts by a public hash, and texts could be made whose ids all meet in one place of a set. */
-function distinct(terms: readonly TermId[]): Uint32Array {
-  return Uint32Array.from(terms)
-    .sort()
-    .filter((term, i, sorted) => i === 0 || term !== sorted[i - 1]);
 }
 
 /**

@@ -12,6 +12,7 @@ import { matches, type Filter } from "../../../src/storage/walk.ts";
 import { dotStored, quantize, storedVector } from "../../../src/vectors/encoding.ts";
 import { HnswIndex } from "../../../src/vectors/hnsw-index.ts";
 import { Indexer } from "../../../src/vectors/indexer.ts";
+import { closenessTo } from "../../../src/vectors/query.ts";
 import { PROJECTED_DIMENSION, project } from "../../../src/vectors/projection.ts";
 import { MEMORIES } from "../../retrieval/memories.ts";
 import { QUESTIONS } from "../../retrieval/questions.ts";
@@ -159,12 +160,12 @@ test("of thousands of texts the ten best are found as if all were scored, with a
       const best = vectors.stored
         .flatMap(({ memory, vector: of }, i) => {
           const passes = matches(vectors.store.latest, filter, memory);
-          return passes ? [query.score(dot(vector, of), embeddings[i]!.terms)] : [];
+          return passes ? [closenessTo(query, dot(vector, of), embeddings[i]!.terms)] : [];
         })
         .sort((a, b) => b - a)
         .slice(0, 10);
       const answer = finished(indexer.nearest(query, filter))
-        .map(({ cosine, terms }) => query.score(cosine, terms))
+        .map(({ cosine, terms }) => closenessTo(query, cosine, terms))
         .sort((a, b) => b - a);
       wanted += best.length;
       found += best.filter((score, i) => (answer[i] ?? -1) >= score).length;

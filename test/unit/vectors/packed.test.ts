@@ -17,7 +17,7 @@ function query(words: number, dimension: number) {
     weights: Float64Array.from({ length: words }, (_, i) => 1 / (i + 1)),
     fingerprint: 0xdfffffff,
   };
-  return { vector, words: asked, calibration: CALIBRATIONS[words % 2]!, limit: 48 };
+  return { vector, words: asked, calibration: CALIBRATIONS[words % 2]!, limit: 48, enough: 16 };
 }
 
 test("a query is the same on the other thread, of any length, and stays so when the next one is packed", () => {

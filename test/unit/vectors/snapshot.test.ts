@@ -179,10 +179,7 @@ const UNSOUND: typeof DAMAGES = [
     { name: "there are no blocks of postings", change: (tables: Tables) => removePart(tables, 64, 8) },
     {
       name: "terms lead to more vectors than there are",
-      change: ({ lengths, parts }: Tables) => {
-        parts.push(Buffer.concat([parts.pop()!, Buffer.of(1)]));
-        lengths.writeUInt32LE(parts.at(-1)!.length, lengths.length - 4);
-      },
+      change: ({ header }: Tables) => void header.writeUInt32LE(header.readUInt32LE(12) + 1, 12),
     },
   ].map(({ name, change }) => ({ name, damage: (v: StoredVectors) => resealTables(directoryOf(v), change), reason: DAMAGED })),
 ];

@@ -14,14 +14,13 @@ import { AFTER_ALL, hashKey } from "../../../src/storage/keys.ts";
 import { MEMORIES } from "../../../src/storage/collections.ts";
 import { storeVector } from "../../../src/vectors/store-vector.ts";
 import { BUILTIN_CALIBRATION, type Calibration } from "../../../src/embeddings/score.ts";
-import { closeness } from "../../../src/memories/relevance.ts";
 import { generationOf, removeRecord, removeVector } from "../../../src/storage/memory-records.ts";
 import { Store } from "../../../src/storage/store.ts";
 import { memories, vectors, type MemoryRow } from "../../../src/storage/tables.ts";
 import { matches, posting, type Filter } from "../../../src/storage/walk.ts";
 import { cosineOf, encodeVector, quantize, storedMemory, storedNumbers, storedVector } from "../../../src/vectors/encoding.ts";
 import { IdTable } from "../../../src/vectors/id-table.ts";
-import type { Neighbour, ScoredQuery } from "../../../src/vectors/query.ts";
+import type { Neighbour, Query } from "../../../src/vectors/query.ts";
 import type { Shared } from "../../../src/vectors/shared-vectors.ts";
 import { VectorRows } from "../../../src/vectors/vector-rows.ts";
 import { FakeClock } from "../../support/clock.ts";
@@ -174,28 +173,14 @@ const NO_WORDS = { weights: new Float64Array(0), ids: new Uint32Array(0), finger
 /** By cosine alone. */
 const BY_COSINE: Calibration = { kind: "measured", lexicalShare: 0, cosineOfUnrelated: -1, cosineOfSame: 1, relevant: 0.5 };
 
-export function queryFor(vector: Float32Array, limit: number): ScoredQuery {
-  return {
-    vector: quantize(vector),
-    limit,
-    enough: limit,
-    words: NO_WORDS,
-    calibration: BY_COSINE,
-    score: (cosine) => cosine,
-  };
+export function queryFor(vector: Float32Array, limit: number): Query {
+  return { vector: quantize(vector), limit, enough: limit, words: NO_WORDS, calibration: BY_COSINE };
 }
 
 /** A query as a search makes it, with a made-up vector. */
-export function queryOf(text: string, limit: number): ScoredQuery {
-  const embedded = madeEmbedder.embedQuery(text);
-  return {
-    vector: quantize(embedded.vector),
-    limit,
-    enough: limit,
-    words: embedded.lexical,
-    calibration: BUILTIN_CALIBRATION,
-    score: (cosine, terms, from, to) => closeness(embedded, cosine, terms, BUILTIN_CALIBRATION, from, to),
-  };
+export function queryOf(text: string, limit: number): Query {
+  const { vector, lexical } = madeEmbedder.embedQuery(text);
+  return { vector: quantize(vector), limit, enough: limit, words: lexical, calibration: BUILTIN_CALIBRATION };
 }
 
 /** Best first, of equal ones the newer memory first. */

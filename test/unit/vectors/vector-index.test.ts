@@ -401,7 +401,7 @@ test("an index of posting lists that turn out to be damaged is built anew", asyn
   const found = await find(first.index);
   await first.index.close();
   // Each block leads to itself.
-  resealTables(join(vectors.directory, "vectors"), ({ parts }) => parts.at(-2)!.fill(Buffer.of(16, 0, 0, 0, 0, 0, 0, 0)));
+  resealTables(join(vectors.directory, "vectors"), ({ parts }) => parts.at(-1)!.fill(Buffer.of(16, 0, 0, 0, 0, 0, 0, 0)));
   const { index, workers, logged } = withWorkers(vectors);
   await index.open();
   expect(await refused(find(index))).toMatchObject(UNAVAILABLE);
