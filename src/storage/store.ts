@@ -28,7 +28,7 @@ import type { JsonText } from "../lib/json.ts";
 import { systemReason } from "../lib/system-errors.ts";
 import type { LatestReader, Reader, Tx } from "./access.ts";
 import { createFiles, DATA_FILE, LOCK_FILE, STORE_DIRECTORY } from "./data-file.ts";
-import { keysOutOfOrder, lmdbReason } from "./disk-errors.ts";
+import { endsTransaction, keysOutOfOrder, lmdbReason } from "./disk-errors.ts";
 import { DiskHealth } from "./disk-health.ts";
 import { clearUnsyncedMarker, hasUnsyncedMarker, setUnsyncedMarker, type Durability } from "./durability.ts";
 import { AFTER_ALL, behind, KEY_ENCODER } from "./keys.ts";
@@ -349,7 +349,10 @@ export class Store implements RecordStore {
         const stored = this.#insideTransaction();
         this.#passIdsOfOthers(stored.now);
         for (const commit of commits) {
-          for (const write of this.#run(commit, stored)) {
+          const writes = this.#run(commit, stored);
+          if (commit.outcome !== undefined && "thrown" in commit.outcome && endsTransaction(commit.outcome.thrown))
+            throw commit.outcome.thrown;
+          for (const write of writes) {
             if (this.#rows.invalidate(write)) written.push(write);
             else if (write.isNew) {
               if (write.table === traces.name) traced.push(write.key);
