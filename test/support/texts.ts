@@ -5,7 +5,7 @@
  */
 import type { Chance } from "./process.ts";
 
-const letters = (chance: Chance, length: number, alphabet = "abcdefghijklmnopqrstuvwxyz"): string =>
+export const letters = (chance: Chance, length: number, alphabet = "abcdefghijklmnopqrstuvwxyz"): string =>
   Array.from({ length }, () => alphabet[chance.below(alphabet.length)]).join("");
 
 /** Returns a text of words that no other has. */
