@@ -106,8 +106,11 @@ const BY_NAME: Record<string, (cairn: Cairn, victim: Victim) => Promise<string[]
 };
 
 test("every operation that takes an external_id, or chooses a session by itself, is in the table of this test", () => {
+  // A turn's name is one within the session of the path.
   const named = REQUESTS.filter(
-    ({ query, fields = {} }) => "external_id" in fields || query.some(({ name }) => name === "external_id" || name === "exact_user"),
+    ({ template, query, fields = {} }) =>
+      ("external_id" in fields && !template.includes("{session_id}")) ||
+      query.some(({ name }) => name === "external_id" || name === "exact_user"),
   );
   const choosing = REQUESTS.filter(
     ({ scope, template, fields = {}, required }) =>
@@ -119,7 +122,10 @@ test("every operation that takes an external_id, or chooses a session by itself,
   const schemas = Object.entries(DOCUMENT.components.schemas).filter(([, schema]) =>
     JSON.stringify(resolved<Schema>(DOCUMENT, schema)).includes('"external_id"'),
   );
-  expect(schemas.map(([name]) => name).sort()).toEqual(["Memory", "MemoryBatch", "MemoryChanges", "NewMemory", "NewSession", "Session"]);
+  const ofTurns = ["NewStep", "NewTurn", "Step", "StepMemory", "Turn"];
+  expect(schemas.map(([name]) => name).sort()).toEqual(
+    ["FoundMemories", "Memory", "MemoryBatch", "MemoryChanges", "NewMemory", "NewSession", "Session", ...ofTurns].sort(),
+  );
 });
 
 const TOOL_CALLS: Record<string, Record<string, unknown>> = {

@@ -24,6 +24,8 @@ setDefaultTimeout(3_600_000);
 
 /** Each field gets one of so many of the texts; the next field gets the next of them. */
 const ONE_OF = longRounds(5, 1);
+/** The encoder takes seconds for the longest texts, whatever they say. */
+const BY_WORDS = { durability: "relaxed", environment: { embedding: { provider: "words" } } } as const;
 const SEED = Number(process.env["CAIRN_TEST_SEED"] ?? Math.trunc(Math.random() * 2 ** 32));
 const PASSED = { seed: SEED, tooDear: [] };
 
@@ -203,7 +205,7 @@ async function dearOf({ plain, hostile }: Group, prepare: (text: string) => Prom
 }
 
 test("every text of every request takes about as long as plain words of its length", async () => {
-  await using cairn = await startCairn({ durability: "relaxed", requireHttps: true, corsOrigins: ["https://app.example.com"] });
+  await using cairn = await startCairn({ ...BY_WORDS, requireHttps: true, corsOrigins: ["https://app.example.com"] });
   const ids = { ...(await oneOfEach(cairn)), delivery_id: "dlv_000000000000" };
   const tooDear: string[] = [];
   let sent = 0;
@@ -277,7 +279,7 @@ const DOCUMENT_TEXTS: { kind: "batch" | "query"; name: string; length: number; o
 ];
 
 test("every text of an operation on documents takes about as long as plain words of its length", async () => {
-  await using cairn = await startCairn({ durability: "relaxed" });
+  await using cairn = await startCairn(BY_WORDS);
   const tooDear: string[] = [];
   let understood = 0;
   for (const { kind, name, length, operation } of DOCUMENT_TEXTS) {
@@ -295,7 +297,7 @@ test("every text of an operation on documents takes about as long as plain words
 });
 
 test("every text of a message of MCP takes about as long as plain words of its length", async () => {
-  await using cairn = await startCairn({ durability: "relaxed" });
+  await using cairn = await startCairn(BY_WORDS);
   const headers = { Accept: "application/json, text/event-stream" };
   const request = (method: string, params: object) => ({ jsonrpc: "2.0", id: 1, method, params });
   const call = (name: string, given: object) => request("tools/call", { name, arguments: given });
@@ -324,7 +326,7 @@ test("every text of a message of MCP takes about as long as plain words of its l
 });
 
 test("finding and explaining long texts takes about as long as with plain words", async () => {
-  await using cairn = await startCairn({ durability: "relaxed" });
+  await using cairn = await startCairn(BY_WORDS);
   const length = LIMITS.memoryContentLengthMax;
   /** A search and a context, explained, among memories that are much like the query. */
   const searchOf = async (hostile: string) => {

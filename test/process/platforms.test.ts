@@ -35,10 +35,10 @@ it("where the system's pages have 16 KiB the store's have 4 KiB all the same: it
   expect(await again.ok(again.get(`/v1/sessions/${session.id}`))).toEqual(session);
 });
 
-test("the add-on of the search index is unpacked with the first search of more memories than are compared one by one, and not before", async () => {
+test("the add-on of the graph is unpacked once a search needs a graph, and not before", async () => {
   using directory = scratchDirectory();
   const native = () => readdirSync(directory.at(".native")).map((name) => name.replace(/-[0-9a-f]{16}\.node$/, ""));
-  await using server = await startProcess({ dataDirectory: directory.path, environment: {} });
+  await using server = await startProcess({ dataDirectory: directory.path, environment: { CAIRN_GRAPH_FROM: "100" } });
   const session = await server.createSession();
   const addMemories = async (count: number) => {
     for (let i = 0; i < count; i++) await server.addMemory(session.id, `Parcel ${i} waits at counter ${i * 7}.`);
@@ -50,9 +50,10 @@ test("the add-on of the search index is unpacked with the first search of more m
     expect((await server.ok(server.post("/v1/memory/search", { query: "parcel", threshold: 0 }))).data.length).toBeGreaterThan(0);
   await addMemories(90);
   await search();
-  await addMemories(20);
   expect(native().toSorted()).toEqual(["encoder", "lmdb"]);
+  await addMemories(20);
   await search();
+  await until("the graph to be built", () => native().length === 3);
   expect(native().toSorted()).toEqual(["encoder", expect.stringMatching(/^hnsw-/), "lmdb"]);
 });
 

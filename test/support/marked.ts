@@ -122,11 +122,11 @@ export async function useEverythingAs(cairn: Cairn, userId: string, agentId = "a
     repeatable.push({ path: batch.template, body: pop, options, answer: answer.body });
   }
   const addMemory = find("POST", "/v1/memory");
-  const { external_id: _, ...memory } = markedBody(addMemory, ids, markers) ?? {};
+  const { external_id: _, supersedes: __, ...memory } = markedBody(addMemory, ids, markers) ?? {};
   ids["memory_id"] = (await send(addMemory, memory)).answer.body.id;
   // A user has one memory of a name.
   const ofMemories: Record<string, object> = {
-    "/v1/memory": { external_id: `${markers.of("a memory's name")} ${cairn.clock.now()}` },
+    "/v1/memory": { external_id: `${markers.of("a memory's name")} ${cairn.clock.now()}`, supersedes: [ids["memory_id"]] },
     "/v1/memory/batch": { memories: [memory] },
   };
   ids["turn_id"] = (

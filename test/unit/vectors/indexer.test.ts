@@ -217,7 +217,7 @@ test("a memory with a rare word of the query is found however far its vector is,
   const query = queryOf("who knows the quokka of Rottnest", 48);
   const { terms } = madeEmbedder.embedMemory("A quokka was on Rottnest.");
   const asked = unitVector(random);
-  const near = () => ({ vector: unitVector(random, asked, 4), terms: madeEmbedder.embedMemory("Nobody was there.").terms });
+  const near = () => ({ vector: unitVector(random, asked, 8), terms: madeEmbedder.embedMemory("Nobody was there.").terms });
   const [rare, same] = await vectors.addEmbeddings([
     { vector: unitVector(random), terms },
     { vector: unitVector(random), terms: madeEmbedder.embedMemory("Who knows the quokka of Rottnest?").terms },
