@@ -5,12 +5,11 @@
  */
 import { expect } from "bun:test";
 import { signedInTab } from "../support/browser.ts";
-import { BROWSER, inBrowser as test } from "../support/in-browser.ts";
-import { CURL, needs } from "../support/platform.ts";
+import { inBrowser as test } from "../support/in-browser.ts";
 import { inTurns, startProcess, until } from "../support/process.ts";
 import { tellStory } from "../support/story.ts";
 
-needs(BROWSER, CURL)("without any record it shows a first conversation, which works as it stands and appears", async () => {
+test("without any record it shows a first conversation, which works as it stands and appears", async () => {
   await using cairn = await startProcess();
   using tab = await signedInTab(cairn);
   await tab.sees("Nothing is stored yet");

@@ -5,7 +5,7 @@
  *
  * @module
  */
-import { embeddedMemory } from "./meaning.ts";
+import { localEmbedder } from "../../src/embeddings/local/local.ts";
 
 export interface EmbeddingServerOptions {
   /** Length of its vectors. */
@@ -77,6 +77,8 @@ export const floods: Behaviour = () => {
 export function when(concerns: (request: EmbeddingRequest) => boolean, behaviour: Behaviour): Behaviour {
   return (request, usual) => (concerns(request) ? behaviour(request, usual) : usual());
 }
+
+const embedder = localEmbedder;
 
 export class EmbeddingServer implements AsyncDisposable {
   readonly requests: EmbeddingRequest[] = [];
@@ -161,10 +163,10 @@ export class EmbeddingServer implements AsyncDisposable {
  */
 function vectorOf(text: string, length: number, unrelated: number): Float32Array<ArrayBuffer> {
   const folded = new Float64Array(length);
-  embeddedMemory(text).vector.forEach((value, place) => {
+  embedder.embedQuery(text).vector.forEach((value, place) => {
     folded[place % (length - 1)] = folded[place % (length - 1)]! + value;
   });
-  const norm = Math.sqrt(folded.reduce((sum, value) => sum + value * value, 0)) || 1;
+  const norm = Math.sqrt(folded.reduce((sum, value) => sum + value * value, 0));
   const vector = Float32Array.from(folded, (value) => (value / norm) * Math.sqrt(1 - unrelated));
   vector[length - 1] = Math.sqrt(unrelated);
   return vector;

@@ -4,9 +4,8 @@
  * @module
  */
 import { chromiumProblem } from "./chromium.ts";
-import { needs, type Part } from "./platform.ts";
+import { needs } from "./platform.ts";
 
 const problem = await chromiumProblem();
 
-export const BROWSER: Part = { name: "a browser", problem: () => problem };
-export const inBrowser = needs(BROWSER);
+export const inBrowser = needs({ name: "a browser", problem: () => problem });

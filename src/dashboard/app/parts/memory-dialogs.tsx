@@ -44,14 +44,12 @@ function MemoryFields({ written: { content, type, tags, metadata } }: { written:
 
 export function AddMemory({ sessionId, onClose }: { sessionId: string; onClose: () => void }) {
   const session = useSignal(sessionId);
-  const user = useSignal("");
   const written = useWritten();
   const { value } = parsedObject(written.metadata.value);
   const submit = async () => {
     const { content, type, tags } = written;
     await api.addMemory({
-      ...(session.value.trim() !== "" && { session_id: session.value.trim() }),
-      ...(user.value !== "" && { user_id: user.value }),
+      session_id: session.value.trim(),
       content: content.value,
       type: type.value,
       tags: tagsOf(tags.value),
@@ -64,8 +62,7 @@ export function AddMemory({ sessionId, onClose }: { sessionId: string; onClose: 
   return (
     <Dialog title="Add a memory" onClose={onClose} wide>
       <Form submit="Add" onSubmit={submit} disabled={value === undefined}>
-        <TextField label="Session" name="session_id" value={session} placeholder="sess_…" hint="Without one the memory is the user’s." />
-        <TextField label="User" name="user_id" value={user} hint="With a session it is that of the session." />
+        <TextField label="Session" name="session_id" value={session} placeholder="sess_…" required />
         <MemoryFields written={written} />
       </Form>
     </Dialog>
@@ -84,7 +81,7 @@ export function EditMemory({ memory, onClose }: { memory: Memory; onClose: () =>
       tags: tagsOf(written.tags.value),
       metadata: { ...Object.fromEntries(gone.map((name) => [name, null])), ...value },
     });
-    await changed(["memories"], ["session", memory.session_id ?? ""]);
+    await changed(["memories"], ["session", memory.session_id]);
     onClose();
     toast("Memory saved");
   };
@@ -101,7 +98,7 @@ export function DeleteMemory({ memory, onClose }: { memory: Memory; onClose: () 
   const reason = useSignal("");
   const submit = async () => {
     await api.deleteMemory(memory.id, reason.value);
-    await changed(["memories"], ["sessions"], ["session", memory.session_id ?? ""]);
+    await changed(["memories"], ["sessions"], ["session", memory.session_id]);
     onClose();
     toast("Memory deleted");
   };
