@@ -30,9 +30,9 @@ import {
   writeFileSync,
 } from "node:fs";
 import { availableParallelism } from "node:os";
-import { basename, dirname, join, relative } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { bestSimdLevel, cpuFlags } from "../src/lib/native.ts";
-import { assertThere, compilerFor, type Compiler, type Level, type Toolchain } from "./compiler.ts";
+import { compilerFor, presentCompiler, type Compiler, type Level, type Toolchain } from "./compiler.ts";
 import { Failure, runScript } from "./failure.ts";
 import { hostTarget, targetOf, type Target, type TargetName } from "./targets.ts";
 
@@ -70,19 +70,9 @@ const LMDB_CPP = ["lmdb-js", "writer", "env", "compression", "ordered-binary", "
 const LMDB_DEFINES = ["-DMDB_MAXKEYSIZE=0", "-DMDB_USE_ROBUST", "-DNODE_GYP_MODULE_NAME=lmdb"];
 
 /** Changes to lmdb's source, as unified diffs; each says at its head what it is for. They are made in this order. */
-const LMDB_PATCHES = [
-  "open",
-  "errors",
-  "map",
-  "damaged-pages",
-  "macos",
-  "single-pages",
-  "keys",
-  "free-list",
-  "writes",
-  "damaged-writes",
-  "wipe",
-].map((name) => join(root, "scripts/lmdb", `${name}.patch`));
+const LMDB_PATCHES = ["open", "errors", "map", "damaged-pages", "macos", "single-pages", "keys", "free-list", "damaged-writes", "wipe"].map(
+  (name) => join(root, "scripts/lmdb", `${name}.patch`),
+);
 
 /** Paths of the add-ons for a target, by name, whether they are built yet or not. */
 export function addonPaths(target: TargetName, toolchain: Toolchain): Record<string, string> {
@@ -96,11 +86,14 @@ function addonPath(target: TargetName, toolchain: Toolchain, name: string): stri
 
 /** Builds what is missing or out of date, and says so on standard error. */
 export async function buildNative(target: TargetName, toolchain: Toolchain, { hostOnly = false } = {}): Promise<void> {
-  const compiler = await compilerFor(target, toolchain);
-  const wanted = recipes(compiler).filter((recipe) => !hostOnly || ["lmdb", "encoder", hostHnsw()].includes(recipe.name));
-  const outdated = wanted.filter((recipe) => !isCurrent(recipe, compiler));
-  if (outdated.length > 0) {
-    assertThere(compiler);
+  const outdatedWith = (compiler: Compiler) =>
+    recipes(compiler).filter(
+      (recipe) => (!hostOnly || ["lmdb", "encoder", hostHnsw()].includes(recipe.name)) && !isCurrent(recipe, compiler),
+    );
+  const isOutdated = outdatedWith(await compilerFor(target, toolchain)).length > 0;
+  const compiler = isOutdated ? await presentCompiler(target, toolchain) : undefined;
+  const outdated = compiler === undefined ? [] : outdatedWith(compiler);
+  if (compiler !== undefined && outdated.length > 0) {
     // On a terminal Bun's console.error is red, as if something had failed.
     process.stderr.write(`Compiling the native add-ons (${outdated.map((recipe) => recipe.name).join(", ")}) …\n`);
     await inParallel(outdated, (recipe) => build(recipe, compiler));
@@ -114,11 +107,7 @@ function recipes(compiler: Compiler): Recipe[] {
 }
 
 /** Changes to hnswlib's source, as those to lmdb's. */
-const HNSW_PATCHES = ["load", "memory", "search", "bytes", "deleted", "damage", "pages"].map((name) =>
-  join(root, "scripts/hnswlib", `${name}.patch`),
-);
-/** What else of a search wants the same processor. */
-const HNSW_HEADERS = ["huge-pages", "postings", "rows"].map((name) => join(root, "scripts/hnswlib", `${name}.h`));
+const HNSW_PATCHES = ["load", "memory", "bytes", "deleted", "damage"].map((name) => join(root, "scripts/hnswlib", `${name}.patch`));
 
 function hnswRecipe(compiler: Compiler, name: string, level: Level | undefined): Recipe {
   const flags = [
@@ -138,12 +127,11 @@ function hnswRecipe(compiler: Compiler, name: string, level: Level | undefined):
   return {
     name,
     sources: ["hnswlib-node/src", "node-addon-api", "node-api-headers/include"],
-    flags: [...flags, ...[...HNSW_PATCHES, ...HNSW_HEADERS].map((path) => readFileSync(path, "utf8"))],
+    flags: [...flags, ...HNSW_PATCHES.map((path) => readFileSync(path, "utf8"))],
     compile: (output) =>
       inScratchDirectory(async (scratch) => {
         cpSync(join(modules, "hnswlib-node/src"), join(scratch, "src"), { recursive: true });
         for (const path of HNSW_PATCHES) applyPatch(scratch, path);
-        for (const path of HNSW_HEADERS) cpSync(path, join(scratch, "src", basename(path)));
         await run(
           [...compiler.cpp, ...flags, ...includes, hidingPath(scratch), hidingPath(modules), join(scratch, "src/addon.cc"), "-o", output],
           {
@@ -155,7 +143,7 @@ function hnswRecipe(compiler: Compiler, name: string, level: Level | undefined):
 }
 
 const ENCODER_SOURCES = join(root, "src/native");
-const ENCODER_UNITS = ["addon", "encoder", "kernels", "tokenizer", "weights"].map((name) => join(ENCODER_SOURCES, `${name}.cc`));
+const ENCODER_UNITS = ["addon", "encoder", "kernels", "rows", "tokenizer", "weights"].map((name) => join(ENCODER_SOURCES, `${name}.cc`));
 
 /**
  * What decides the bits of a vector: products and sums are rounded each by itself, on every processor. The others let loops become vector
@@ -225,7 +213,7 @@ function hidingPath(directory: string): string {
 
 /** Compiles LMDB to assembly language, to see what is in it. */
 export async function lmdbAssembly(target: TargetName, toolchain: Toolchain): Promise<string> {
-  const compiler = await compilerFor(target, toolchain);
+  const compiler = await presentCompiler(target, toolchain);
   let text = "";
   await inScratchDirectory(async (scratch) => {
     prepareLmdbSource(scratch);

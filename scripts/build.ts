@@ -19,10 +19,10 @@ import { $ } from "bun";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
-import { withAllocatorDefaults } from "./allocator.ts";
 import { buildNative, filesBelow } from "./build-native.ts";
 import type { Toolchain } from "./compiler.ts";
 import { dashboardPlugin } from "./dashboard-plugin.ts";
+import { docsPlugin } from "./docs-plugin.ts";
 import { Failure, readArguments, runScript } from "./failure.ts";
 import { signAdHoc } from "./macho.ts";
 import { builtAddons, nativePlugin } from "./native-plugin.ts";
@@ -36,11 +36,11 @@ const root = dirname(import.meta.dir);
 /** All that decides what the executable does, besides the packages, whose hashes are in bun.lock. */
 const SOURCES = [
   "src",
-  "scripts/allocator.ts",
   "scripts/build.ts",
   "scripts/build-native.ts",
   "scripts/compiler.ts",
   "scripts/dashboard-plugin.ts",
+  "scripts/docs-plugin.ts",
   "scripts/exports.map",
   "scripts/lmdb",
   "scripts/hnswlib",
@@ -50,6 +50,10 @@ const SOURCES = [
   "scripts/runtime.ts",
   "scripts/targets.ts",
   "scripts/weights.ts",
+  "CHANGELOG.md",
+  "CONTRIBUTING.md",
+  "SECURITY.md",
+  "test/README.md",
   "NOTICE",
   "package.json",
   "bun.lock",
@@ -99,10 +103,8 @@ async function compile(build: Build, runtime: string): Promise<void> {
   mkdirSync(dirname(build.outfile), { recursive: true });
   const scratch = mkdtempSync(join(dirname(build.outfile), ".build-"));
   const made = join(scratch, "cairn");
-  const ownRuntime = join(scratch, "bun");
   try {
-    writeFileSync(ownRuntime, withAllocatorDefaults(readFileSync(runtime)), { mode: 0o755 });
-    await bundle(build, ownRuntime, made);
+    await bundle(build, runtime, made);
     const executable = readFileSync(made);
     placeWeights(executable);
     // Bun leaves darwin-x64 with a signature that does not fit, and macOS ends such a process.
@@ -135,7 +137,7 @@ async function bundle({ target, toolchain, releases }: Build, runtime: string, o
     bytecode: true,
     metafile: true,
     define: Object.fromEntries(Object.entries(constants).map(([name, value]) => [name, JSON.stringify(value)])),
-    plugins: [nativePlugin(addons), weightsPlugin, dashboard.plugin],
+    plugins: [nativePlugin(addons), weightsPlugin, dashboard.plugin, await docsPlugin()],
     // All configuration comes from flags and the environment: files that happen to lie in the working directory are not read.
     compile: {
       target: targetOf(target).compile,

@@ -4,18 +4,21 @@
  *     scripts/test          types, lint, format, unused code, the executable, then every test
  *     scripts/test FILE…    test files alone, with what `bun test` takes
  *     scripts/test --all    the same as either, as long as tests should run that are longer by nature
- *     scripts/test --fix    puts the format right instead, and what the linter can mend; writes the types of the client
+ *     scripts/test --bare   the same as either, on a machine that has npm and nothing else
+ *     scripts/test --fix    puts the format right instead, and what the linter can mend; writes the types of the client and what is generated in pages
  *
  * Says one line for what passes and everything for what fails. The last line sums up the tests, those of the front door on PostgreSQL
  * included; the lines before it say what could not be run on this machine, and why. That is no failure unless CAIRN_TEST_REQUIRE=all.
+ * Tests have a directory for temporary files, which goes with the run; what they leave there when they have passed is a failure.
  *
  * @module
  */
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Missing } from "../test/support/platform.ts";
 import { installPostgres } from "../test/support/postgres.ts";
+import { testBare } from "./bare.ts";
 
 interface Check {
   readonly name: string;
@@ -51,7 +54,7 @@ const timings = (store: string) => [`--timings=.tools/test-timings-${store}.json
 
 const filesOf = (names: string) => names.split(" ").map((name) => `test/${name}.test.ts`);
 /** What these test depends on no store, or they start a PostgreSQL of their own. */
-const ON_ANY_STORE = filesOf("config mutations servers shared-search spec-coverage tidy worst-length");
+const ON_ANY_STORE = filesOf("config mutations pages servers shared-search spec-coverage tidy worst-length");
 /** The tests of the front door run on PostgreSQL, too. */
 const ON_POSTGRES = Array.from(new Bun.Glob("test/*.test.ts").scanSync(root))
   .sort()
@@ -61,10 +64,15 @@ const ON_SERVERS = filesOf(
   "idempotency model/simulation names races rate-limit restart webhook-deliveries webhook-events webhook-retries webhook-targets webhooks",
 );
 
+/** For temporary files. Its name is short: sockets are made below it, whose paths may have some hundred characters. */
+const scratch = mkdtempSync(join(tmpdir(), "cairn-"));
+// The user of PostgreSQL has a directory in it.
+chmodSync(scratch, 0o711);
 /** Where tests note what they cannot do on this machine. */
-const scratch = mkdtempSync(join(tmpdir(), "cairn-check-"));
-const MISSING = join(scratch, "missing");
-const ENVIRONMENT = { ...process.env, CAIRN_TEST_MISSING: MISSING, ...(isAll ? { CAIRN_TEST_ALL: "1" } : {}) };
+const MISSING = join(scratch, ".missing");
+const ENVIRONMENT = { ...process.env, TMPDIR: scratch, CAIRN_TEST_MISSING: MISSING, ...(isAll ? { CAIRN_TEST_ALL: "1" } : {}) };
+/** For a PostgreSQL that a test has ended, whose directory goes after it. */
+const LEAVING_SECONDS = 60;
 const isAllRequired = process.env["CAIRN_TEST_REQUIRE"] === "all";
 
 const CHECKS: readonly Check[] = [
@@ -117,20 +125,33 @@ async function runTests(withoutPostgres: string | undefined): Promise<boolean> {
   missing.push(...missingInTests());
   sayMissing(missing);
   const isMissingRequired = isAllRequired && missing.length > 0;
+  const isLeft = runs.every((one) => one.passed) && (await isAnythingLeft());
   const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0);
   // What fails outside of any test, like a file that cannot be read, ends the run without being counted.
   const failed = sum(runs.map((one) => Math.max(countIn(one.output, "fail"), one.passed ? 0 : 1)));
-  console.log(`${sum(runs.map((one) => countIn(one.output, "pass")))} passed, ${failed || Number(isMissingRequired)} failed`);
-  return runs.every((one) => one.passed) && !isMissingRequired;
+  console.log(`${sum(runs.map((one) => countIn(one.output, "pass")))} passed, ${failed || Number(isMissingRequired || isLeft)} failed`);
+  return runs.every((one) => one.passed) && !isMissingRequired && !isLeft;
 }
 
 async function runFiles(files: readonly string[]): Promise<boolean> {
   const child = Bun.spawn([process.execPath, ...TEST, ...files], { cwd: root, env: ENVIRONMENT, stdio: ["inherit", "inherit", "inherit"] });
-  // Of the signals that end this, a terminal sends only its own to both.
-  process.once("SIGTERM", () => child.kill("SIGTERM"));
-  const code = await child.exited;
+  const code = await endedBySignals(child);
   sayMissing(missingInTests());
-  return code === 0;
+  return code === 0 && !(await isAnythingLeft());
+}
+
+/** Says what tests have left of their temporary files; a browser leaves some, which begin with a dot. */
+async function isAnythingLeft(): Promise<boolean> {
+  const end = performance.now() + LEAVING_SECONDS * 1_000;
+  for (;;) {
+    const left = readdirSync(scratch).filter((name) => !name.startsWith("."));
+    if (left.length === 0) return false;
+    if (performance.now() > end || !left.every((name) => name.startsWith("cairn-postgres-"))) {
+      console.log(`LEFT by tests in the directory for temporary files: ${left.join(", ")}`);
+      return true;
+    }
+    await Bun.sleep(100);
+  }
 }
 
 /** Reads what tests have noted, each once. */
@@ -154,20 +175,35 @@ function countIn(output: string, what: "pass" | "fail" | "skip"): number {
 
 async function fix(): Promise<boolean> {
   const types = await runCheck({ name: "types of the client", command: ["scripts/client-types.ts"] });
+  const pages = await runCheck({ name: "generated parts of pages", command: ["scripts/generated-pages.ts"] });
   const lint = await runCheck({ name: "lint", command: [...LINT, "--fix"] });
   const format = await runCheck({ name: "format", command: FORMAT });
-  return types.passed && lint.passed && format.passed;
+  return types.passed && pages.passed && lint.passed && format.passed;
 }
 
 async function run(command: readonly string[], environment: Record<string, string> = {}): Promise<Outcome> {
   const env = { ...ENVIRONMENT, ...environment };
   const child = Bun.spawn([process.execPath, ...command], { cwd: root, env, stdin: "ignore", stdout: "pipe", stderr: "pipe" });
-  const [stdout, stderr, code] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text(), child.exited]);
+  const [stdout, stderr, code] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    endedBySignals(child),
+  ]);
   return { passed: code === 0, output: stdout + stderr };
+}
+
+/** Passes on what ends this run, so that the directory for temporary files goes with it. */
+async function endedBySignals(child: Bun.Subprocess): Promise<number> {
+  const end = (signal: NodeJS.Signals) => child.kill(signal);
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, end);
+  const code = await child.exited;
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.off(signal, end);
+  return code;
 }
 
 async function main(): Promise<boolean> {
   if (args[0] === "--fix") return fix();
+  if (args[0] === "--bare") return (await testBare(args.slice(1))) === 0;
   return args.length > 0 ? runFiles(args) : check();
 }
 

@@ -2,7 +2,8 @@
  * The compilers that make the native add-ons: the system's for this machine, zig for what is released.
  *
  * zig comes from npm with the headers and libraries of every target, so one machine builds for all of them, and for systems
- * older than itself: a library that was linked on a new glibc does not start on an old one.
+ * older than itself: a library that was linked on a new glibc does not start on an old one. On a machine without a compiler it stands
+ * in for the system's, where it runs.
  *
  * @module
  */
@@ -40,6 +41,24 @@ const EXPORTS = join(root, "scripts/exports.map");
 /** @throws {Failure} when there is no such compiler for this target on this machine */
 export async function compilerFor(target: TargetName, toolchain: Toolchain): Promise<Compiler> {
   return toolchain === "zig" ? zig(target) : system(target);
+}
+
+/**
+ * Returns the compiler if it is there, or else what compiles in its place.
+ *
+ * @throws {Failure} saying how to get one, when there is neither
+ */
+export async function presentCompiler(target: TargetName, toolchain: Toolchain): Promise<Compiler> {
+  const compiler = await compilerFor(target, toolchain);
+  if (compiler.version === undefined && toolchain === "system" && mayUseZig()) return { ...(await zig(target)), toolchain };
+  assertThere(compiler);
+  return compiler;
+}
+
+/** A compiler that CXX names is wanted and no other. */
+function mayUseZig(): boolean {
+  const runs = process.platform === "linux" && process.arch === "x64";
+  return runs && process.env["CXX"] === undefined && Bun.which("npm") !== null;
 }
 
 /** Builds for this machine only. It is checked to be there once something has to be compiled. */
@@ -100,12 +119,12 @@ function versionOf([command = "", ...args]: string[]): string | undefined {
 }
 
 /** @throws {Failure} saying how to get one, when it is not there */
-export function assertThere({ version, cpp: [command], toolchain }: Compiler): void {
+function assertThere({ version, cpp: [command], toolchain }: Compiler): void {
   if (version !== undefined) return;
   const advice =
     process.platform === "darwin"
       ? "Install Apple's (xcode-select --install), or name yours in CXX."
-      : "Install one (Debian, Ubuntu: apt-get install g++; Fedora: dnf install gcc-c++ libstdc++-static; Alpine: apk add g++), or name yours in CXX.";
+      : "Install one (Debian, Ubuntu: apt-get install g++; Fedora: dnf install gcc-c++ libstdc++-static; Alpine: apk add g++), name yours in CXX, or install npm, which has one.";
   const isDefault = toolchain === "system" && command === "c++";
   throw new Failure(
     `There is no C++ compiler (${command}), and the native add-ons have to be compiled once.\n` +

@@ -8,7 +8,7 @@ import { signedInTab } from "../test/support/browser.ts";
 import { startProcess, type CairnProcess } from "../test/support/process.ts";
 import { tellMainStory, type MainStory } from "../test/support/story.ts";
 
-const DIRECTORY = join(dirname(import.meta.dir), "test/dashboard/pictures");
+const DIRECTORY = join(dirname(import.meta.dir), "src/docs/pictures");
 const WIDTH = 1200;
 
 interface Picture {

@@ -20,6 +20,7 @@ import { statebaseEndpoints } from "./compat/statebase.ts";
 import type { ContextDeps } from "./context/context.ts";
 import { contextEndpoints } from "./context/routes.ts";
 import { DASHBOARD_PATHS, dashboardServer, rootAnswer } from "./dashboard/routes.ts";
+import { DOCS_PATHS, docsServer } from "./docs/routes.ts";
 import type { DocumentDeps } from "./documents/documents.ts";
 import { documentEndpoints } from "./documents/routes.ts";
 import { EVENT_CALLBACK } from "./events/schema.ts";
@@ -124,6 +125,7 @@ export function createApp(deps: AppDeps) {
     "/": ({ request }) => rootAnswer(deps.version, request),
     ...docsPages(endpoints, deps.version),
     ...dashboardPages(),
+    ...guidePages(deps.version),
     ...(deps.localKey === undefined ? {} : { [PROOF_PATH]: proofPage(deps.localKey) }),
     "/metrics": async (exchange) => {
       const isOpen = deps.metrics === "open" && !cameByProxy(exchange.request);
@@ -249,6 +251,18 @@ function dashboardPages() {
     return answer;
   };
   return Object.fromEntries(DASHBOARD_PATHS.map((path) => [path, page]));
+}
+
+/** The documentation, all of whose paths are one route in metrics and log. */
+function guidePages(version: string) {
+  const answerTo = docsServer(version);
+  const page = async ({ request }: Exchange): Promise<Answer> => {
+    const path = pathWithoutQuery(request.url);
+    const answer = await answerTo(path);
+    if (answer === undefined) throw nothingAt(path);
+    return answer;
+  };
+  return Object.fromEntries(DOCS_PATHS.map((path) => [path, page]));
 }
 
 /** Proves to programs of the same user that this is the server whose key they know. */

@@ -28,6 +28,7 @@ import { lacksAvx2, removeOtherAddons } from "./lib/native.ts";
 import { systemResolve } from "./lib/outbound.ts";
 import { toIso } from "./lib/time.ts";
 import { backfill, memoryTexts } from "./memories/backfill.ts";
+import { memoryExpiry } from "./memories/expiry.ts";
 import { removeIncoming } from "./operations/new-store.ts";
 import { holdsStore } from "./operations/store-file.ts";
 import type { StorePlace } from "./operations/with-store.ts";
@@ -223,6 +224,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
   const shared: ((leased: RecordStore) => Task)[] = [
     (leased) => sessionExpiry({ ...deps, store: leased }, system),
     (leased) => sessionRemoval({ ...records, store: leased }, log),
+    (leased) => memoryExpiry({ ...deps, store: leased }, system),
     (leased) => documentExpiry({ ...records, store: leased }, log),
     (leased) => documentRemoval({ ...records, store: leased }, log),
     (leased) => userErasure({ ...records, store: leased }, log),

@@ -225,7 +225,7 @@ test("keys that mean something to JavaScript are keys like any other: they come 
       `{"input":{"type":"text","content":"in","__proto__":{"type":"audio"}},"output":{"type":"text","content":"out"},"metadata":${ODD_OBJECT},"state_before":${ODD_OBJECT},"state_after":${ODD_OBJECT}}`,
     ),
   );
-  expect(turn).toContain(`"metadata":${ODD_OBJECT},"state_before":${ODD_OBJECT},"state_after":${ODD_OBJECT}}`);
+  expect(turn).toContain(`"metadata":${ODD_OBJECT},"state_before":${ODD_OBJECT},"state_after":${ODD_OBJECT}`);
   expect(turn).toContain('"input":{"type":"text","content":"in"}');
 
   const memory = await cairn.ok(

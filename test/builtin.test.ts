@@ -3,6 +3,7 @@ import { NO_HOME } from "../src/lib/ids.ts";
 import { pendingEmbeddings, provider, PROVIDER_KEY, settings, vectors } from "../src/storage/tables.ts";
 import { AFTER_ALL } from "../src/storage/keys.ts";
 import { refusal } from "./support/answers.ts";
+import { BusyEncoder } from "./support/busy-encoder.ts";
 import { startCairn, type Cairn, type Options } from "./support/cairn.ts";
 import { startEmbeddingServer } from "./support/embedding-server.ts";
 import { ENDS_THREAD } from "./support/held-encoder.ts";
@@ -21,7 +22,7 @@ import {
 } from "./support/providers.ts";
 
 const DOGS = "Lives in Lisbon with two dogs.";
-/** So long that no request waits for its vector. */
+const RAIN = "The quokka of Rottnest is called Bert. It rained all day, and nobody went out.";
 const LONG = `The quokka of Rottnest is called Bert. ${"It rained all day, and nobody went out. ".repeat(40)}`;
 
 const FRAGILE: Options = {
@@ -89,26 +90,36 @@ describe("the built-in encoder", () => {
     const namespace = ["notes"];
     const put = (key: string, text: string) => ({ op: "put", namespace, key, value: { text }, index: true });
     await cairn.ok(cairn.post("/v1/documents/batch", { operations: [put("a", TEA), put("b", DOGS), put("c", LONG)] }));
+    expect(await vectorsOf(cairn)).toEqual({ ready: 3, pending: 0 });
     const search = async (query: string) =>
       (await cairn.ok(cairn.post("/v1/documents/query", { operations: [{ op: "search", namespace, query, threshold: 0 }] }))).data[0]
         .data[0].key;
     expect(await search("Does the user have any pets?")).toBe("b");
     expect(await search("quokka")).toBe("c");
-    await makeVectors(cairn);
     expect(await search("Was it wet outside, and did people stay in?")).toBe("c");
   });
 });
 
 describe("a memory whose vector is still to be made", () => {
+  test("is one that came while others waited, however short it is; without any a write waits for its vector, however long it is", async () => {
+    const encoder = new BusyEncoder();
+    await using cairn = await startCairn(encoder);
+    expect(await addAll(cairn, [LONG])).toMatchObject([{ vector_available: true }]);
+    expect(await encoder.during(cairn, () => addAll(cairn, [TEA]))).toMatchObject([{ vector_available: false }]);
+    expect(await addAll(cairn, [CHESS])).toMatchObject([{ vector_available: true }]);
+  });
+
   test("is found by its words at once, and by its meaning later", async () => {
-    await using cairn = await startCairn();
-    const [memory] = await addAll(cairn, [LONG, TEA]);
+    const encoder = new BusyEncoder();
+    await using cairn = await startCairn(encoder);
+    await addAll(cairn, [TEA]);
+    const [memory] = await encoder.during(cairn, () => addAll(cairn, [RAIN]));
     expect(memory).toMatchObject({ vector_available: false });
     expect(memory).not.toHaveProperty("embedding_id");
     expect(await vectorsOf(cairn)).toEqual({ ready: 1, pending: 1 });
     expect((await cairn.ok(cairn.get("/v1/stats"))).vectors).toEqual({ stored: 1, pending: 1 });
     const [found] = (await cairn.search("Rottnest quokka")).data;
-    expect(found).toMatchObject({ content: LONG, score: expect.any(Number) });
+    expect(found).toMatchObject({ content: RAIN, score: expect.any(Number) });
     expect(await best(cairn, "What is the name of the animal on the island?")).toBe(TEA);
     await makeVectors(cairn);
     expect(await vectorsOf(cairn)).toEqual({ ready: 2, pending: 0 });
@@ -116,15 +127,17 @@ describe("a memory whose vector is still to be made", () => {
       vector_available: true,
       embedding_id: expect.stringMatching(/^emb_/),
     });
-    expect(await best(cairn, "Was it wet and did people stay at home?")).toBe(LONG);
+    expect(await best(cairn, "Was it wet and did people stay at home?")).toBe(RAIN);
     expect((await cairn.search("Rottnest quokka")).data[0].score).not.toBe(found.score);
   });
 
   test("is found by its new words once it was changed, and no longer by those before", async () => {
-    await using cairn = await startCairn();
-    const [memory] = await addAll(cairn, [LONG]);
-    const changed = LONG.replace("quokka", "numbat");
-    await cairn.ok(cairn.patch(`/v1/memory/${memory.id}`, { content: changed }));
+    const encoder = new BusyEncoder();
+    await using cairn = await startCairn(encoder);
+    const [memory] = await addAll(cairn, [RAIN]);
+    const changed = RAIN.replace("quokka", "numbat");
+    await encoder.during(cairn, () => cairn.ok(cairn.patch(`/v1/memory/${memory.id}`, { content: changed })));
+    expect(await vectorsOf(cairn)).toEqual({ ready: 0, pending: 1 });
     expect(await contentsOf(cairn, "numbat")).toEqual([changed]);
     expect((await cairn.search("quokka", { threshold: 0.1 })).data).toEqual([]);
     await makeVectors(cairn);
@@ -133,18 +146,20 @@ describe("a memory whose vector is still to be made", () => {
   });
 
   test("leaves nothing behind when it is deleted first, nor when its session is, nor its user", async () => {
-    await using cairn = await startCairn();
+    const encoder = new BusyEncoder();
+    await using cairn = await startCairn(encoder);
+    const addPending = () => encoder.during(cairn, () => addAll(cairn, [RAIN]));
     const nothing = { ready: 0, pending: 0 };
-    const [memory] = await addAll(cairn, [LONG]);
+    const [memory] = await addPending();
     await cairn.ok(cairn.delete(`/v1/memory/${memory.id}`));
     await makeVectors(cairn);
     expect([await vectorsOf(cairn), await contentsOf(cairn, "quokka")]).toEqual([nothing, []]);
-    const [ofSession] = await addAll(cairn, [LONG]);
+    const [ofSession] = await addPending();
     await cairn.ok(cairn.delete(`/v1/sessions/${ofSession.session_id}?delete_memories=true`));
     await cairn.runTask("session removal");
     await makeVectors(cairn);
     expect([await vectorsOf(cairn), await contentsOf(cairn, "quokka")]).toEqual([nothing, []]);
-    await addAll(cairn, [LONG]);
+    await addPending();
     await cairn.ok(cairn.delete("/v1/users/user"));
     await cairn.runTask("user erasure");
     await makeVectors(cairn);
@@ -156,14 +171,15 @@ describe("a memory whose vector is still to be made", () => {
   });
 
   test("gets no vector where it was changed while that was made", async () => {
-    await using cairn = await startCairn();
-    const [memory] = await addAll(cairn, [LONG]);
+    const encoder = new BusyEncoder();
+    await using cairn = await startCairn(encoder);
+    const [memory] = await encoder.during(cairn, () => addAll(cairn, [RAIN]));
     const { store } = cairn.service;
     const commit = store.commit.bind(store);
-    const changed = LONG.replace("quokka", "numbat");
+    const changed = RAIN.replace("quokka", "numbat");
     store.commit = async (home, work) => {
       store.commit = commit;
-      await cairn.ok(cairn.patch(`/v1/memory/${memory.id}`, { content: changed }));
+      await encoder.during(cairn, () => cairn.ok(cairn.patch(`/v1/memory/${memory.id}`, { content: changed })));
       return commit(home, work);
     };
     await cairn.runTaskOnce(EMBEDDINGS);
@@ -175,10 +191,12 @@ describe("a memory whose vector is still to be made", () => {
 
   test("keeps waiting across a restart and a change of the provider", async () => {
     await using server = startEmbeddingServer({ length: 100 });
-    await using cairn = await startCairn();
-    await addAll(cairn, [LONG, TEA]);
+    const encoder = new BusyEncoder();
+    await using cairn = await startCairn(encoder);
+    await addAll(cairn, [TEA]);
+    await encoder.during(cairn, () => addAll(cairn, [RAIN]));
     await cairn.restart();
-    expect([await vectorsOf(cairn), await best(cairn, "quokka")]).toEqual([{ ready: 1, pending: 1 }, LONG]);
+    expect([await vectorsOf(cairn), await best(cairn, "quokka")]).toEqual([{ ready: 1, pending: 1 }, RAIN]);
     await setProvider(cairn, server);
     expect(await vectorsOf(cairn)).toEqual({ ready: 0, pending: 2 });
     await makeVectors(cairn);
@@ -189,8 +207,10 @@ describe("a memory whose vector is still to be made", () => {
   });
 
   test("is nothing that doctor finds fault with, before or after", async () => {
-    await using cairn = await startCairn();
-    await addAll(cairn, [LONG, TEA]);
+    const encoder = new BusyEncoder();
+    await using cairn = await startCairn(encoder);
+    await addAll(cairn, [TEA]);
+    await encoder.during(cairn, () => addAll(cairn, [RAIN]));
     expect(await cairn.findings()).toEqual([]);
     await makeVectors(cairn);
     expect(await cairn.findings()).toEqual([]);

@@ -1,8 +1,6 @@
 import { expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { FLAGS, isPrivateListener, UsageError, parseFlags, readConfig } from "../src/config.ts";
-import { defaultOf, SETTINGS, START_SETTINGS, summaryOf, type Setting } from "../src/settings/schema.ts";
+import { SETTINGS, START_SETTINGS, type Setting } from "../src/settings/schema.ts";
 
 const KEY = "crn_0123456789abcdefghijABCD";
 
@@ -235,26 +233,3 @@ test("a secret has no flag, which everyone on the machine could read", () => {
 });
 
 const ALL = Object.values<Setting>({ ...START_SETTINGS, ...SETTINGS });
-
-test("the README's table has every flag, variable and setting with its default and what it is", () => {
-  const readme = readFileSync(join(import.meta.dir, "../README.md"), "utf8").replaceAll("`", "");
-  const [, table = ""] = readme.split(/\| flag or setting .*\n.*\n/);
-  const rows =
-    table
-      .split("\n\n", 1)[0]
-      ?.split("\n")
-      .map((row) =>
-        row
-          .split("|")
-          .map((cell) => cell.trim())
-          .slice(1, -1),
-      ) ?? [];
-  const declared = Object.entries<Setting>({ ...START_SETTINGS, ...SETTINGS }).map(([name, setting]) => [
-    name in SETTINGS ? name : (setting.flag?.replace(/ .*/, "") ?? ""),
-    setting.variable ?? "",
-    defaultOf(setting),
-    summaryOf(setting).replaceAll("`", ""),
-  ]);
-  const shown = rows.map(([name, variable, fallback, says = ""], i) => [name, variable, fallback, says.slice(0, declared[i]?.[3]?.length)]);
-  expect(shown).toEqual(declared);
-});

@@ -27,7 +27,14 @@ test("a context holds the current state, the memories and the latest turns, with
   expect(await cairn.context(id, { query: "The customer prefers tea." })).toEqual({
     state: { step: 1 },
     memories: [
-      { id: memory.id, content: "The customer prefers tea.", type: "preference", score: 1, created_at: "2026-05-07T08:00:00.000Z" },
+      {
+        id: memory.id,
+        content: "The customer prefers tea.",
+        type: "preference",
+        source: "agent",
+        score: 1,
+        created_at: "2026-05-07T08:00:00.000Z",
+      },
     ],
     recent_turns: [
       {
@@ -95,7 +102,7 @@ test("with a query the best memories come first and none is too far; without one
   for (const query of [undefined, null, "", " ", "\n"]) {
     const { memories } = await cairn.context(id, { query });
     expect(memories).toEqual(
-      newest.map(({ id: memory, content, type, created_at }) => ({ id: memory, content, type, score: 0, created_at })),
+      newest.map(({ id: memory, content, type, source, created_at }) => ({ id: memory, content, type, source, score: 0, created_at })),
     );
   }
 });

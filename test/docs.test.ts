@@ -87,7 +87,7 @@ test("/openapi.json is a valid OpenAPI 3.0 document of this version", async () =
 test("the document describes every route of the application, and no other", async () => {
   await using cairn = await startCairn();
   const app = appOf(cairn);
-  const noPartOfTheApi = /^\/((dashboard|docs|metrics|openapi\.json|mcp|register)(\/|$)|$)/;
+  const noPartOfTheApi = /^\/((dashboard|docs|llms\.txt|metrics|openapi\.json|mcp|register)(\/|$)|$)/;
   // Those for all methods are the refusals: 404 and 405.
   const routes = app.routes
     .filter(({ method, path }) => method !== "ALL" && !noPartOfTheApi.test(path))
@@ -103,8 +103,8 @@ test("every operation has a name of its own, which generated clients can rely on
   expect(Object.fromEntries(names)).toEqual({
     Sessions:
       "createSession listSessions getSession updateSession deleteSession updateState getState patchState rollBackSession forkSession listVersions getVersion",
-    Turns: "addTurn listTurns getTurn",
-    Memories: "addMemory listMemories searchMemories getMemory updateMemory deleteMemory",
+    Turns: "addTurn listTurns addTurns getTurn",
+    Memories: "addMemory listMemories addManyMemories searchMemories getMemory updateMemory deleteMemory",
     Context: "getContext",
     Documents: "changeDocuments queryDocuments",
     Timeline: "listTimeline",
@@ -136,7 +136,7 @@ test("the document says what limit lists have, and which fields and bodies are r
     StateUpdate: ["state"],
     Rollback: ["version"],
     NewTurn: ["input", "output"],
-    NewMemory: ["session_id", "content"],
+    NewMemory: ["content"],
     MemorySearch: ["query"],
     NewWebhook: ["url", "events"],
   });
@@ -161,8 +161,12 @@ test("a field with a default may be left out, and generators of types see that: 
   const bodies = operationsOf(document).map(({ operation: { requestBody } }) => defaultsIn(requestBody).sort());
   expect(bodies.filter((names) => names.length > 0)).toEqual([
     ["if_exists", "initial_state", "metadata", "ttl_seconds"],
+    ["turns"],
+    ["turns"],
+    ["embed", "if_exists", "metadata", "metadata", "tags", "type"],
     ["metadata"],
-    ["embed", "metadata", "tags", "type"],
+    ["embed", "if_exists", "metadata", "tags", "type"],
+    ["embed", "if_exists", "metadata", "tags", "type"],
     ["explain", "limit", "threshold"],
     ["explain", "memory_limit", "turn_limit"],
     ["offset"],
@@ -194,12 +198,15 @@ test("the document describes what a receiver of webhooks gets of each type of ev
   const session = await cairn.createSession({ user_id: "ada", ttl_seconds: 60 });
   await cairn.addTurn(session.id, "", "", { output: { type: "error", content: "no answer" } });
   await cairn.addMemory(session.id, "Likes tea.");
+  const { id: old } = await cairn.ok(cairn.post("/v1/memory", { user_id: "ada", content: "Likes tea." }));
+  await cairn.ok(cairn.post("/v1/memory", { user_id: "ada", content: "Likes coffee.", supersedes: [old], ttl_seconds: 60 }));
   await cairn.setState(session.id, { step: 1 });
   await cairn.rollback(session.id, 0);
   await cairn.ok(cairn.delete(`/v1/sessions/${session.id}`));
   await cairn.createSession({ ttl_seconds: 60 });
   cairn.clock.advance({ seconds: 60 });
   await cairn.runTask("session expiry");
+  await cairn.runTask("memory expiry");
   await cairn.ok(cairn.post(`/v1/webhooks/${webhook.id}/test`));
   await cairn.deliver();
   expect(new Set(receiver.events.map(({ type }) => type))).toEqual(new Set(types));
@@ -396,15 +403,18 @@ test("the details of every action's trace have the fields that the document name
   const { id } = await cairn.createSession({ ttl_seconds: 60, external_id: "thread-7" });
   await cairn.ok(cairn.patch(`/v1/sessions/${id}`, { metadata: { channel: "chat" }, ttl_seconds: 120 }));
   await cairn.setState(id, { step: 1 }, { reasoning: "because" });
-  await cairn.rollback(id, 0, { reason: "a slip" });
+  await cairn.rollback(id, 0, { reason: "a slip", turns: "hide" });
   await cairn.addTurn(id, "in", "out", { reasoning: "because" });
   const memory = await cairn.addMemory(id, "The customer prefers e-mail.");
   await cairn.ok(cairn.patch(`/v1/memory/${memory.id}`, { tags: ["contact"] }));
   await cairn.ok(cairn.delete(`/v1/memory/${memory.id}?reason=wrong`));
-  const fork = await cairn.ok(cairn.post(`/v1/sessions/${id}/fork`, {}));
+  const fork = await cairn.ok(cairn.post(`/v1/sessions/${id}/fork`, { turns: "all" }));
   await cairn.ok(cairn.delete(`/v1/sessions/${fork.id}?reason=done`));
+  const { id: old } = await cairn.ok(cairn.post("/v1/memory", { user_id: "bo", content: "Likes tea." }));
+  await cairn.ok(cairn.post("/v1/memory", { user_id: "bo", content: "Likes coffee.", supersedes: [old], ttl_seconds: 60 }));
   cairn.clock.advance({ seconds: 121 });
   await cairn.runTask("session expiry");
+  await cairn.runTask("memory expiry");
   const key = await cairn.ok(cairn.post("/v1/api_keys", { user_id: "user-42", agent_id: "agent" }));
   await cairn.ok(cairn.post(`/v1/api_keys/${key.id}/roll`, {}));
   await cairn.ok(cairn.delete(`/v1/api_keys/${key.id}`));

@@ -8,7 +8,7 @@ import { documents, documentVectors, indexedDocuments, pendingEmbeddings } from 
 import { errorOf, refusal } from "./support/answers.ts";
 import { startCairn, type Cairn, type RequestOptions } from "./support/cairn.ts";
 import { startEmbeddingServer } from "./support/embedding-server.ts";
-import { DOWN, makeVectors, setProvider } from "./support/providers.ts";
+import { DOWN, findByWords, makeVectors, setProvider } from "./support/providers.ts";
 
 const batch = async (cairn: Cairn, operations: object[], more: object = {}, options: RequestOptions = {}): Promise<any[]> =>
   (await cairn.ok(cairn.post("/v1/documents/batch", { operations, ...more }, options))).data;
@@ -63,6 +63,7 @@ test("documents of a namespace and below it are found by meaning, best first, an
 
 test("a threshold that no document reaches leaves the other operations of the query what they may look at", async () => {
   await using cairn = await startCairn();
+  await findByWords(cairn);
   const puts = Array.from({ length: 1_200 }, (_, i) => put(["fruit"], `${i}`, { text: `Crate ${i} of apples.` }));
   for (let i = 0; i < puts.length; i += 100) await batch(cairn, puts.slice(i, i + 100));
   const strict = Array.from({ length: 9 }, () => search(["fruit"], "crates of pears", { threshold: 0.99 }));
@@ -310,6 +311,7 @@ test("each user and each agent finds their own documents, and a bound key no oth
 
 test("a namespace with more documents than the few is searched in the index, also when most of them have just been emptied", async () => {
   await using cairn = await startCairn();
+  await findByWords(cairn);
   const fill = async (namespace: string[], count: number, topic: string) => {
     for (let at = 0; at < count; at += 100) {
       await batch(

@@ -141,12 +141,17 @@ test("after every operation of the API, nothing of an erased user's texts is lef
 });
 
 /** Lets an erasure begin, and nothing of it be taken away. */
-function onlyBegun({ service: { store } }: Cairn): Disposable {
-  const commit = store.commit.bind(store);
+function onlyBegun({ services }: Cairn): Disposable {
+  const spies = new DisposableStack();
   let commits = 0;
-  return spyOn(store, "commit").mockImplementation((home, work) =>
-    commits++ === 0 ? commit(home, work) : Promise.reject(new Error("the disk is full")),
-  );
+  for (const { store } of services) {
+    const commit = store.commit.bind(store);
+    const spy = spyOn(store, "commit").mockImplementation((home, work) =>
+      commits++ === 0 ? commit(home, work) : Promise.reject(new Error("the disk is full")),
+    );
+    spies.use(spy);
+  }
+  return spies;
 }
 
 test("from the beginning of an erasure on nothing is shown of documents that go with a session of the user's, and of others all", async () => {
@@ -252,3 +257,20 @@ async function eventsOf(cairn: Cairn, sessionId: string): Promise<Record<string,
   };
   return { outbox: await count(outbox), deliveries: await count(deliveries), payloads: await count(payloads) };
 }
+
+test("a delivery that comes to nothing because its user is being erased is no failure of the receiver", async () => {
+  await using cairn = await startCairn();
+  await using receiver = startReceiver();
+  const { id: hook } = await cairn.subscribe(receiver.url, { events: ["turn.added"] });
+  await cairn.addTurn((await cairn.createSession({ user_id: "eve" })).id);
+  await cairn.runTask("webhook outbox");
+  {
+    using _ = onlyBegun(cairn);
+    expect((await cairn.ok(cairn.delete("/v1/users/eve"))).status).toBe("running");
+  }
+  await cairn.deliver();
+  expect(await cairn.webhook(hook)).toMatchObject({ failing_since: null, last_failure: null });
+  expect(await erase(cairn, "eve")).toMatchObject({ status: "done", deliveries: 1 });
+  await cairn.deliver();
+  expect([receiver.received.length, await cairn.findings()]).toEqual([0, []]);
+});

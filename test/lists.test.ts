@@ -128,7 +128,6 @@ test("a filter that another list has is refused by a list without it, one that n
     { list: "/v1/sessions", param: "session_id" },
     { list: "/v1/sessions", param: "type" },
     { list: "/v1/sessions", param: "order" },
-    { list: "/v1/memory", param: "agent_id" },
     { list: "/v1/memory", param: "action" },
     { list: "/v1/traces", param: "agent_id" },
     { list: "/v1/traces", param: "tags" },

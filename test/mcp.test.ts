@@ -201,25 +201,28 @@ test("a bound key speaks for its user and its agent, and finds nothing of others
   expect(await mcp.refusal("update_state", { changes: { seen: 1 } })).toMatch(/^permission_denied: user_id is not the one/);
 });
 
-test("no two agents and users share a session, however they are called", async () => {
+test("no two agents and users share a session, however they are called, and each finds its own by a name that stays", async () => {
+  const long = expect.stringMatching(/^mcp:[0-9a-f]{64}$/) as string;
   const pairs = [
-    ["a:b", "c"],
-    ["a", "b:c"],
-    ["a%3Ab", "c"],
-    ["a", ""],
-    ["a:", ""],
-    ["x".repeat(256), "y".repeat(256)],
-    ["x".repeat(256), "z".repeat(256)],
+    ["a:b", "c", "mcp:a%3Ab:c"],
+    ["a", "b:c", "mcp:a:b%3Ac"],
+    ["a%3Ab", "c", "mcp:a%253Ab:c"],
+    ["a", "", "mcp:a:"],
+    ["a:", "", "mcp:a%3A:"],
+    ["x".repeat(256), "y".repeat(256), long],
+    ["x".repeat(256), "z".repeat(256), long],
   ] as const;
-  const sessions = new Set<string>();
+  const names = new Map<string, string>();
   for (const [agent, user] of pairs) {
     const query = new URLSearchParams({ agent_id: agent, ...(user === "" ? {} : { user_id: user }) });
     for (const _ of [1, 2]) {
       await using mcp = await connect("2026-07-28", `?${query.toString()}`);
-      sessions.add((await mcp.use("add_turn", { input: "a", output: "b" })).session_id);
+      const { session_id } = await mcp.use("add_turn", { input: "a", output: "b" });
+      names.set(session_id, (await server.cairn.session(session_id)).external_id);
     }
   }
-  expect(sessions.size).toBe(pairs.length);
+  expect([...names.values()]).toEqual(pairs.map(([, , name]) => name));
+  expect(new Set(names.values()).size).toBe(pairs.length);
 });
 
 test("many calls at once share one session", async () => {

@@ -15,7 +15,18 @@ async function rowsOf(cairn: Cairn) {
   return Object.fromEntries(tables.map(([name], i) => [name, counts[i]!]));
 }
 
-const NO_ROWS = { memories: 0, bySession: 0, byUser: 0, byAgent: 0, byType: 0, byTag: 0, ahead: 0, vectors: 0 };
+const NO_ROWS = {
+  memories: 0,
+  bySession: 0,
+  byUser: 0,
+  byAgent: 0,
+  byType: 0,
+  byTag: 0,
+  byExternalId: 0,
+  byExpiry: 0,
+  ahead: 0,
+  vectors: 0,
+};
 
 test("a memory of a content alone has every other field at its default, and a vector", async () => {
   await using cairn = await startCairn();
@@ -26,11 +37,24 @@ test("a memory of a content alone has every other field at its default, and a ve
     object: "memory",
     id: MEMORY_ID,
     session_id: session.id,
+    user_id: null,
+    agent_id: "agent",
     content: "The customer prefers tea.",
     type: "general",
     tags: [],
     metadata: {},
+    external_id: null,
+    source: "agent",
+    importance: null,
+    occurred_at: null,
     created_at: "2026-05-07T08:00:00.000Z",
+    updated_at: "2026-05-07T08:00:00.000Z",
+    expires_at: null,
+    valid_from: null,
+    valid_until: null,
+    supersedes: [],
+    superseded_by: null,
+    superseded_at: null,
     embedding_id: EMBEDDING_ID,
     vector_available: true,
   });
@@ -98,7 +122,9 @@ test("a change that leaves the content as it is leaves its vector as it is", asy
     [{ tags: [] }, { ...memory, type: "fact", tags: [] }],
   ]) {
     cairn.clock.advance({ seconds: 1 });
-    expect((await cairn.patch(`/v1/memory/${memory.id}`, changes)).body).toEqual(expected);
+    const { body } = await cairn.patch(`/v1/memory/${memory.id}`, changes);
+    expect(body).toEqual({ ...expected, updated_at: body.updated_at });
+    expect(body.updated_at === memory.updated_at).toBe(expected === memory);
   }
 });
 

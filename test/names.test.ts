@@ -86,6 +86,19 @@ const BY_NAME: Record<string, (cairn: Cairn, victim: Victim) => Promise<string[]
     expect(found).toHaveLength(1);
     return idsOf(found);
   },
+  "POST /v1/memory": async (cairn, { key, user, named }) => {
+    const body = { content: "The PIN of Ada is 1234.", agent_id: AGENT, ...named };
+    expect(await cairn.ok(cairn.post("/v1/memory", body, { key }))).toMatchObject({ session_id: null, user_id: user, agent_id: AGENT });
+    return [];
+  },
+  "PATCH /v1/memory/{memory_id}": async (cairn, { key, user, named }) => {
+    const body = { content: "The PIN of Ada is 1234.", agent_id: AGENT, ...named };
+    const { id } = await cairn.ok(cairn.post("/v1/memory", body, { key }));
+    // As somebody's session is named, which is no memory.
+    expect(await cairn.ok(cairn.patch(`/v1/memory/${id}`, { external_id: NAME }, { key }))).toMatchObject({ id, user_id: user });
+    await cairn.ok(cairn.delete(`/v1/memory/${id}`, { key }));
+    return [];
+  },
   "POST /v1/memories": async (cairn, { key, named }) => {
     const { session_id } = await cairn.ok(cairn.post("/v1/memories", { content: "The PIN of Ada is 1234.", ...named }, { key }));
     return [session_id];
@@ -93,20 +106,26 @@ const BY_NAME: Record<string, (cairn: Cairn, victim: Victim) => Promise<string[]
 };
 
 test("every operation that takes an external_id, or chooses a session by itself, is in the table of this test", () => {
+  // A turn's name is one within the session of the path.
   const named = REQUESTS.filter(
-    ({ query, fields = {} }) => "external_id" in fields || query.some(({ name }) => name === "external_id" || name === "exact_user"),
+    ({ template, query, fields = {} }) =>
+      ("external_id" in fields && !template.includes("{session_id}")) ||
+      query.some(({ name }) => name === "external_id" || name === "exact_user"),
   );
   const choosing = REQUESTS.filter(
     ({ scope, template, fields = {}, required }) =>
       scope === "write" && "session_id" in fields && !required.includes("session_id") && !template.includes("{session_id}"),
   );
-  const operations = [...named, ...choosing].map(({ method, template }) => `${method} ${template}`);
-  expect(operations.sort()).toEqual(Object.keys(BY_NAME).sort());
+  const operations = new Set([...named, ...choosing].map(({ method, template }) => `${method} ${template}`));
+  expect(Array.from(operations).sort()).toEqual(Object.keys(BY_NAME).sort());
   // Nothing else in the document has a name by which it could be found.
   const schemas = Object.entries(DOCUMENT.components.schemas).filter(([, schema]) =>
     JSON.stringify(resolved<Schema>(DOCUMENT, schema)).includes('"external_id"'),
   );
-  expect(schemas.map(([name]) => name).sort()).toEqual(["NewSession", "Session"]);
+  const ofTurns = ["NewStep", "NewTurn", "Step", "StepMemory", "Turn"];
+  expect(schemas.map(([name]) => name).sort()).toEqual(
+    ["FoundMemories", "Memory", "MemoryBatch", "MemoryChanges", "NewMemory", "NewSession", "Session", ...ofTurns].sort(),
+  );
 });
 
 const TOOL_CALLS: Record<string, Record<string, unknown>> = {
@@ -124,7 +143,7 @@ const TOOL_CALLS: Record<string, Record<string, unknown>> = {
 /** These name their record, or make one. */
 const NO_LOOKUP = ["delete_memory", "start_session", "update_memory"];
 
-/** Calls a method of MCP with the headers that the README gives to Claude Code. */
+/** Calls a method of MCP with the headers that the page on MCP gives to Claude Code. */
 async function mcp(cairn: Cairn, { key, named }: Victim, method: string, params: object): Promise<any> {
   const headers = {
     "x-api-key": key,
@@ -157,7 +176,7 @@ for (const [planter, plan] of Object.entries(PLANTERS)) {
     expect(await everythingOf(cairn, planted)).toEqual(before);
   });
 
-  test(`every tool of MCP, as the README sets it up, uses the session of its user beside what ${planter} has named`, async () => {
+  test(`every tool of MCP, as its page sets it up, uses the session of its user beside what ${planter} has named`, async () => {
     await using cairn = await startCairn();
     const planted = await plant(cairn, plan);
     const before = await everythingOf(cairn, planted);
@@ -168,7 +187,12 @@ for (const [planter, plan] of Object.entries(PLANTERS)) {
         const { structuredContent, isError, content } = await mcp(cairn, victim, "tools/call", { name, arguments: input });
         expect({ name, isError, content }).toMatchObject({ name, isError: undefined });
         if (!("session_id" in structuredContent)) continue;
-        const { session_id } = structuredContent;
+        const { session_id, user_id } = structuredContent;
+        // What is kept for a user is in no session.
+        if (name === "add_memory" && victim.user !== null && session_id === null) {
+          expect(user_id).toBe(victim.user);
+          continue;
+        }
         expect({ name, session_id, user: (await cairn.session(session_id)).user_id }).toEqual({ name, session_id, user: victim.user });
         expect(planted).not.toContain(session_id);
       }
@@ -291,7 +315,8 @@ test("the tools of MCP that look for the session, and those that open it, use th
   const victim = { key: cairn.key, user: "ada", named: { user_id: "ada" } };
   for (const [name, input] of Object.entries({ get_context: { query: "PIN" }, ...TOOL_CALLS })) {
     const { structuredContent } = await mcp(cairn, victim, "tools/call", { name, arguments: input });
-    if ("session_id" in structuredContent) expect({ name, id: structuredContent.session_id }).toEqual({ name, id: ada.id });
+    const id = name === "add_memory" ? null : ada.id;
+    if ("session_id" in structuredContent) expect({ name, id: structuredContent.session_id }).toEqual({ name, id });
   }
   expect(idsOf(await cairn.list("/v1/sessions"))).toEqual([ada.id]);
 });

@@ -74,7 +74,10 @@ interface Placed {
 function misspelt(schema: Schema | FieldSchema, example: unknown, known: ReadonlySet<string>, path = ""): Placed[] {
   const { properties, items, additionalProperties } = resolved<any>(DOCUMENT, schema);
   if (items !== undefined && Array.isArray(example) && resolved<any>(DOCUMENT, items).properties !== undefined)
-    return misspelt(items, example[0], known, `${path}0.`).map((one) => ({ ...one, body: [one.body, ...example.slice(1)] as never }));
+    return misspelt(items, example[0], known, /^(turns|memories)\.$/.test(path) ? `${path.slice(0, -1)}[0].` : `${path}0.`).map((one) => ({
+      ...one,
+      body: [one.body, ...example.slice(1)] as never,
+    }));
   // Settings refuse every name that they do not know, and list those that they do.
   if (properties === undefined || additionalProperties === false) return [];
   const own = Object(example) as Record<string, unknown>;
@@ -121,6 +124,7 @@ test("a field of a body that is nearly one of the operation's is refused by its 
   }
   expect(refused).toBeGreaterThan(500);
   expect(places).toContain("/v1/sessions/{session_id}/turns input.");
+  expect(places).toContain("/v1/sessions/{session_id}/turns/batch turns[0].input.");
   expect(places).toContain("/v1/documents/batch operations.0.");
   expect(places).toContain("/v1/api_keys rate_limit.");
 });

@@ -276,7 +276,7 @@ describe("another provider", () => {
         expect(await found(after)).toEqual(expected);
       }
     },
-    60_000,
+    600_000,
   );
 
   onEmbedded("a crash leaves files, which are copied")(
@@ -314,7 +314,7 @@ describe("another provider", () => {
       expect(await found(cairn)).toEqual(before);
       expect(await areFound(cairn, 400)).toBe(true);
     },
-    60_000,
+    600_000,
   );
 
   test("answers a search that was in flight to the previous one", async () => {

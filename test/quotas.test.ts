@@ -224,7 +224,9 @@ test("answers that are kept need room as records do: requests that change nothin
   );
   expect(new Set(returned)).toEqual(new Set([503]));
   await fill(cairn, id);
-  expect(cairn.service.store.bytesUsed).toBeLessThan(max * 1.3);
+  // Each further server keeps one more answer before it has measured again what the others have written.
+  const answerBytesMax = 1_200_000;
+  expect(cairn.service.store.bytesUsed).toBeLessThan(max * 1.3 + answerBytesMax * (cairn.services.length - 1));
   expect(errorOf(await cairn.patch(path, { metadata: {} }, keyed())).message).toBe(
     `The store has reached its limit of ${max} bytes (setting max_store_bytes). Nothing was changed; reading and deleting still work.`,
   );

@@ -59,14 +59,38 @@ const LIMITED: Record<string, string> = {
   "EmbeddingTry.embedding.dimensions": "1 to 1536",
   "EmbeddingTry.embedding.relevant_cosine": "-1 to 1",
   "EmbeddingTry.query": '1 to 10000, default "How does the customer prefer to be contacted?"',
+  "Fork.turns": '0 to 1000 or none or all, default "none"',
+  "MemoryBatch.memories": "1 to 100",
+  "MemoryBatch.memories[].agent_id": "1 to 256",
+  "MemoryBatch.memories[].content": "1 or more",
+  "MemoryBatch.memories[].embed": "default true",
+  "MemoryBatch.memories[].external_id": "1 to 256",
+  "MemoryBatch.memories[].if_exists": 'error or update or return, default "error"',
+  "MemoryBatch.memories[].importance": "0 to 1",
+  "MemoryBatch.memories[].metadata": "default {}",
+  "MemoryBatch.memories[].session_id": "1 or more",
+  "MemoryBatch.memories[].source": "user or agent or tool or import",
+  "MemoryBatch.memories[].supersedes": "0 to 32",
+  "MemoryBatch.memories[].supersedes[]": "1 or more",
+  "MemoryBatch.memories[].tags": "0 to 64, default []",
+  "MemoryBatch.memories[].tags[]": "1 to 128",
+  "MemoryBatch.memories[].ttl_seconds": "1 to 3155760000",
+  "MemoryBatch.memories[].type": '1 to 64, default "general"',
+  "MemoryBatch.memories[].user_id": "1 to 256",
   "MemoryChanges.content": "1 or more",
+  "MemoryChanges.external_id": "1 to 256",
+  "MemoryChanges.importance": "0 to 1",
+  "MemoryChanges.source": "user or agent or tool or import",
   "MemoryChanges.tags": "0 to 64",
   "MemoryChanges.tags[]": "1 to 128",
+  "MemoryChanges.ttl_seconds": "1 to 3155760000",
   "MemoryChanges.type": "1 to 64",
+  "MemorySearch.agent_id": "1 to 256",
   "MemorySearch.explain": "default false",
   "MemorySearch.limit": "1 to 50, default 10",
   "MemorySearch.query": "0 to 10000",
   "MemorySearch.session_id": "1 or more",
+  "MemorySearch.status": "current or past or future or all",
   "MemorySearch.tags": "0 to 64",
   "MemorySearch.tags[]": "1 to 128",
   "MemorySearch.threshold": "0 to 1, default 0.7",
@@ -81,19 +105,28 @@ const LIMITED: Record<string, string> = {
   "NewApiKey.scopes": '1 to 3, default ["read","write"]',
   "NewApiKey.tier": 'free or pro or enterprise, default "enterprise"',
   "NewApiKey.user_id": "1 to 256",
+  "NewMemory.agent_id": "1 to 256",
   "NewMemory.content": "1 or more",
   "NewMemory.embed": "default true",
+  "NewMemory.external_id": "1 to 256",
+  "NewMemory.if_exists": 'error or update or return, default "error"',
+  "NewMemory.importance": "0 to 1",
   "NewMemory.metadata": "default {}",
   "NewMemory.session_id": "1 or more",
+  "NewMemory.source": "user or agent or tool or import",
+  "NewMemory.supersedes": "0 to 32",
+  "NewMemory.supersedes[]": "1 or more",
   "NewMemory.tags": "0 to 64, default []",
   "NewMemory.tags[]": "1 to 128",
+  "NewMemory.ttl_seconds": "1 to 3155760000",
   "NewMemory.type": '1 to 64, default "general"',
+  "NewMemory.user_id": "1 to 256",
   "NewSession.agent_id": "1 to 256",
   "NewSession.external_id": "1 to 256",
   "NewSession.if_exists": 'error or return, default "error"',
   "NewSession.initial_state": "default {}",
   "NewSession.metadata": "default {}",
-  "NewSession.ttl_seconds": "1 to 2592000, default 86400",
+  "NewSession.ttl_seconds": "1 to 2592000 or never, default 86400",
   "NewSession.user_id": "1 to 256",
   "NewStateBaseMemory.content": "1 or more",
   "NewStateBaseMemory.embed": "default true",
@@ -103,9 +136,29 @@ const LIMITED: Record<string, string> = {
   "NewStateBaseMemory.tags[]": "1 to 128",
   "NewStateBaseMemory.type": '1 to 64, default "general"',
   "NewStateBaseMemory.user_id": "1 to 256",
-  "NewTurn.input.type": "text or audio or image or tool_call",
-  "NewTurn.metadata": "default {}",
-  "NewTurn.output.type": "text or audio or image or tool_result or error or tool_response",
+  "NewStep.external_id": "1 to 256",
+  "NewStep.input.type": "text or audio or image or tool_call",
+  "NewStep.memories": "0 to 20",
+  "NewStep.memories[].content": "1 or more",
+  "NewStep.memories[].embed": "default true",
+  "NewStep.memories[].external_id": "1 to 256",
+  "NewStep.memories[].if_exists": 'error or update or return, default "error"',
+  "NewStep.memories[].importance": "0 to 1",
+  "NewStep.memories[].metadata": "default {}",
+  "NewStep.memories[].source": "user or agent or tool or import",
+  "NewStep.memories[].supersedes": "0 to 32",
+  "NewStep.memories[].supersedes[]": "1 or more",
+  "NewStep.memories[].tags": "0 to 64, default []",
+  "NewStep.memories[].tags[]": "1 to 128",
+  "NewStep.memories[].ttl_seconds": "1 to 3155760000",
+  "NewStep.memories[].type": '1 to 64, default "general"',
+  "NewStep.metadata": "default {}",
+  "NewStep.output.type": "text or audio or image or tool_result or error or tool_response",
+  "NewTurns.turns": "1 to 100",
+  "NewTurns.turns[].external_id": "1 to 256",
+  "NewTurns.turns[].input.type": "text or audio or image or tool_call",
+  "NewTurns.turns[].metadata": "default {}",
+  "NewTurns.turns[].output.type": "text or audio or image or tool_result or error or tool_response",
   "NewWebhook.description": "0 to 256",
   "NewWebhook.enabled": "default true",
   "NewWebhook.events": "1 or more",
@@ -113,7 +166,12 @@ const LIMITED: Record<string, string> = {
   "NewWebhook.url": "1 to 2048",
   "NewWebhookSecret.secret": "16 to 255",
   "Rollback.reason": "0 to 10000",
-  "SessionChanges.ttl_seconds": "1 to 2592000",
+  "Rollback.turns": 'keep or hide, default "keep"',
+  "SessionChanges.ttl_seconds": "1 to 2592000 or never",
+  "StateBaseMemoryChanges.content": "1 or more",
+  "StateBaseMemoryChanges.tags": "0 to 64",
+  "StateBaseMemoryChanges.tags[]": "1 to 128",
+  "StateBaseMemoryChanges.type": "1 to 64",
   "SettingsChanges.embedding.api_key": "0 to 2048",
   "SettingsChanges.embedding.base_url": "0 to 2048",
   "SettingsChanges.embedding.document_prefix": "0 to 2048",
@@ -137,9 +195,11 @@ const LIMITED: Record<string, string> = {
   "WebhookChanges.url": "1 to 2048",
 };
 
+const isNumberOrWord = (forms: readonly FieldSchema[]): boolean => forms.some(({ type }) => type === "integer");
+
 /** The fields with limits, by their names. */
 function limitedIn(name: string, reference: FieldSchema): [name: string, limits: string][] {
-  const { properties, items, enum: values, ...field } = resolved(DOCUMENT, reference);
+  const { properties, items, enum: values, anyOf = [], ...field } = resolved(DOCUMENT, reference);
   if (properties !== undefined) return Object.entries(properties).flatMap(([member, schema]) => limitedIn(`${name}.${member}`, schema));
   const ranges = [
     [field.minimum, field.maximum],
@@ -148,6 +208,7 @@ function limitedIn(name: string, reference: FieldSchema): [name: string, limits:
   ].filter((range) => field.format === undefined && range.some((limit) => limit !== undefined && limit !== 0));
   const said = [
     ...ranges.map(([min, max]) => (max === undefined ? `${min} or more` : `${min ?? 0} to ${max}`)),
+    ...(isNumberOrWord(anyOf) ? [anyOf.flatMap((form) => limitedIn(name, form).map(([, limits]) => limits)).join(" or ")] : []),
     ...(values === undefined ? [] : [values.filter((value) => value !== null).join(" or ")]),
     ...(field.default === undefined ? [] : [`default ${JSON.stringify(field.default)}`]),
   ];
@@ -162,6 +223,9 @@ test("every field of a body has these limits and defaults", () => {
   expect(Object.fromEntries(limited)).toEqual(LIMITED);
 });
 
+/** Fields whose items an error names like this: `turns[1].input`. */
+const IN_BRACKETS: ReadonlySet<string> = new Set(["turns", "memories"]);
+
 /** A wrong value, and the place of it below its field. */
 type Wrong = [value: unknown, at?: string];
 
@@ -169,6 +233,8 @@ type Wrong = [value: unknown, at?: string];
 function wrongValues(name: string, reference: FieldSchema, base: unknown): Wrong[] {
   const { type, minimum = -Infinity, maximum = Infinity, required = [], ...schema } = resolved(DOCUMENT, reference);
   if (schema.anyOf !== undefined) {
+    if (isNumberOrWord(schema.anyOf))
+      return ["nonsense", ...wrongValues(name, schema.anyOf[0]!, base).map(([value]) => value)].map((value) => [value]);
     // Of an array the item is named.
     const lists = schema.anyOf.filter((form) => form.type === "array").flatMap((form) => wrongValues(name, form, base));
     return [...["text", 5, {}].map((value): Wrong => [value]), ...lists.filter(([value]) => Array.isArray(value))];
@@ -195,7 +261,8 @@ function wrongValues(name: string, reference: FieldSchema, base: unknown): Wrong
       const item = (Array.isArray(base) ? (base as unknown[])[0] : undefined) ?? items.enum?.[0] ?? "a";
       const beyond = [...(minItems > 0 ? [[]] : []), ...(maxItems < Infinity ? [Array(maxItems + 1).fill(item)] : [])];
       // What nests too deep is found before it is known what it is of.
-      const place = (value: unknown, at: string) => (jsonDepth(value) > LIMITS.jsonDepthMax ? "" : `.1${at}`);
+      const second = IN_BRACKETS.has(name) ? "[1]" : ".1";
+      const place = (value: unknown, at: string) => (jsonDepth(value) > LIMITS.jsonDepthMax ? "" : second + at);
       const inside = wrongValues(name, items, item).map(([value, at = ""]): Wrong => [[item, value], place(value, at)]);
       return [...["a,b", 5, { 0: "a" }, ...beyond].map((value): Wrong => [value]), ...inside];
     }
@@ -223,7 +290,7 @@ function wrongBodies(fields: Record<string, FieldSchema>, required: readonly str
 /** What no schema says. */
 const ODD: Record<string, [body: object, param: string][]> = {
   NewApiKey: [[{ tier: "pro" }, "rate_limit"]],
-  NewTurn: [[{ input: { type: "tool_response", content: "" } }, "input.type"]],
+  NewStep: [[{ input: { type: "tool_response", content: "" } }, "input.type"]],
   NewWebhook: [
     [{ events: ["turn.added", "memory.deleted"] }, "events.1"],
     [{ events: ["webhook.test"] }, "events.0"],
@@ -245,7 +312,10 @@ function inGroup(group: string, name: string, values: unknown[]): [body: object,
 }
 
 /** What an example lacks of a body of which each part can be made wrong. */
-const MORE: Record<string, object> = { NewApiKey: { tier: "enterprise", rate_limit: { per_minute: 1, burst: 1 } } };
+const MORE: Record<string, object> = {
+  NewApiKey: { tier: "enterprise", rate_limit: { per_minute: 1, burst: 1 } },
+  NewStep: { memories: [{ content: "Prefers e-mail." }] },
+};
 
 const CHANGING = REQUESTS.filter(({ fields }) => fields !== undefined);
 const bodyOf = ({ schema, body }: DocumentedRequest, ids: Ids) => ({ ...body(ids), ...MORE[schema] });
@@ -278,6 +348,7 @@ test("a body that the document does not allow is refused by the name of its fiel
 /** The smallest and the largest values of a field. */
 function extremes(name: string, reference: FieldSchema): unknown[] {
   const schema = resolved(DOCUMENT, reference);
+  if (isNumberOrWord(schema.anyOf ?? [])) return schema.anyOf!.flatMap((form) => extremes(name, form));
   switch (schema.type) {
     case "boolean":
       return [true, false];
@@ -300,7 +371,7 @@ function extremes(name: string, reference: FieldSchema): unknown[] {
 }
 
 /** Not every text of their lengths is one of them. */
-const HAS_A_FORM = /url|api_key|expires_at|session_id|since/;
+const HAS_A_FORM = /url|api_key|expires_at|occurred_at|session_id|since|valid_(from|until)|as_of/;
 
 test("the smallest and the largest values that the document allows are taken", async () => {
   await using cairn = await startCairn();
@@ -309,9 +380,11 @@ test("the smallest and the largest values that the document allows are taken", a
     const { method, path, fields = {} } = request;
     for (const [name, field] of Object.entries(fields)) {
       for (const value of HAS_A_FORM.test(name) ? [] : extremes(name, field)) {
-        // Of a session it can only be that session's user.
-        const alone = name === "user_id" ? { session_id: null } : {};
-        const answer = await cairn.request(method, path(ids), { body: { ...bodyOf(request, ids), ...alone, [name]: value } });
+        // Of a session it can only be that session's user and agent.
+        const alone = name === "user_id" || name === "agent_id" ? { session_id: null } : {};
+        // Of two ways to say when it ends a memory takes one.
+        const ends = name === "ttl_seconds" && "expires_at" in fields ? { expires_at: null } : {};
+        const answer = await cairn.request(method, path(ids), { body: { ...bodyOf(request, ids), ...alone, ...ends, [name]: value } });
         const about = { path: path(ids), name, value: JSON.stringify(value).slice(0, 100) };
         const isRefused = answer.status === 400 && String(answer.body.error.param).startsWith(name);
         expect({ ...about, isRefused }).toEqual({ ...about, isRefused: false });
@@ -321,7 +394,8 @@ test("the smallest and the largest values that the document allows are taken", a
 });
 
 test("a memory's content of 10,000 characters is taken, and one more is too large", async () => {
-  await using cairn = await startCairn();
+  // By words alone: how soon the encoder has vectors of such texts is not what is asked here.
+  await using cairn = await startCairn({ environment: { embedding: { provider: "words" } } });
   const { id } = await cairn.createSession();
   const content = "😀".repeat(10_000);
   const memory = await cairn.addMemory(id, content);

@@ -10,7 +10,7 @@ import { roundsDuring } from "./support/loop.ts";
 import { onEmbedded } from "./support/stores.ts";
 
 // What is compared is much, and the machine may be busy with other tests.
-setDefaultTimeout(60_000);
+setDefaultTimeout(600_000);
 
 test("a search answers the query as it was sent and what it found, with these fields and no others", async () => {
   await using cairn = await startCairn();
@@ -31,8 +31,11 @@ test("a search answers the query as it was sent and what it found, with these fi
       {
         id: memory.id,
         session_id: session.id,
+        user_id: null,
+        agent_id: "agent",
         content: "The customer prefers e-mail to phone calls.",
         type: "preference",
+        source: "agent",
         tags: ["contact"],
         score: expect.any(Number),
         created_at: "2026-05-07T08:00:00.000Z",

@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import { memories, turns, vectors, versions, sessions } from "../src/storage/tables.ts";
 import { errorOf, idsOf, pagesOf, refusal } from "./support/answers.ts";
 import { startCairn } from "./support/cairn.ts";
+import { findByWords } from "./support/providers.ts";
 import { expectNoSession } from "./support/requests.ts";
 
 test("a session made from an agent_id alone has every other field at its default", async () => {
@@ -186,6 +187,7 @@ test("deleting a session removes its states, turns and memories, and nobody else
 
 test("the memories of a large session are gone the moment its deletion is answered, by id, list, search and context", async () => {
   await using cairn = await startCairn();
+  await findByWords(cairn);
   const large = await cairn.createSession({ user_id: "ada" });
   const other = await cairn.createSession({ user_id: "ada" });
   const kept = await cairn.addMemory(other.id, "Ada asked once whether there is coffee in the office kitchen on Fridays.");
@@ -387,4 +389,45 @@ test("of many requests at once for one external_id one creates the session and t
   expect(replays.map(({ status, body }) => [status, body])).toEqual(answers.map(({ status, body }) => [status, body]));
   expect(replays.every(({ headers }) => headers.get("idempotency-replayed") === "true")).toBe(true);
   expect(await cairn.list("/v1/sessions")).toHaveLength(1);
+});
+
+test("a session with ttl_seconds never does not expire, nor does its fork, until it is given an end", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession({ ttl_seconds: "never" });
+  expect(await cairn.session(id)).toMatchObject({ ttl_expires_at: null });
+  const fork = await cairn.ok(cairn.post(`/v1/sessions/${id}/fork`, {}));
+  expect(fork).toMatchObject({ ttl_expires_at: null });
+  cairn.clock.advance({ days: 20 * 365 });
+  await cairn.runTask("session expiry");
+  expect(await cairn.session(id)).toMatchObject({ id, ttl_expires_at: null });
+  const ended = await cairn.ok(cairn.patch(`/v1/sessions/${id}`, { ttl_seconds: 60 }));
+  expect(ended.ttl_expires_at).not.toBeNull();
+  expect(await cairn.ok(cairn.patch(`/v1/sessions/${fork.id}`, { ttl_seconds: 60 }))).toMatchObject({ id: fork.id });
+  expect(await cairn.ok(cairn.patch(`/v1/sessions/${fork.id}`, { ttl_seconds: "never" }))).toMatchObject({ ttl_expires_at: null });
+  expect((await cairn.traces(fork.id, "session.updated"))[0].details).toMatchObject({ ttl_seconds: "never" });
+  // Null counts as left out, since SDKs send it for what was not given.
+  const usual = await cairn.createSession({ ttl_seconds: null });
+  expect(Date.parse(usual.ttl_expires_at) - Date.parse(usual.created_at)).toBe(86_400_000);
+  cairn.clock.advance({ seconds: 61 });
+  await cairn.runTask("session expiry");
+  expect((await cairn.get(`/v1/sessions/${id}`)).status).toBe(404);
+  for (const ttl_seconds of ["ever", "", 0, 1.5, true]) {
+    const refused = await cairn.post("/v1/sessions", { agent_id: "a", ttl_seconds });
+    expect(refused).toMatchObject({ status: 400, body: { error: { param: "ttl_seconds" } } });
+    expect(refused.body.error.message).toContain('an integer from 1 to 2592000, or "never"');
+  }
+});
+
+test("only admin keys ask for sessions that do not expire where the setting says so", async () => {
+  await using cairn = await startCairn({ environment: { endless_sessions_for_all: false } });
+  const key = await cairn.newKey({ scopes: ["read", "write"] });
+  const never = { agent_id: "a", ttl_seconds: "never" };
+  const refused = { status: 403, code: "permission_denied", param: "ttl_seconds" };
+  expect(refusal(await cairn.post("/v1/sessions", never, { key }))).toEqual(refused);
+  const { id } = await cairn.createSession();
+  expect(refusal(await cairn.patch(`/v1/sessions/${id}`, { ttl_seconds: "never" }, { key }))).toEqual(refused);
+  expect(await cairn.post("/v1/sessions", never)).toMatchObject({ status: 201, body: { ttl_expires_at: null } });
+  await cairn.ok(cairn.patch("/v1/settings", { endless_sessions_for_all: null }));
+  await cairn.ok(cairn.patch("/v1/settings", { endless_sessions_for_all: true }));
+  expect(await cairn.post("/v1/sessions", never, { key })).toMatchObject({ status: 201, body: { ttl_expires_at: null } });
 });

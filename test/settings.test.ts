@@ -8,6 +8,7 @@ const DEFAULT = (value: unknown) => ({ value, default: value, source: "default" 
 const AT_FIRST = {
   object: "settings",
   memories_on_expiry: DEFAULT("keep"),
+  endless_sessions_for_all: DEFAULT(true),
   trace_retention_days: DEFAULT(365),
   retrieval_log: DEFAULT(false),
   max_body_bytes: DEFAULT(1_048_576),
@@ -137,6 +138,7 @@ test("the environment is named where a value comes from it; a setting wins over 
 
 const ALL_SET = {
   memories_on_expiry: "delete",
+  endless_sessions_for_all: false,
   trace_retention_days: 30,
   max_body_bytes: 4096,
   region: "eu",

@@ -20,6 +20,7 @@ const BODY_LIMITS = [
   "externalIdLengthMax",
   "memoryTypeLengthMax",
   "memoryTypesMax",
+  "memoryTtlSecondsMax",
   "tagLengthMax",
   "tagsMax",
   "reasonLengthMax",
@@ -33,6 +34,8 @@ const BODY_LIMITS = [
   "stateVersionsKeptMax",
   "maxStoreBytesMin",
   "maxStoreBytesMax",
+  "turnsAtOnceMax",
+  "stepMemoriesMax",
   "documentOperationsMax",
   "namespaceDepthMax",
   "documentListMax",
@@ -61,6 +64,13 @@ const HELD_BY: Record<string, Record<string, readonly (keyof typeof LIMITS)[]>> 
     "a ticket downloads once, what it is for, within a minute and while its key is valid": ["ticketSeconds"],
     "of many tickets the newest thousand are good": ["ticketsMax"],
   },
+  "memory-validity.test.ts": {
+    "chains of memories are past but for the last, one moves with its superseding one, and a link that cannot be is refused whole": [
+      "supersededMax",
+    ],
+  },
+  "memory-batch.test.ts": { "the one that is wrong is named by its place, and nothing is stored": ["memoryBatchMax"] },
+  "branches.test.ts": { "a fork can begin with the newest turns alone, or without any": ["forkTurnsMax"] },
   "bad-input.test.ts": { "metadata is at most 64 KiB of JSON, counted in bytes, also after merging": ["metadataBytesMax"] },
   "context.test.ts": {
     "five memories and ten turns come unless others are asked for: up to 20 and 50, and as few as none": [

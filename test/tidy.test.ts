@@ -4,9 +4,12 @@
  * @module
  */
 import { expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join, normalize } from "node:path";
 import { Glob } from "bun";
+import { GENERATED_PAGES, unpadded, withGeneratedParts } from "../scripts/generated-pages.ts";
+import { INDEX_PATH, linkedPages } from "../src/docs/contents.ts";
+import { PAGES as PAGE_PATHS, pageText } from "./support/pages.ts";
 
 const ROOT = dirname(import.meta.dir);
 
@@ -27,8 +30,8 @@ function sources(pattern: string): Source[] {
 }
 
 /** What runs in a browser has fences of its own. */
-const APP = sources("src/dashboard/app/**/*.{ts,tsx}");
-const PRODUCT = sources("src/**/*.ts").filter(({ path }) => !path.startsWith("src/dashboard/app/"));
+const APP = [...sources("src/dashboard/app/**/*.{ts,tsx}"), ...sources("src/docs/browser/*.ts")];
+const PRODUCT = sources("src/**/*.ts").filter(({ path }) => !/^src\/(dashboard\/app|docs\/browser)\//.test(path));
 const ALL = [...PRODUCT, ...APP, ...sources("test/**/*.ts"), ...sources("scripts/**/*.ts")];
 
 /** Who may write what; everyone else goes through them. */
@@ -65,7 +68,7 @@ const FENCES: { what: string; pattern: RegExp; allowed: RegExp }[] = [
     what: "secrets and names that are drawn, which no scope of the store does",
     pattern: /\b(crypto\.getRandomValues|random(UUID|UUIDv7|Bytes|Int|FillSync))\b/,
     allowed:
-      /^src\/(lib\/(base62|native)|http\/idempotency|webhooks\/signature|vectors\/(search-index|replica-copy|term-index|snapshot)|store-parts|storage\/postgres\/(postgres-store|commits|transaction-names)|operations\/own-backups|embeddings\/embedder|mcp\/api|(client|adapters)\/.+)\.ts$/,
+      /^src\/(lib\/(base62|native)|http\/idempotency|webhooks\/signature|vectors\/(search-index|replica-copy|term-index|snapshot)|store-parts|storage\/postgres\/(postgres-store|commits|transaction-names)|operations\/own-backups|embeddings\/words\/terms|mcp\/api|(client|adapters)\/.+)\.ts$/,
   },
   {
     what: "where ids come from",
@@ -80,13 +83,14 @@ const FENCES: { what: string; pattern: RegExp; allowed: RegExp }[] = [
   },
   { what: "the length of an hour and of a day", pattern: /\b(3_600_000|86_400_000)\b/, allowed: /^src\/lib\/duration\.ts$/ },
   { what: "the environment", pattern: /\bprocess\.env\b|\bBun\.env\b/, allowed: /^src\/(config|dashboard\/bundle)\.ts$/ },
-  { what: "synchronous writes of LMDB", pattern: /\b(transactionSync|putSync|removeSync)\(/, allowed: /^$/ },
+  { what: "synchronous transactions of LMDB", pattern: /\btransactionSync\(/, allowed: /^$/ },
+  { what: "synchronous writes of LMDB", pattern: /\b(putSync|removeSync)\(/, allowed: /^src\/storage\/store\.ts$/ },
   { what: "for-in, which visits inherited keys", pattern: /\bfor \((const|let) \w+ in /, allowed: /^$/ },
   {
     what: "the clock, where a scope of the store has its own moment",
     pattern: /\bclock\.now\(\)/,
     allowed:
-      /^src\/(lib\/(clock|ids)|storage\/(lmdb-reader|postgres\/(commits|postgres-store|leases|migrations|shared-buckets|trace-follower))|http\/\w+|app|store-metrics|traces\/(event-stream|feed|retention)|sessions\/expiry|telemetry\/otlp|webhooks\/(worker|attempt|retention)|operations\/(backup|upgrade)|embeddings\/remote\/\w+)\.ts$/,
+      /^src\/(lib\/(clock|ids)|storage\/(lmdb-reader|postgres\/(commits|postgres-store|leases|migrations|shared-buckets|trace-follower))|http\/\w+|app|store-metrics|traces\/(event-stream|feed|retention)|(sessions|memories)\/expiry|telemetry\/otlp|webhooks\/(worker|attempt|retention)|operations\/(backup|upgrade)|embeddings\/remote\/\w+)\.ts$/,
   },
   {
     what: "state of a module, which no owner closes and no test resets",
@@ -94,7 +98,7 @@ const FENCES: { what: string; pattern: RegExp; allowed: RegExp }[] = [
     pattern:
       /^(export )?let |^(export )?const \w+(: (?!readonly |Readonly<)[^=]+)? = (\[\];|\{\};|new (?!(Map|Set)(<.*>)?\((?!\))|RegExp\(|Text(De|En)coder\(|\w+Array\(0\))\w)/m,
     allowed:
-      /^src\/(vectors\/(worker|packed|encoding)|cli\/http-client|lib\/clock|http\/path|operations\/files|memories\/relevance|embeddings\/(builtin\/encoder-worker|local\/(characters|local|semantics)))\.ts$/,
+      /^src\/(vectors\/(worker|packed)|cli\/http-client|lib\/clock|http\/path|operations\/files|embeddings\/(builtin\/encoder-worker|words\/(characters|terms)))\.ts$/,
   },
 ];
 
@@ -115,7 +119,11 @@ const APP_FENCES: typeof FENCES = [
   { what: "code from text", pattern: /\beval\(|new Function\(|javascript:/, allowed: /^$/ },
   { what: "cookies and storage that stays", pattern: /document\.cookie|localStorage|indexedDB|\bcaches\b/, allowed: /^$/ },
   { what: "the session key", pattern: /\bsessionStorage\b|BroadcastChannel/, allowed: /\/session\.ts$/ },
-  { what: "requests", pattern: /(?<![.\w])fetch\(|EventSource|WebSocket|XMLHttpRequest|sendBeacon/, allowed: /\/api\.ts$/ },
+  {
+    what: "requests",
+    pattern: /(?<![.\w])fetch\(|EventSource|WebSocket|XMLHttpRequest|sendBeacon/,
+    allowed: /\/(api|docs\/browser\/search)\.ts$/,
+  },
   {
     // It runs after a paint, and takes back what a person did in between: `useDraft` does so before.
     what: "signals, in an effect that only writes one",
@@ -163,6 +171,7 @@ const LAYERS: readonly (readonly RegExp[])[] = [
     /^src\/users\//,
     /^src\/events\//,
     /^src\/dashboard\//,
+    /^src\/docs\//,
   ],
   [/^src\/mcp\//, /^src\/compat\//, /^src\/telemetry\//],
   [/^src\/service\.ts$/, /^src\/store-parts\.ts$/, /^src\/store-metrics\.ts$/, /^src\/app\.ts$/, /^src\/config\.ts$/],
@@ -196,7 +205,7 @@ test("every module of the product has its place in the layers", () => {
 
 test("the client imports nothing but itself, and adapters nothing but it and their frameworks: they run elsewhere", () => {
   const imports = PRODUCT.flatMap(({ path, code }) =>
-    Array.from(code.matchAll(/(?:\bfrom|\bimport)[ (]*"([^"]+)"/g), ([, target = ""]) => ({ path, target })),
+    Array.from(code.matchAll(/(?:\bfrom|\bimport)[ (]+"([^"]+)"/g), ([, target = ""]) => ({ path, target })),
   ).map(({ path, target }) => ({ path, target: target.startsWith(".") ? normalize(join(dirname(path), target)) : target }));
   const isAllowed = ({ path, target }: { path: string; target: string }) => {
     if (path.startsWith("src/client/")) return target.startsWith("src/client/");
@@ -253,10 +262,7 @@ const BANNED_WORDS: Readonly<Record<string, RegExp>> = {
   'write "pending"': /\bowed\b/i,
 };
 
-const PAGES = ["README.md", "CHANGELOG.md", "src/ARCHITECTURE.md", "test/README.md"].map((path) => ({
-  path,
-  text: readFileSync(join(ROOT, path), "utf8"),
-}));
+const PAGES = PAGE_PATHS.map((path) => ({ path, text: pageText(path) }));
 
 test("the product is written in the words of its field", () => {
   const found = [...PRODUCT, ...APP, ...PAGES].flatMap(({ path, text }) =>
@@ -291,31 +297,39 @@ test("no test is switched off, alone, or unable to fail", () => {
   expect(ALL.filter(({ path, code }) => !allowed.includes(path) && pattern.test(code)).map(({ path }) => path)).toEqual([]);
 });
 
+test("a patch begins with what is known of it upstream, why it is there, and when it goes", () => {
+  const patches = ["scripts/lmdb", "scripts/hnswlib"].flatMap((folder) =>
+    readdirSync(join(ROOT, folder))
+      .filter((name) => name.endsWith(".patch"))
+      .map((name) => join(folder, name)),
+  );
+  expect(patches.length).toBeGreaterThan(10);
+  const head = /^.+\.\n\nUpstream: (None\.|LMDB ITS#\d+|lmdb-js |hnswlib)(.|\n  )*\nWhy: (.|\n  )+\nRemove when: (.|\n  )+\n\n/;
+  expect(patches.filter((path) => !head.test(readFileSync(join(ROOT, path), "utf8")))).toEqual([]);
+});
+
 test("nothing in the project points to one machine or to a package registry", () => {
   const pattern = /(^|[^\w.~/-])\/(work|root|farm|home)\/|registry\.npm|npmjs\.|deb\.debian/;
-  const documents = ["README.md", "CHANGELOG.md", "NOTICE", "package.json", "bun.lock", "src/ARCHITECTURE.md"].map((path) => ({
-    path,
-    text: readFileSync(join(ROOT, path), "utf8"),
-  }));
+  const documents = ["NOTICE", "package.json", "bun.lock"].map((path) => ({ path, text: readFileSync(join(ROOT, path), "utf8") }));
   expect(
-    [...ALL, ...documents].filter(({ path, text }) => path !== "test/tidy.test.ts" && pattern.test(text)).map(({ path }) => path),
+    [...ALL, ...PAGES, ...documents].filter(({ path, text }) => path !== "test/tidy.test.ts" && pattern.test(text)).map(({ path }) => path),
   ).toEqual([]);
 });
 
 test("the map names every folder of the product", () => {
-  const map = readFileSync(join(ROOT, "src/ARCHITECTURE.md"), "utf8");
+  const map = pageText("src/docs/contribute/map.md");
   const folders = new Set(PRODUCT.map(({ path }) => path.split("/")[1] as string).filter((name) => !name.includes(".")));
   expect([...folders].filter((folder) => !map.includes(`${folder}/`))).toEqual([]);
 });
 
 test("the map of the tests names every file of the front door", () => {
-  const map = readFileSync(join(ROOT, "test/README.md"), "utf8");
+  const map = pageText("test/README.md");
   const files = sources("test/*.test.ts").map(({ path }) => basename(path, ".test.ts"));
   expect(files.filter((name) => !map.includes(`\`${name}\``))).toEqual([]);
 });
 
 test("the map names no file that is not there", () => {
-  const map = readFileSync(join(ROOT, "src/ARCHITECTURE.md"), "utf8");
+  const map = pageText("src/docs/contribute/map.md");
   const files = new Set([...PRODUCT, ...APP].map(({ path }) => basename(path)));
   const named = Array.from(map.matchAll(/`(?:[\w-]+\/)?([\w-]+\.ts)`/g), (match) => match[1] as string);
   expect(named.filter((name) => !files.has(name))).toEqual([]);
@@ -323,7 +337,40 @@ test("the map names no file that is not there", () => {
 });
 
 test("the map has a request checked in the order of the application's head", () => {
-  const [, map = ""] = /^app\.ts +(.+?) {2,}/m.exec(readFileSync(join(ROOT, "src/ARCHITECTURE.md"), "utf8")) ?? [];
+  const [, map = ""] = /^app\.ts +(Host.+?) {2,}/m.exec(pageText("src/ARCHITECTURE.md")) ?? [];
   const [, head = ""] = /^ \* (Host → .+) → operation$/m.exec(readFileSync(join(ROOT, "src/app.ts"), "utf8")) ?? [];
   expect(map.split(", ")).toEqual(head.split(" → "));
+});
+
+test("every page is in the table of contents, once", () => {
+  const listed = linkedPages(pageText(INDEX_PATH));
+  const own = PAGE_PATHS.filter((path) => path.startsWith("src/docs/") && path !== INDEX_PATH);
+  expect(own.filter((path) => !listed.includes(path))).toEqual([]);
+  expect(listed.filter((path, i) => !PAGE_PATHS.includes(path) || listed.indexOf(path) !== i)).toEqual([]);
+});
+
+for (const path of GENERATED_PAGES) {
+  test(`what is generated in ${path} is current: scripts/test --fix writes it`, () => {
+    const page = pageText(path);
+    expect(page).toContain("<!-- generated: ");
+    expect(unpadded(page)).toBe(unpadded(withGeneratedParts(page)));
+  });
+}
+
+test("a page for contributors names no file that does not exist", () => {
+  const named = PAGES.filter(({ path }) => path.startsWith("src/docs/contribute/") && !path.endsWith("/map.md")).flatMap(({ path, text }) =>
+    Array.from(text.matchAll(/`((?:[\w.-]+\/)+[\w.-]+\.(?:ts|tsx|md|json|txt))`/g), ([, file = ""]) => ({ path, file })),
+  );
+  const isThere = (file: string) => [file, `src/${file}`, `test/${file}`].some((path) => existsSync(join(ROOT, path)));
+  expect(named.filter(({ file }) => !/CONCEPT|NAME/.test(file) && !isThere(file))).toEqual([]);
+  expect(named.length).toBeGreaterThan(50);
+});
+
+test("the changelog has its entries under five headings, and each in a few lines", () => {
+  const changelog = pageText("CHANGELOG.md");
+  const headings = Array.from(changelog.matchAll(/^### (.+)$/gm), ([, heading = ""]) => heading);
+  expect(headings.filter((heading) => !["Added", "Changed", "Fixed", "Security", "Upgrade"].includes(heading))).toEqual([]);
+  expect(
+    changelog.split(/^(?=- )/m).filter((entry) => entry.startsWith("- ") && (entry.split(/\n(?=\n|#|$)/, 1)[0] ?? "").length > 400),
+  ).toEqual([]);
 });

@@ -129,6 +129,17 @@ const ACTIONS: Record<string, (cairn: Cairn, id: string) => Promise<object>> = {
     await cairn.ok(cairn.patch(`/v1/memory/${memory.id}`, { content: "Likes tea.", tags: [], metadata: { k: 1 } }));
     return { memory_id: memory.id, content_changed: false, tags_changed: true };
   },
+  async "memory.superseded"(cairn, id) {
+    const memory = await cairn.addMemory(id, "Likes tea.");
+    const newer = await cairn.addMemory(id, "Likes coffee.", { supersedes: [memory.id] });
+    return { memory_id: memory.id, content_preview: "Likes tea.", superseded_by: newer.id, superseded_at: newer.created_at };
+  },
+  async "memory.expired"(cairn, id) {
+    const memory = await cairn.addMemory(id, "Likes tea.", { ttl_seconds: 1 });
+    cairn.clock.advance({ seconds: 1 });
+    await cairn.runTask("memory expiry");
+    return { memory_id: memory.id, content_preview: "Likes tea.", expires_at: memory.expires_at };
+  },
   async "memory.deleted, with a reason"(cairn, id) {
     const memory = await cairn.addMemory(id, LONG_CONTENT);
     await cairn.ok(cairn.delete(`/v1/memory/${memory.id}?reason=outdated`));

@@ -57,8 +57,12 @@ test("users and agents are listed with their newest session, each once, page by 
     }
     expect(ids).toEqual(all.map(({ id }) => id));
   }
-  const byName = new Map((await cairn.list("/v1/users?limit=100")).map((one) => [one.id, one.last_session_at]));
-  expect([byName.get("ada"), byName.get("gone")]).toEqual(["2026-05-07T08:00:01.000Z", null]);
+  const newestOf = async (list: string, ...names: string[]) => {
+    const byName = new Map((await cairn.list(`/v1/${list}?limit=100`)).map((one) => [one.id, one.last_session_at]));
+    return names.map((name) => byName.get(name));
+  };
+  expect(await newestOf("users", "ada", "gone")).toEqual(["2026-05-07T08:00:01.000Z", null]);
+  expect(await newestOf("agents", "agent of ada", "old")).toEqual(["2026-05-07T08:00:01.000Z", null]);
 });
 
 const namesOf = async (cairn: Cairn, query = "") => (await cairn.list(`/v1/users?limit=100${query}`)).map(({ id }) => id);

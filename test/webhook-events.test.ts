@@ -55,10 +55,20 @@ const CHANGES: Record<string, [change: (cairn: Cairn, id: string, memory: any) =
     },
     "trace.created",
   ],
+  "the expiry of a memory": [
+    async (cairn, _, memory) => {
+      cairn.clock.advance({ seconds: 60 });
+      await cairn.runTask("memory expiry");
+      return memory;
+    },
+    "memory.expired trace.created",
+  ],
 };
 
 test("every type of event is that of a change", () => {
-  expect(new Set(Object.values(CHANGES).flatMap(([, events]) => events.split(" ")))).toEqual(new Set(EVENT_TYPES));
+  // That one comes with the creation of another memory: `memory-validity.test.ts`.
+  const types = [...Object.values(CHANGES).flatMap(([, events]) => events.split(" ")), "memory.superseded"];
+  expect(new Set(types)).toEqual(new Set(EVENT_TYPES));
 });
 
 for (const [name, [change, events]] of Object.entries(CHANGES)) {
@@ -66,7 +76,7 @@ for (const [name, [change, events]] of Object.entries(CHANGES)) {
     await using cairn = await startCairn();
     await using receiver = startReceiver();
     const { id } = await cairn.createSession({ ttl_seconds: 60 });
-    const memory = await cairn.addMemory(id, "Likes tea.");
+    const memory = await cairn.addMemory(id, "Likes tea.", { ttl_seconds: 60 });
     const webhook = await cairn.subscribe(receiver.url);
     const record = await change(cairn, id, memory);
     await cairn.deliver();

@@ -238,7 +238,7 @@ test("what was put off while the clock was ahead is delivered once the clock is 
   await using cairn = await startCairn();
   let status = 429;
   await using receiver = startReceiver(() => new Response(null, { status, headers: { "retry-after": "60" } }));
-  await cairn.subscribe(receiver.url, { events: ["turn.added"] });
+  const { id: hook } = await cairn.subscribe(receiver.url, { events: ["turn.added"] });
   const { id } = await cairn.createSession({ ttl_seconds: 2_592_000 });
   const right = cairn.clock.now();
   cairn.clock.advance({ days: 20 });
@@ -249,6 +249,8 @@ test("what was put off while the clock was ahead is delivered once the clock is 
   cairn.clock.set(right + 1_000);
   status = 200;
   await cairn.runTask("webhook retention");
+  // The pause was said to end in 20 days.
+  expect(Date.parse((await cairn.webhook(hook)).next_attempt_at)).toBeLessThanOrEqual(cairn.clock.now());
   await cairn.deliver();
   expect(receiver.events.map(({ data }) => data.turn_number)).toEqual([1, 1, 2]);
 });

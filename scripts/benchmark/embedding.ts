@@ -1,12 +1,14 @@
 /**
- * What the built-in embedding costs beside the least that anything can do with a text: find its words once.
+ * What the terms of a text cost beside the least that anything can do with it: find its words once.
  *
  * @module
  */
-import { localEmbedder } from "../../src/embeddings/local/local.ts";
+import { WordWeights } from "../../src/embeddings/builtin/word-weights.ts";
+import { BUILTIN_CALIBRATION } from "../../src/embeddings/score.ts";
+import { memoryTerms, queryTerms } from "../../src/embeddings/words/terms.ts";
 import { relevance } from "../../src/memories/relevance.ts";
-import { dotStored, encodeVector, quantize } from "../../src/vectors/encoding.ts";
 import { obey } from "./child.ts";
+import { denseVector } from "./dense.ts";
 import { median } from "./timing.ts";
 import { memoryContent, prose, question } from "./workload.ts";
 
@@ -27,7 +29,8 @@ const WORD = /[\p{L}\p{N}]+/gu;
 const TEXTS = 256;
 const CANDIDATES = 100;
 
-const embedder = localEmbedder;
+const weights = new WordWeights();
+const asked = (text: string) => queryTerms(text, (word) => weights.of(word));
 
 /** The two in turn, so that both see the same machine; medians of each. */
 function compare(title: string, beside: string, rounds: number, work: (index: number) => unknown, other: (index: number) => unknown) {
@@ -59,48 +62,36 @@ function processorTime(work: (index: number) => unknown): number {
 async function run({ rounds }: EmbeddingOrder): Promise<EmbeddingCost[]> {
   const texts = (make: (seed: number) => string) => Array.from({ length: TEXTS }, (_, seed) => make(seed));
   const kinds = [
-    { title: "embed a memory of 200 characters", texts: texts(memoryContent), embed: (text: string) => embedder.embedMemory(text) },
-    { title: "embed a query", texts: texts(question), embed: (text: string) => embedder.embedQuery(text) },
+    { title: "split a memory of 200 characters", texts: texts(memoryContent), split: (text: string): unknown => memoryTerms(text) },
+    { title: "split a query", texts: texts(question), split: asked },
     {
-      title: "embed a memory of 10,000 characters",
+      title: "split a memory of 10,000 characters",
       texts: texts((seed) => prose(10_000, seed)),
-      embed: (text: string) => embedder.embedMemory(text),
+      split: memoryTerms,
     },
   ];
   const costs: EmbeddingCost[] = [];
-  for (const { title, texts: all, embed } of kinds) {
+  for (const { title, texts: all, split } of kinds) {
     const pass = "one pass of /[\\p{L}\\p{N}]+/gu";
     costs.push(
       compare(
         title,
         pass,
         rounds,
-        (index) => embed(all[index] as string),
+        (index) => split(all[index] as string),
         (index) => (all[index] as string).match(WORD),
       ),
     );
   }
-  const memories = texts(memoryContent)
-    .slice(0, CANDIDATES)
-    .map((text) => embedder.embedMemory(text));
-  const stored = memories.map((embedding) => encodeVector(embedding, { memory: "000000000000", generation: 0 }));
-  const queries = texts(question).map((text) => {
-    const query = embedder.embedQuery(text);
-    const vector = quantize(query.vector);
-    return { query, cosines: stored.map((bytes) => dotStored(vector, bytes)) };
-  });
+  const memories = texts(memoryContent).slice(0, CANDIDATES).map(memoryTerms);
+  const queries = texts(question).map((text) => ({ vector: denseVector(text), lexical: asked(text) }));
   costs.push(
     compare(
       `score ${CANDIDATES} candidates`,
-      "embed a memory of 200 characters",
+      "split a memory of 200 characters",
       rounds,
-      (index) => {
-        const { query, cosines } = queries[index] as (typeof queries)[number];
-        let sum = 0;
-        for (let i = 0; i < CANDIDATES; i++) sum += relevance(query, cosines[i] as number, memories[i]!.terms);
-        return sum;
-      },
-      (index) => embedder.embedMemory(kinds[0]!.texts[index] as string),
+      (index) => memories.reduce((sum, terms, i) => sum + relevance(queries[index]!, i / CANDIDATES, terms, BUILTIN_CALIBRATION), 0),
+      (index) => memoryTerms(kinds[0]!.texts[index] as string),
     ),
   );
   return costs;

@@ -7,9 +7,10 @@
  * @module
  */
 import { calibrationOf } from "../../src/embeddings/calibration.ts";
+import { WordWeights } from "../../src/embeddings/builtin/word-weights.ts";
 import type { Calibration } from "../../src/embeddings/score.ts";
 import type { EmbeddedQuery } from "../../src/embeddings/embedder.ts";
-import { localEmbedder } from "../../src/embeddings/local/local.ts";
+import { memoryTerms, queryTerms } from "../../src/embeddings/words/terms.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { bare, homeOf, withPrefix, type SessionId } from "../../src/lib/ids.ts";
 import { MEMORIES } from "../../src/storage/collections.ts";
@@ -25,15 +26,12 @@ import { denseVector } from "./dense.ts";
 import { FILTER_NAMES, groupOf, SHARES, tagOf, type Asked, type FilterName } from "./filters.ts";
 import { Collection, pick, type Random, randomOf, type TextKind } from "./texts.ts";
 
-export type VectorKind = "built-in" | "dense";
-
 export interface FillingOrder {
   directory: string;
   /** Ids of the sessions of each user. */
   users: string[][];
   count: number;
   texts: TextKind;
-  vectors: VectorKind;
   asked: Asked[];
   /** Those that are asked with: scores of others are not known afterwards. */
   filters: FilterName[];
@@ -76,10 +74,11 @@ interface Question {
   best: Record<FilterName, BestScores>;
 }
 
-function questionOf(asked: Asked, vectors: VectorKind): Question {
-  const query = localEmbedder.embedQuery(asked.query);
-  const numbers = quantize(vectors === "dense" ? denseVector(asked.query) : query.vector);
-  return { asked, query, numbers, best: everyFilter(() => new BestScores()) };
+const weights = new WordWeights();
+
+function questionOf(asked: Asked): Question {
+  const query = { vector: denseVector(asked.query), lexical: queryTerms(asked.query, (word) => weights.of(word)) };
+  return { asked, query, numbers: quantize(query.vector), best: everyFilter(() => new BestScores()) };
 }
 
 function everyFilter<Value>(make: (name: FilterName) => Value): Record<FilterName, Value> {
@@ -131,7 +130,7 @@ class Filling {
     this.#order = order;
     this.#store = store;
     this.#calibration = measured === undefined ? undefined : calibrationOf(measured);
-    this.#questions = order.asked.map((asked) => questionOf(asked, order.vectors));
+    this.#questions = order.asked.map(questionOf);
     this.#questionsOfUser = Map.groupBy(this.#questions, ({ asked }) => asked.user);
     this.#collection = new Collection(order.texts);
     this.#random = randomOf(order.count);
@@ -163,7 +162,7 @@ class Filling {
   }
 
   #add(tx: Tx, index: number): Offered {
-    const { users, vectors } = this.#order;
+    const { users } = this.#order;
     const { content, topic } = this.#collection.text(index);
     const user = this.#drawUser();
     const session = pick(users[user]!, this.#random) as SessionId;
@@ -173,8 +172,8 @@ class Filling {
     this.#ofUser.add(user);
     this.#ofGroup.add(group);
     for (const name of shares) this.#passing[name]++;
-    const { vector, terms } = localEmbedder.embedMemory(content);
-    const embedding = { vector: vectors === "dense" ? denseVector(content) : vector, terms };
+    const terms = memoryTerms(content);
+    const embedding = { vector: denseVector(content), terms };
     const memory = bare(tx.id("mem", homeOf(session)));
     const generation = generationOf(tx);
     tx.add(memories, memory, {

@@ -36,6 +36,7 @@ const HELP = `scripts/bench: measures Cairn against the limits of this machine
   --store postgres[://…]   in that database, or one of a PostgreSQL started here from Debian's
                            packages, whose processor time counts, too; without limits
   --servers N              how many share the database (1)
+  --provider NAME          which embeds: words costs nothing, so that the rest shows (builtin)
   --binary FILE            another executable (dist/cairn)
   --log-level LEVEL        of the server: info writes a line for each request (error)
   --json                   everything as JSON on standard output
@@ -63,6 +64,7 @@ interface Options {
   /** `postgres`, or the URL of a database; undefined for the embedded store. */
   store: string | undefined;
   servers: number;
+  provider: string;
   binary: string;
   logLevel: string;
   json: boolean;
@@ -81,6 +83,7 @@ function readOptions(): Options | undefined {
       "no-limits": { type: "boolean", default: false },
       store: { type: "string" },
       servers: { type: "string", default: "1" },
+      provider: { type: "string", default: "builtin" },
       binary: { type: "string" },
       "log-level": { type: "string", default: "error" },
       json: { type: "boolean", default: false },
@@ -114,6 +117,7 @@ function readOptions(): Options | undefined {
     limits: !values["no-limits"] && store === undefined,
     store,
     servers,
+    provider: values.provider,
     binary: values.binary ?? join(root, "dist/cairn"),
     logLevel: values["log-level"],
     json: values.json,
@@ -206,12 +210,12 @@ class Bench implements AsyncDisposable {
     }
     await subject.stop();
     const byUser = Array.from({ length: users }, (_, user) => ids.slice(user * SESSIONS_PER_USER, (user + 1) * SESSIONS_PER_USER));
-    await this.#filling.tell({ directory, users: byUser, count, texts: "varied", vectors: "built-in", asked: [], filters: [] });
+    await this.#filling.tell({ directory, users: byUser, count, texts: "varied", asked: [], filters: [] });
   }
 
   /** @returns the first of the servers */
   async #start(data: string): Promise<Executable> {
-    const { binary, logLevel, store, servers } = this.#options;
+    const { binary, logLevel, store, servers, provider } = this.#options;
     if (store === "postgres") {
       this.#postgres = await Postgres.start({ fsync: true });
       this.#database = await this.#postgres.database();
@@ -219,7 +223,8 @@ class Bench implements AsyncDisposable {
     this.#subjects = [];
     for (let i = 0; i < servers; i++) {
       const dataDirectory = i === 0 ? data : `${data}-${i}`;
-      const environment: Record<string, string> = this.#database === undefined ? {} : { CAIRN_STORE: this.#database };
+      const database: Record<string, string> = this.#database === undefined ? {} : { CAIRN_STORE: this.#database };
+      const environment = { ...database, CAIRN_EMBEDDING_PROVIDER: provider };
       this.#subjects.push(await Executable.start({ binary, dataDirectory, logLevel, log: join(this.#directory, `log-${i}`), environment }));
     }
     return this.#subjects[0]!;
@@ -240,7 +245,11 @@ class Bench implements AsyncDisposable {
       return this.#client.tell({ kind: "load", ports: to, operation, concurrency, seconds: length, adds }) as Promise<Run>;
     };
     const bodies = (await this.#client.tell({ kind: "sample", port: subject.port, operation })) as string[];
-    const paths = operation === "agent-loop" ? ["/context", "/turns", "/state", "/memory"] : [""];
+    const loops: Partial<Record<OperationName, string[]>> = {
+      "agent-loop": ["/context", "/turns", "/state", "/memory"],
+      "agent-step": ["/context", "/turns"],
+    };
+    const paths = loops[operation] ?? [""];
     const echoPort = await this.#echo.tell({ answers: bodies.map((body, index) => ({ path: paths[index] as string, body })) });
     // What runs for the first time is compiled, and a user's first search reads which vectors are theirs.
     await load(ports, this.#options.seconds);

@@ -6,8 +6,9 @@
  */
 import hnswlib from "hnswlib-node";
 import { calibrationOf } from "../../src/embeddings/calibration.ts";
-import { DIMENSION_MAX, type EmbeddedQuery } from "../../src/embeddings/embedder.ts";
-import { localEmbedder } from "../../src/embeddings/local/local.ts";
+import type { EmbeddedQuery } from "../../src/embeddings/embedder.ts";
+import { WordWeights } from "../../src/embeddings/builtin/word-weights.ts";
+import { queryTerms } from "../../src/embeddings/words/terms.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { relevance } from "../../src/memories/relevance.ts";
 import { AFTER_ALL } from "../../src/storage/keys.ts";
@@ -15,12 +16,11 @@ import { Store } from "../../src/storage/store.ts";
 import { provider, PROVIDER_KEY, vectors } from "../../src/storage/tables.ts";
 import { dotStored, quantize, storedTerms, storedVector } from "../../src/vectors/encoding.ts";
 import { obey } from "./child.ts";
-import { denseVector } from "./dense.ts";
-import type { VectorKind } from "./filling.ts";
+import { DENSE_DIMENSION, denseVector } from "./dense.ts";
 import { measure, type Run } from "./timing.ts";
 
 export type NeighboursOrder =
-  | { kind: "open"; directory: string; vectors: VectorKind; queries: string[]; right: number[][]; recall: number }
+  | { kind: "open"; directory: string; queries: string[]; right: number[][]; recall: number }
   | { kind: "graph" | "all"; seconds: number };
 
 /** How widely the graph is searched, and what share of the ten best scores is among what it finds so. */
@@ -42,27 +42,23 @@ let graph: hnswlib.HierarchicalNSW;
 let all: hnswlib.BruteforceSearch;
 let queries: number[][];
 
-async function start({ directory, vectors: kind, queries: texts, right, recall }: Extract<NeighboursOrder, { kind: "open" }>) {
+async function start({ directory, queries: texts, right, recall }: Extract<NeighboursOrder, { kind: "open" }>) {
   const store = await Store.open(directory, systemClock);
   const ids = store.latest.keys(vectors, { from: "", to: AFTER_ALL });
-  graph = new hnswlib.HierarchicalNSW("ip", DIMENSION_MAX);
+  graph = new hnswlib.HierarchicalNSW("ip", DENSE_DIMENSION);
   graph.initIndex({ maxElements: ids.length, m: LINKS, efConstruction: EF_CONSTRUCTION, randomSeed: 100 });
-  all = new hnswlib.BruteforceSearch("ip", DIMENSION_MAX);
+  all = new hnswlib.BruteforceSearch("ip", DENSE_DIMENSION);
   all.initIndex(ids.length);
   for (const [label, id] of ids.entries()) {
     const stored = storedVector(store.latest.vectorBytes(vectors, id)!);
-    const vector = Array.from({ length: DIMENSION_MAX }, (_, place) => stored[place] ?? 0);
-    // Where short texts give up some of their length, queries have nothing.
-    if (kind === "built-in") vector[DIMENSION_MAX - 1] = 0;
+    const vector = Array.from({ length: DENSE_DIMENSION }, (_, place) => stored[place] ?? 0);
     graph.addPoint(vector, label);
     all.addPoint(vector, label);
   }
   const measured = store.latest.get(provider, PROVIDER_KEY)?.measured;
   const calibration = measured === undefined ? undefined : calibrationOf(measured);
-  const asked = texts.map((text) => {
-    const query = localEmbedder.embedQuery(text);
-    return kind === "dense" ? { ...query, vector: denseVector(text) } : query;
-  });
+  const weights = new WordWeights();
+  const asked = texts.map((text) => ({ vector: denseVector(text), lexical: queryTerms(text, (word) => weights.of(word)) }));
   queries = asked.map(({ vector }) => Array.from(vector));
   const scoreOf = (query: EmbeddedQuery, label: number) => {
     const bytes = store.latest.vectorBytes(vectors, ids[label]!)!;

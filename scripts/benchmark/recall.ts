@@ -13,7 +13,7 @@ import { Executable, providerEnvironment } from "../executable.ts";
 import { Failure, readArguments } from "../failure.ts";
 import { Child } from "./child.ts";
 import { Connection } from "./connection.ts";
-import type { FillingOrder, FillingResult, VectorKind } from "./filling.ts";
+import type { FillingOrder, FillingResult } from "./filling.ts";
 import { FILTER_NAMES, filterOf, groupOf, type Asked, type FilterName } from "./filters.ts";
 import { load } from "./load.ts";
 import type { Neighbours, NeighboursOrder, NeighboursResult } from "./neighbours.ts";
@@ -26,7 +26,6 @@ import { encodeRequest, SESSIONS_PER_USER } from "./workload.ts";
 const HELP = `scripts/bench recall: recall@10 against the exhaustive ranking, and CPU of a search
 
   --sizes N,N              memories (20000)
-  --vectors KIND,KIND      built-in, dense: no model's, but the built-in ones turned at random, with noise (built-in)
   --texts KIND,KIND        varied, apart: texts that have next to nothing in common (varied)
   --filters NAME,NAME      ${FILTER_NAMES.join(", ")} (all of them)
   --questions N            (100)
@@ -34,13 +33,12 @@ const HELP = `scripts/bench recall: recall@10 against the exhaustive ranking, an
   --seconds N              measuring time for each filter (1)
   --data DIR               keeps the stores there, and uses those it finds: fill once, measure often. They are of this
                            source: delete them when rows or scores change
-  --beside                 hnswlib alone too, with its graph and comparing all; takes its time, and 12 KB of memory a vector
+  --beside                 hnswlib alone too, with its graph and comparing all; takes its time, and 3 KB of memory a vector
   --binary FILE            another executable (dist/cairn)
   --json                   everything as JSON on standard output
 `;
 
 const root = dirname(dirname(import.meta.dir));
-const VECTOR_KINDS: readonly VectorKind[] = ["built-in", "dense"];
 const MEMORIES_PER_USER = 600;
 const LIMIT = 10;
 /** Two scores that differ less are equal: they have six decimals. */
@@ -49,7 +47,6 @@ const SETTLE_SECONDS = 3 * 3600;
 
 interface Options {
   sizes: number[];
-  vectors: VectorKind[];
   texts: TextKind[];
   filters: FilterName[];
   questions: number;
@@ -66,7 +63,6 @@ function readOptions(args: string[]): Options | undefined {
     args,
     options: {
       sizes: { type: "string", default: "20000" },
-      vectors: { type: "string", default: "built-in" },
       texts: { type: "string", default: "varied" },
       filters: { type: "string", default: FILTER_NAMES.join(",") },
       questions: { type: "string", default: "100" },
@@ -91,7 +87,6 @@ function readOptions(args: string[]): Options | undefined {
     });
   return {
     sizes: values.sizes.split(",").map((text) => number("sizes", text)),
-    vectors: choice("vectors", values.vectors, VECTOR_KINDS),
     texts: choice("texts", values.texts, TEXT_KINDS),
     filters: choice("filters", values.filters, FILTER_NAMES),
     questions: number("questions", values.questions),
@@ -125,7 +120,6 @@ interface Figures {
 
 interface Result {
   size: number;
-  vectors: VectorKind;
   texts: TextKind;
   fillSeconds: number;
   startMs: number;
@@ -142,21 +136,18 @@ interface Result {
 class Trial implements AsyncDisposable {
   readonly #options: Options;
   readonly #size: number;
-  readonly #vectors: VectorKind;
   readonly #texts: TextKind;
   readonly #directory: string;
   readonly #ended = new DisposableStack();
   #environment: Record<string, string> = {};
 
-  constructor(options: Options, size: number, vectors: VectorKind, texts: TextKind) {
+  constructor(options: Options, size: number, texts: TextKind) {
     this.#options = options;
     this.#size = size;
-    this.#vectors = vectors;
     this.#texts = texts;
     // Beside the repository's own files: a temporary directory may be in RAM, where a flush costs nothing.
     mkdirSync(join(root, "dist"), { recursive: true });
-    this.#directory =
-      options.data === undefined ? mkdtempSync(join(root, "dist/bench-")) : join(options.data, `${size}-${vectors}-${texts}`);
+    this.#directory = options.data === undefined ? mkdtempSync(join(root, "dist/bench-")) : join(options.data, `${size}-${texts}`);
     mkdirSync(this.#directory, { recursive: true });
   }
 
@@ -180,7 +171,6 @@ class Trial implements AsyncDisposable {
     const beside = this.#options.beside && all !== undefined ? await this.#besides(filled, all.recall) : undefined;
     return {
       size: this.#size,
-      vectors: this.#vectors,
       texts: this.#texts,
       fillSeconds,
       startMs,
@@ -197,7 +187,7 @@ class Trial implements AsyncDisposable {
     say("  hnswlib alone …");
     const child = this.#ended.adopt(new Child<NeighboursOrder, NeighboursResult>("neighbours.ts"), (one) => one.end());
     const scores = right.map(({ all }) => all);
-    const order = { directory: this.#data, vectors: this.#vectors, queries: asked.map(({ query }) => query), right: scores, recall };
+    const order = { directory: this.#data, queries: asked.map(({ query }) => query), right: scores, recall };
     const found = (await child.tell({ kind: "open", ...order })) as Neighbours;
     const { seconds } = this.#options;
     const cost = async (kind: "graph" | "all") => {
@@ -212,20 +202,20 @@ class Trial implements AsyncDisposable {
     if (existsSync(file)) {
       const filled = JSON.parse(readFileSync(file, "utf8")) as Filled;
       const isKnown = this.#options.filters.every((name) => filled.filters.includes(name));
-      if (isKnown && this.#vectors === "dense") await this.#serveVectors(filled.providerPort);
+      if (isKnown) await this.#serveVectors(filled.providerPort);
       if (isKnown) return filled;
     }
     say(`filling a store with ${this.#size.toLocaleString("en")} memories …`);
     rmSync(join(this.#directory, "data"), { recursive: true, force: true });
-    const providerPort = this.#vectors === "dense" ? await this.#serveVectors(0) : 0;
+    const providerPort = await this.#serveVectors(0);
     const server = await this.#start();
     const users = await createUsers(server, Math.ceil(this.#size / MEMORIES_PER_USER), SESSIONS_PER_USER);
-    if (this.#vectors === "dense") await server.calibrated();
+    await server.calibrated();
     await server.stop();
     const { filters } = this.#options;
     const asked = questions(this.#options.questions, this.#size, this.#texts, users.length);
     const child = this.#ended.adopt(new Child<FillingOrder, FillingResult>("filling.ts"), (one) => one.end());
-    const order = { directory: this.#data, users, count: this.#size, texts: this.#texts, vectors: this.#vectors, asked, filters };
+    const order = { directory: this.#data, users, count: this.#size, texts: this.#texts, asked, filters };
     const filled = { ...(await child.tell(order)), asked, filters, providerPort };
     writeFileSync(file, JSON.stringify(filled));
     return filled;
@@ -309,11 +299,11 @@ function questions(count: number, memories: number, texts: TextKind, users: numb
   }));
 }
 
-const COLUMNS = ["memories", "vectors", "texts", "filter", "pass", "recall@10", "CPU ms", "p50 ms", "p99 ms", "errors"];
+const COLUMNS = ["memories", "texts", "filter", "pass", "recall@10", "CPU ms", "p50 ms", "p99 ms", "errors"];
 
 function print(results: readonly Result[]): string {
-  const lines = results.flatMap(({ size, vectors, texts, fillSeconds, startMs, settledMs, rss, rssAnon, indexBytes, beside }) => [
-    `${size.toLocaleString("en")} ${vectors} ${texts}: filled in ${Math.round(fillSeconds)} s, start ${Math.round(startMs)} ms, ` +
+  const lines = results.flatMap(({ size, texts, fillSeconds, startMs, settledMs, rss, rssAnon, indexBytes, beside }) => [
+    `${size.toLocaleString("en")} ${texts}: filled in ${Math.round(fillSeconds)} s, start ${Math.round(startMs)} ms, ` +
       `all indexed ${Math.round(settledMs)} ms later, memory (RSS, of it own) ${rss} MB, ${rssAnon} MB`,
     `  bytes of the index for each vector: ${bytesEach(indexBytes, size)}`,
     ...(beside === undefined
@@ -323,10 +313,9 @@ function print(results: readonly Result[]): string {
             `comparing all ${beside.allMs.toFixed(3)} ms`,
         ]),
   ]);
-  const rows = results.flatMap(({ size, vectors, texts, figures }) =>
+  const rows = results.flatMap(({ size, texts, figures }) =>
     figures.map(({ filter, passing, recall, cpuMs: cpu, p50, p99, errors }) => [
       size.toLocaleString("en"),
-      vectors,
       texts,
       filter,
       Math.round(passing).toLocaleString("en"),
@@ -355,14 +344,12 @@ export async function measureRecall(args: string[]): Promise<void> {
   if (options === undefined) return console.log(HELP);
   const results: Result[] = [];
   for (const size of options.sizes) {
-    for (const vectors of options.vectors) {
-      for (const texts of options.texts) {
-        await using trial = new Trial(options, size, vectors, texts);
-        const interrupted = () => void trial[Symbol.asyncDispose]().then(() => process.exit(130));
-        process.once("SIGINT", interrupted);
-        results.push(await trial.run());
-        process.off("SIGINT", interrupted);
-      }
+    for (const texts of options.texts) {
+      await using trial = new Trial(options, size, texts);
+      const interrupted = () => void trial[Symbol.asyncDispose]().then(() => process.exit(130));
+      process.once("SIGINT", interrupted);
+      results.push(await trial.run());
+      process.off("SIGINT", interrupted);
     }
   }
   console.log(options.json ? JSON.stringify(results, null, 2) : print(results));

@@ -2,21 +2,17 @@
  * Texts that look like what agents remember, as many as are asked for, and questions about them. A seed decides all of it.
  *
  * ```
- * varied  each text is about one of 3,000 topics: a stem of the table of meanings with its neighbours and theirs, popular or rare.
- *         A third of its words are function words; of the others half are of the topic, a third are drawn by the frequency
- *         that the table knows (Zipf's law), the rest are names, ids, dates, amounts, addresses and files. In 3 of 100 the words
- *         are an earlier text's with other names and numbers.
- * apart   a few rare words drawn evenly, and words that no table knows: two texts have next to nothing in common.
+ * varied  each text is about one of 3,000 topics, popular or rare: 120 words of a made-up vocabulary. A third of its words are function
+ *         words; of the others half are of the topic, a third are drawn by frequency (Zipf's law), the rest are names, ids, dates,
+ *         amounts, addresses and files. In 3 of 100 the words are an earlier text's with other names and numbers.
+ * apart   a few rare words drawn evenly, and words of no vocabulary: two texts have next to nothing in common.
  * ```
  *
- * The words are the table's stems (`remov`, `happi`): what they say to the built-in provider is what whole words would. A question takes a few
- * words of one text, some of them replaced by a neighbour in meaning, and often a name or an id of it; one in seven is about a
- * topic and no certain text.
+ * Four words of the vocabulary at a time mean nearly the same (`meaningOf`). A question takes a few words of one text, some of them
+ * replaced by one of the same meaning, and often a name or an id of it; one in seven is about a topic and no certain text.
  *
  * @module
  */
-import { localEmbedder } from "../../src/embeddings/local/local.ts";
-import { semantics } from "../../src/embeddings/local/semantics.ts";
 
 export type TextKind = "varied" | "apart";
 export const TEXT_KINDS: readonly TextKind[] = ["varied", "apart"];
@@ -25,10 +21,13 @@ export const TOPICS = 3_000;
 const TOPIC_WORDS_MAX = 120;
 const NEAR_COPIES = 0.03;
 const QUESTIONS_WITHOUT_TEXT = 1 / 7;
-const LETTERS_MIN = 3;
 
-/** A word that weighs more than this is rare: fewer than one word in 5,000. */
-const RARE_WEIGHT = 0.9;
+const VOCABULARY = 20_000;
+const WORDS_OF_A_MEANING = 4;
+/** Words from this rank on are rare: fewer than one word in 5,000. */
+const RARE_FROM = 500;
+/** As in texts, the words of the first ranks are less frequent than Zipf's law says. */
+const RANK_SHIFT = 10;
 
 const FUNCTION_WORDS =
   "a about after and at before but by for from had has have he in is it its not of on or our she that the their they this to was we with".split(
@@ -60,11 +59,11 @@ export function pick<Item>(items: readonly Item[], random: Random): Item {
 }
 
 interface Vocabulary {
-  readonly stems: readonly string[];
-  readonly rowOf: ReadonlyMap<string, number>;
-  /** Sums of the frequencies of `rows`. */
+  /** The most frequent first. */
+  readonly words: readonly string[];
+  readonly rankOf: ReadonlyMap<string, number>;
+  /** Sums of the frequencies of the words. */
   readonly frequencies: Float64Array;
-  readonly rare: readonly string[];
   /** The words of each topic, the topic's own first. */
   readonly topics: readonly (readonly string[])[];
 }
@@ -72,44 +71,38 @@ interface Vocabulary {
 let loaded: Vocabulary | undefined;
 
 function vocabulary(): Vocabulary {
-  return (loaded ??= readVocabulary());
+  return (loaded ??= newVocabulary());
 }
 
-/** The stems that are terms of their own, as words of a text are. */
-function readVocabulary(): Vocabulary {
-  const table = semantics();
-  const rows: number[] = [];
-  const stems: string[] = [];
-  for (let row = table.wordsFrom; row < table.rows; row++) {
-    const stem = table.stem(row);
-    const { terms } = localEmbedder.embedMemory(stem);
-    if (stem.length < LETTERS_MIN || terms.length !== 2 || terms[0] !== row) continue;
-    rows.push(row);
-    stems.push(stem);
-  }
-  const frequencies = sums(rows.map((row) => 1 / table.weight(row) - 1));
-  const rare = stems.filter((_, i) => table.weight(rows[i]!) > RARE_WEIGHT);
-  const known = new Map(rows.map((row, i) => [row, stems[i]!]));
+function newVocabulary(): Vocabulary {
   const random = randomOf(TOPICS);
-  const popularity = sums(rows.map((row) => Math.sqrt(1 / table.weight(row) - 1)));
-  const heads = Array.from({ length: TOPICS }, () => rows[placeIn(popularity, random)]!);
-  const topics = heads.map((head) => {
-    const words = new Set<string>([known.get(head)!]);
-    const near = neighboursOf(head);
-    for (const row of [...near, ...near.flatMap(neighboursOf)]) {
-      const word = known.get(row);
-      if (word !== undefined) words.add(word);
-      if (words.size === TOPIC_WORDS_MAX) break;
-    }
-    return [...words];
+  const rankOf = new Map<string, number>();
+  while (rankOf.size < VOCABULARY) {
+    // Ends in a letter that no stemmer takes away.
+    const word = `${madeUpWord(random).toLowerCase()}${pick(["k", "p", "b", "v"], random)}`;
+    if (!rankOf.has(word)) rankOf.set(word, rankOf.size);
+  }
+  const words = [...rankOf.keys()];
+  const frequencies = sums(words.map((_, rank) => 1 / (rank + RANK_SHIFT)));
+  const popularity = sums(words.map((_, rank) => 1 / Math.sqrt(rank + RANK_SHIFT)));
+  const topics = Array.from({ length: TOPICS }, () => {
+    const own = new Set<string>();
+    while (own.size < TOPIC_WORDS_MAX) for (const near of sameMeaning(words, placeIn(popularity, random))) own.add(near);
+    return [...own];
   });
-  return { stems, rowOf: new Map(stems.map((stem, i) => [stem, rows[i]!])), frequencies, rare, topics };
+  return { words, rankOf, frequencies, topics };
 }
 
-function neighboursOf(row: number): number[] {
-  const { neighboursPerRow, neighbourRows, neighbourWorths } = semantics();
-  const from = row * neighboursPerRow;
-  return Array.from(neighbourRows.subarray(from, from + neighboursPerRow)).filter((_, i) => neighbourWorths[from + i]! > 0);
+/** The words that mean nearly the same as the word of a rank, that word included. */
+function sameMeaning(words: readonly string[], rank: number): readonly string[] {
+  const from = rank - (rank % WORDS_OF_A_MEANING);
+  return words.slice(from, from + WORDS_OF_A_MEANING);
+}
+
+/** A number for what a word means, which others share; undefined for a word that is not of the vocabulary. */
+export function meaningOf(word: string): number | undefined {
+  const rank = vocabulary().rankOf.get(word);
+  return rank === undefined ? undefined : Math.floor(rank / WORDS_OF_A_MEANING);
 }
 
 function sums(values: readonly number[]): Float64Array {
@@ -131,11 +124,11 @@ function placeIn(all: Float64Array, random: Random): number {
 
 /** A word as often as people use it. */
 function commonWord(random: Random): string {
-  const { frequencies, stems } = vocabulary();
-  return stems[placeIn(frequencies, random)]!;
+  const { frequencies, words } = vocabulary();
+  return words[placeIn(frequencies, random)]!;
 }
 
-/** The first of a topic's words are nearest to it, and come most often. */
+/** The first of a topic's words come most often. */
 function topicWord(topic: number, random: Random): string {
   const words = vocabulary().topics[topic]!;
   return words[Math.floor(random() ** 2 * words.length)]!;
@@ -188,11 +181,11 @@ function draftOf(kind: TextKind, words: Random, own: Random): Draft {
     sentence.push(word);
   };
   if (kind === "apart") {
-    const { rare } = vocabulary();
+    const { words: known } = vocabulary();
     const sentence: string[] = [];
     for (let left = 4 + Math.floor(words() * 9); left > 0; left--) {
       if (words() < 0.3) put(draft.entities, sentence, madeUpWord(own) + madeUpWord(own).toLowerCase());
-      else put(draft.words, sentence, pick(rare, words));
+      else put(draft.words, sentence, known[RARE_FROM + Math.floor(words() * (VOCABULARY - RARE_FROM))]!);
     }
     draft.sentences.push(sentence);
     return draft;
@@ -270,7 +263,7 @@ export class Collection {
 }
 
 function nearWord(word: string, random: Random): string {
-  const row = vocabulary().rowOf.get(word);
-  const near = row === undefined ? [] : neighboursOf(row);
-  return near.length === 0 ? word : semantics().stem(pick(near, random));
+  const { words, rankOf } = vocabulary();
+  const rank = rankOf.get(word);
+  return rank === undefined ? word : pick(sameMeaning(words, rank), random);
 }

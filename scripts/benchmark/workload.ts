@@ -84,6 +84,17 @@ const getContext = (id: string, seed: number): Request => ({
   path: `/v1/sessions/${id}/context`,
   body: { query: question(seed) },
 });
+/** What a turn, a state and a memory are in three requests, in one. */
+const step = (id: string, session: number, variant: number): Request => ({
+  method: "POST",
+  path: `/v1/sessions/${id}/turns`,
+  body: {
+    ...(addTurn(id, session).body as object),
+    reasoning: "The customer answered.",
+    state: state(session, 20 + variant),
+    memories: [{ content: memoryContent(session * 2 + variant), type: "fact", tags: ["benchmark"] }],
+  },
+});
 const search = (seed: number, filter: Record<string, string>): Request => ({
   method: "POST",
   path: "/v1/memory/search",
@@ -126,6 +137,7 @@ export const OPERATION_NAMES = [
   "one-session",
   "add-memory",
   "agent-loop",
+  "agent-step",
 ] as const;
 export type OperationName = (typeof OPERATION_NAMES)[number];
 
@@ -171,6 +183,12 @@ export const OPERATIONS: Record<OperationName, Operation> = {
       setState(id, session, 20 + variant),
       addMemory(id, session * 2 + variant),
     ],
+  },
+  "agent-step": {
+    title: "agent loop as a step",
+    writes: true,
+    indexes: true,
+    requests: (id, session, variant) => [getContext(id, session), step(id, session, variant)],
   },
 };
 

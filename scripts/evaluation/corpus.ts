@@ -19,6 +19,8 @@ export interface Corpus {
 export interface Api {
   createSession(): Promise<string>;
   addMemory(session: string, content: string): Promise<string>;
+  /** Resolves once no vector is pending: the encoder may have had much to do. */
+  vectorsMade(): Promise<void>;
   /** The best twenty, without a threshold. */
   search(session: string, query: string): Promise<{ id: string; score: number }[]>;
 }
@@ -33,7 +35,8 @@ export interface Evaluated {
 }
 
 const CONCURRENCY = 16;
-const CONTENT_MAX = 10_000;
+/** Of a memory. */
+export const CONTENT_MAX = 10_000;
 /** Questions of other corpora that each corpus is asked. */
 const UNRELATED_PER_CORPUS = 24;
 
@@ -46,6 +49,42 @@ export async function evaluateCorpora(api: Api, corpora: readonly Corpus[]): Pro
     all.unrelated.push(...one.unrelated);
   }
   return all;
+}
+
+/**
+ * Joins the memories of all corpora, mixed, to texts of about so many characters: what is about many things has to be found by one of
+ * them. The same in each run.
+ */
+export function joined(corpora: readonly Corpus[], characters: number): Corpus {
+  const nameOf = (corpus: number, id: string) => `${corpus} ${id}`;
+  const facts = corpora.flatMap(({ memories }, corpus) => memories.map(({ id, text }) => ({ id: nameOf(corpus, id), text })));
+  const mixed = facts.map((_, i) => facts[(i * stepThrough(facts.length)) % facts.length]!);
+  const memories: { id: string; text: string }[] = [];
+  const joinedWith = new Map<string, string>();
+  for (const { id, text } of mixed) {
+    const last = memories.at(-1);
+    if (last !== undefined && last.text.length + text.length < characters) last.text += ` ${text}`;
+    else memories.push({ id: `${memories.length}`, text });
+    joinedWith.set(id, memories.at(-1)!.id);
+  }
+  const queries = corpora.flatMap(({ queries: asked }, corpus) =>
+    asked.map(({ text, category, relevant }) => {
+      const among = relevant.map((id) => joinedWith.get(nameOf(corpus, id))!);
+      return { text, category, relevant: Array.from(new Set(among)) };
+    }),
+  );
+  return { memories, queries };
+}
+
+/** A number that leads through all of them, far from one to the next: about their golden section, and without a divisor in common. */
+function stepThrough(count: number): number {
+  let step = Math.max(1, Math.round(count * 0.618));
+  while (divisor(step, count) > 1) step++;
+  return step;
+}
+
+function divisor(a: number, b: number): number {
+  return b === 0 ? a : divisor(b, a % b);
 }
 
 /** Calls `work` for each item, with a bounded number at a time, and keeps the order. */
@@ -65,6 +104,7 @@ async function evaluateCorpus(api: Api, corpus: Corpus, unrelated: readonly stri
   const ids: string[] = [];
   // One after the other: where many wait, their vectors are made later than they are answered.
   for (const { text } of memories) ids.push(await api.addMemory(session, text.slice(0, CONTENT_MAX) || " "));
+  await api.vectorsMade();
   const indexOf = new Map(ids.map((id, index) => [id, index]));
   const indexOfText = new Map(memories.map(({ id }, index) => [id, index]));
   const search = async (text: string): Promise<Ranked> =>

@@ -5,6 +5,7 @@
  *     scripts/evaluate DATA_DIR [set,set …]                      data sets of a directory
  *     scripts/evaluate [DATA_DIR] --dense                        with dense vectors, which are no model's: `dense.ts`
  *     scripts/evaluate [DATA_DIR] --url URL --key KEY            a running server
+ *     scripts/evaluate [DATA_DIR] --joined 4400                  with memories joined to texts of so many characters
  *     scripts/evaluate --record                                  writes what the tests expect of the everyday data
  *
  * Every file of the directory is a set, in one of two forms:
@@ -18,10 +19,10 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { Executable, providerEnvironment } from "../executable.ts";
-import { readArguments, runScript } from "../failure.ts";
+import { Failure, readArguments, runScript } from "../failure.ts";
 import { Child } from "../benchmark/child.ts";
 import type { ProviderOrder } from "../benchmark/provider.ts";
-import { type Api, type Corpus, type Evaluated, evaluateCorpora, inParallel } from "./corpus.ts";
+import { type Api, type Corpus, type Evaluated, CONTENT_MAX, evaluateCorpora, inParallel, joined } from "./corpus.ts";
 import { EVERYDAY, EXPECTED, expectationOf, type Expectation } from "./expectation.ts";
 import { answeredShare, groupsOf, percent, sentencePairFigures, tableOf, THRESHOLD } from "./figures.ts";
 
@@ -29,16 +30,22 @@ type DataSet = { kind: "retrieval"; corpora: Corpus[] } | { kind: "sts"; pairs: 
 
 const BINARY = join(dirname(dirname(import.meta.dir)), "dist/cairn");
 const RESULTS = 20;
+const PAUSE_MS = 100;
 
 function apiOf(url: string, key: string): Api {
-  const post = async <Answer>(path: string, body: unknown): Promise<Answer> => {
+  const send = async <Answer>(method: string, path: string, body?: unknown): Promise<Answer> => {
     const headers = { "content-type": "application/json", "x-api-key": key };
-    const response = await fetch(url + path, { method: "POST", headers, body: JSON.stringify(body) });
-    if (!response.ok) throw new Error(`POST ${path} answered ${response.status}: ${await response.text()}`);
+    const response = await fetch(url + path, { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) });
+    if (!response.ok) throw new Error(`${method} ${path} answered ${response.status}: ${await response.text()}`);
     return (await response.json()) as Answer;
   };
+  const get = <Answer>(path: string) => send<Answer>("GET", path);
+  const post = <Answer>(path: string, body: unknown) => send<Answer>("POST", path, body);
   return {
     createSession: async () => (await post<{ id: string }>("/v1/sessions", { agent_id: "evaluation" })).id,
+    vectorsMade: async () => {
+      while ((await get<{ vectors: { pending: number } }>("/v1/stats")).vectors.pending > 0) await Bun.sleep(PAUSE_MS);
+    },
     addMemory: async (session, content) => (await post<{ id: string }>("/v1/memory", { session_id: session, content })).id,
     search: async (session, query) => {
       const body = { query, session_id: session, limit: RESULTS, threshold: 0 };
@@ -76,10 +83,13 @@ await runScript(async () => {
       url: { type: "string" },
       key: { type: "string" },
       dense: { type: "boolean", default: false },
+      joined: { type: "string" },
       record: { type: "boolean", default: false },
     },
   });
   const [directory = EVERYDAY, only] = positionals;
+  const length = values.joined === undefined ? undefined : Number(values.joined);
+  if (length !== undefined && !(length > 0 && length <= CONTENT_MAX)) throw new Failure(`--joined must be a number up to ${CONTENT_MAX}`);
   const names =
     only?.split(",") ??
     readdirSync(directory)
@@ -100,7 +110,7 @@ await runScript(async () => {
         console.log(`${name}\n${await evaluatePairs(api, data.pairs)}\n`);
         continue;
       }
-      const evaluated = await evaluateCorpora(api, data.corpora);
+      const evaluated = await evaluateCorpora(api, length === undefined ? data.corpora : [joined(data.corpora, length)]);
       console.log(`${name}\n${report(evaluated)}\n`);
       expected[name] = expectationOf(evaluated);
     }

@@ -21,7 +21,7 @@ const HELP = `scripts/mutate: breaks the code in one place after another and che
   --jobs N         how many at once (1)
   --list           says what there is and runs nothing
 
-The exit code is 1 when a mutation survives.
+The exit code is 1 when a mutation survives, or its tests fail without it.
 `;
 
 const root = dirname(dirname(import.meta.dir));
@@ -49,10 +49,12 @@ async function main(): Promise<void> {
   const chosen = chooseMutations(values.only, ({ file, breaks }) => file.includes(values.file ?? "") && breaks.includes(values.says ?? ""));
   for (const mutation of chosen) mutate(readFileSync(join(root, mutation.file), "utf8"), mutation);
   if (values.list) return chosen.forEach((mutation) => console.log(describe(mutation)));
-  const survivors = await runAll(chosen, readJobs(values.jobs ?? ""));
-  console.log(`${chosen.length} mutations, ${chosen.length - survivors.length} caught, ${survivors.length} survived`);
+  const { survivors, undecided } = await runAll(chosen, readJobs(values.jobs ?? ""));
+  const caught = chosen.length - survivors.length - undecided.length;
+  console.log(`${chosen.length} mutations, ${caught} caught, ${survivors.length} survived, ${undecided.length} undecided`);
   for (const mutation of survivors) console.log(`survived: ${describe(mutation)}\n  ${mutation.find}\n  → ${mutation.replace}`);
-  if (survivors.length > 0) process.exit(1);
+  for (const mutation of undecided) console.log(`undecided: ${describe(mutation)}`);
+  if (caught < chosen.length) process.exit(1);
 }
 
 function chooseMutations(only: string | undefined, isMeant: (mutation: Mutation) => boolean): Numbered[] {
@@ -81,9 +83,10 @@ function readJobs(text: string): number {
   return jobs;
 }
 
-/** @returns those that survived */
-async function runAll(mutations: readonly Numbered[], jobs: number): Promise<Numbered[]> {
+/** @returns those that survived, and those whose tests fail, or cannot be run, anyway */
+async function runAll(mutations: readonly Numbered[], jobs: number): Promise<{ survivors: Numbered[]; undecided: Numbered[] }> {
   const survivors: Numbered[] = [];
+  const undecided: Numbered[] = [];
   const baselines = new Map<string, Promise<TestRun>>();
   const queue = [...mutations];
   const workspaces = Array.from({ length: jobs }, () => new Workspace(root));
@@ -96,7 +99,13 @@ async function runAll(mutations: readonly Numbered[], jobs: number): Promise<Num
   }
   const work = async (workspace: Workspace) => {
     for (let mutation = queue.shift(); mutation !== undefined; mutation = queue.shift()) {
-      if (!(await isCaught(workspace, mutation, baselines))) survivors.push(mutation);
+      try {
+        if (!(await isCaught(workspace, mutation, baselines))) survivors.push(mutation);
+      } catch (error) {
+        if (!(error instanceof Failure)) throw error;
+        console.log(`${describe(mutation)}: UNDECIDED: ${error.message}`);
+        undecided.push(mutation);
+      }
     }
   };
   try {
@@ -104,7 +113,8 @@ async function runAll(mutations: readonly Numbered[], jobs: number): Promise<Num
   } finally {
     clean();
   }
-  return survivors.sort((a, b) => a.number - b.number);
+  const sorted = (some: Numbered[]) => some.sort((a, b) => a.number - b.number);
+  return { survivors: sorted(survivors), undecided: sorted(undecided) };
 }
 
 async function isCaught(workspace: Workspace, mutation: Numbered, baselines: Map<string, Promise<TestRun>>): Promise<boolean> {

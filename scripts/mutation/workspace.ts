@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { Failure } from "../failure.ts";
@@ -29,6 +29,8 @@ export class Workspace implements Disposable {
   constructor(root: string) {
     this.directory = mkdtempSync(join(tmpdir(), "cairn-mutate-"));
     this.#scratch = join(this.directory, ".scratch");
+    // The user of PostgreSQL has a directory in it.
+    chmodSync(this.directory, 0o711);
     const listed = Bun.spawnSync(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], { cwd: root });
     if (listed.exitCode !== 0) throw new Failure(`git ls-files failed:\n${listed.stderr.toString()}`);
     for (const file of listed.stdout.toString().split("\0")) {

@@ -46,10 +46,15 @@ export function clientPackage(version: string): NpmPackage {
     { name: "package.json", bytes: Buffer.from(`${JSON.stringify(description, null, 2)}\n`) },
     ...compiled(),
     { name: "LICENSE", bytes: readFileSync(join(root, "LICENSE")) },
-    { name: "README.md", bytes: readFileSync(join(root, "src/client/README.md")) },
-    { name: "adapters/README.md", bytes: readFileSync(join(root, "src/adapters/README.md")) },
+    { name: "README.md", bytes: readme("client", "](../adapters/", "](adapters/") },
+    { name: "adapters/README.md", bytes: readme("adapters", "](../client/", "](../") },
   ];
   return { file: `${NAME}-${version}.tgz`, files: files.map((file) => ({ ...file, name: `package/${file.name}` })) };
+}
+
+/** In the package the page of the client is at the root, and not next to that of the adapters. */
+function readme(folder: string, link: string, packedLink: string): Buffer {
+  return Buffer.from(readFileSync(join(root, "src", folder, "README.md"), "utf8").replaceAll(link, packedLink));
 }
 
 const entry = (path: string) => ({ types: `./${path}.d.ts`, default: `./${path}.js` });

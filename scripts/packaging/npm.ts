@@ -8,8 +8,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { targetOf, type Target, type TargetName } from "../targets.ts";
 import type { ArchivedFile } from "./archive.ts";
-
-const root = join(import.meta.dir, "../..");
+import { documentBytes } from "./documents.ts";
 
 const NAME = "cairn-server";
 const LICENSE = "Apache-2.0";
@@ -62,7 +61,7 @@ function executablePackage(target: TargetName, executable: string, common: { ver
 }
 
 function packed(manifest: object, own: readonly ArchivedFile[]): ArchivedFile[] {
-  const documents = ["LICENSE", "NOTICE", "README.md"].map((name) => ({ name, bytes: readFileSync(join(root, name)) }));
+  const documents = ["LICENSE", "NOTICE", "README.md"].map((name) => ({ name, bytes: documentBytes(name) }));
   const description = { name: "package.json", bytes: Buffer.from(`${JSON.stringify(manifest, null, 2)}\n`) };
   return [description, ...own, ...documents].map((file) => ({ ...file, name: `package/${file.name}` }));
 }

@@ -11,6 +11,7 @@ import { Failure } from "../failure.ts";
 import { TARGETS, targetOf, type Target, type TargetName } from "../targets.ts";
 import { tarGz, type ArchivedFile, type Level } from "./archive.ts";
 import { clientPackage } from "./client.ts";
+import { documentBytes } from "./documents.ts";
 import { npmPackages } from "./npm.ts";
 import { billOfMaterials } from "./sbom.ts";
 
@@ -77,7 +78,7 @@ function archived(version: string, target: TargetName, executable: string): Arch
   const directory = baseName(version, target);
   return [
     { name: `${directory}/cairn`, bytes: readFileSync(executable), executable: true },
-    ...documents.map((path) => ({ name: `${directory}/${path.split("/").at(-1)}`, bytes: readFileSync(join(root, path)) })),
+    ...documents.map((path) => ({ name: `${directory}/${path.split("/").at(-1)}`, bytes: documentBytes(path) })),
   ];
 }
 

@@ -165,7 +165,12 @@ async function start(service: Service, config: Config, log: Log, telemetry: Tele
     memories: await service.store.count(memories),
   });
   const local = localAddress(address, host);
-  const lines = [`Cairn ${version} is serving on ${address}`, `API docs: ${address}/docs`, `Dashboard: ${local}/dashboard/`];
+  const lines = [
+    `Cairn ${version} is serving on ${address}`,
+    `Documentation: ${address}/docs/guide`,
+    `API docs: ${address}/docs`,
+    `Dashboard: ${local}/dashboard/`,
+  ];
   if (link !== undefined) lines.push(`This link signs in to it, once, within ten minutes: ${dashboardLink(local, link)}`);
   if (firstKey !== undefined) lines.push(`Admin key, shown only this once: ${firstKey}`);
   print(lines.join("\n")).catch((error: unknown) => {

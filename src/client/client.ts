@@ -111,8 +111,12 @@ const sessionsOf = (rest: Rest) => ({
 });
 
 const turnsOf = (rest: Rest) => ({
-  add: (sessionId: string, body: Api.NewTurn, options?: CallOptions) =>
-    rest.post<Api.Turn>(path`/v1/sessions/${sessionId}/turns`, body, options),
+  /** Logs a turn; with `state` or `state_patch` it changes the state before, and with `memories` it adds them, in one step. */
+  add: (sessionId: string, body: Api.NewStep, options?: CallOptions) =>
+    rest.post<Api.Step>(path`/v1/sessions/${sessionId}/turns`, body, options),
+  /** Logs up to 100 turns, all of them or none. */
+  addBatch: (sessionId: string, body: Api.NewTurns, options?: CallOptions) =>
+    rest.post<Api.AddedTurns>(path`/v1/sessions/${sessionId}/turns/batch`, body, options),
   get: (sessionId: string, id: string, options?: CallOptions) =>
     rest.get<Api.Turn>(path`/v1/sessions/${sessionId}/turns/${id}`, {}, options),
   list: (sessionId: string, query: Api.ListTurnsQuery = {}, options?: CallOptions) =>
@@ -121,6 +125,9 @@ const turnsOf = (rest: Rest) => ({
 
 const memoriesOf = (rest: Rest) => ({
   add: (body: Api.NewMemory, options?: CallOptions) => rest.post<Api.Memory>("/v1/memory", body, options),
+  /** Adds all of them or none. */
+  addMany: (memories: Api.MemoryBatch["memories"], options?: CallOptions) =>
+    rest.post<Api.AddedMemories>("/v1/memory/batch", { memories }, options),
   search: <Given extends Api.MemorySearch>(body: Filters<Api.MemorySearch, Given>, options?: CallOptions) => {
     checkFilters(body);
     return rest.post<Api.MemoryResults>("/v1/memory/search", body, options);

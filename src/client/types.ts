@@ -10,6 +10,20 @@ export type JsonObject = { [key: string]: any };
 /** Any JSON value. */
 export type JsonValue = JsonObject | JsonValue[] | string | number | boolean | null;
 
+/** The memories of a batch. */
+export interface AddedMemories {
+  object: "list";
+  /** In the order of the request. */
+  data: Memory[];
+}
+
+/** The turns of a batch. */
+export interface AddedTurns {
+  object: "list";
+  /** In the order of the request. */
+  data: Turn[];
+}
+
 /** An agent that sessions or memories name. */
 export interface Agent {
   object: "agent";
@@ -183,13 +197,15 @@ export interface Context {
     content: string;
     /** Standard types: fact, preference, event, policy, observation, general; others are accepted. */
     type: string;
+    /** Who says so. */
+    source: "user" | "agent" | "tool" | "import";
     /** 0.0 to 1.0; 0.0 without a query. */
     score: number;
     /** When the memory was added. */
     created_at: string;
     explanation?: Explanation;
   }>;
-  /** Newest first. */
+  /** Newest first, by when they happened (`occurred_at`, or `created_at` without one). */
   recent_turns: RecentTurn[];
 }
 
@@ -201,6 +217,11 @@ export interface ContextRequest {
   memory_limit?: number;
   /** How many turns at most; default 10. */
   turn_limit?: number;
+  /**
+   * Show the memories that were current then, instead of now. Of records that still exist, whenever they were added. ISO 8601, such as
+   * `2027-05-07T08:00:00Z`.
+   */
+  as_of?: string;
   /** Add to each memory why it was found. */
   explain?: boolean;
 }
@@ -560,7 +581,7 @@ export interface Explanation {
   matches: Array<{
     /** A word of the query. */
     word: string;
-    /** `word`: the memory has the word. `meaning`: it has one of similar meaning. */
+    /** `word`: the memory has the word. */
     matched_by: string;
     /** The matching word of the memory. */
     matched_word?: string;
@@ -569,12 +590,27 @@ export interface Explanation {
   }>;
   /** Number of further matching words, if there are any. */
   omitted?: number;
+  /**
+   * Of a content of more than about 100 words: the passage of it that is nearest in meaning, which `semantic` is of. Counted in Unicode
+   * code points.
+   */
+  passage?: {
+    /** Its first character. */
+    start: number;
+    /** The character behind its last one. */
+    end: number;
+  };
 }
 
 /** Where to fork. */
 export interface Fork {
   /** The version to start from; default the current one. A negative one counts back from it. */
   version?: number;
+  /**
+   * Which turns the fork begins with, of those that were shown when that version was current: `all`, the newest of them up to 1000, or
+   * `none` (default). They are not copied, and stay when this session is deleted or expires.
+   */
+  turns?: number | "none" | "all";
 }
 
 export interface GetStatisticsQuery {
@@ -658,6 +694,8 @@ export interface ListDeliveriesQuery {
     | "session.expired"
     | "turn.added"
     | "memory.created"
+    | "memory.superseded"
+    | "memory.expired"
     | "trace.created"
     | "trace.rollback"
     | "trace.error"
@@ -682,8 +720,10 @@ export interface ListMemoriesQuery {
   starting_after?: string;
   /** Only memories of this session. */
   session_id?: string;
-  /** Only memories of this user's sessions. */
+  /** Only memories of this user, of sessions and without one. */
   user_id?: string;
+  /** Only memories of this agent. */
+  agent_id?: string;
   /** Only memories of this type. */
   type?: string;
   /**
@@ -691,6 +731,13 @@ export interface ListMemoriesQuery {
    * commas. Empty values are ignored, so that `tags=a%2Cb&tags=` means the one tag `a,b`.
    */
   tags?: string[];
+  /** Only memories that are `current`, `past`, or still to come (`future`), now or at `as_of`; or `all`. Default `current`. */
+  status?: "current" | "past" | "future" | "all";
+  /**
+   * The moment at which memories have that status, instead of now. Of records that still exist, whenever they were added. ISO 8601, such as
+   * `2027-05-07T08:00:00Z`.
+   */
+  as_of?: string;
   /** Only memories after this time (ISO 8601; without an offset it is UTC). */
   created_after?: string;
   /** Only memories before this time. */
@@ -742,6 +789,8 @@ export interface ListTimelineQuery {
   starting_after?: string;
   /** Only entries of these kinds: turn, version, memory, retrieval, fork, with commas between them. */
   kinds?: string;
+  /** `all`: with turns that a rollback has hidden, which have `rolled_back_at`. Default `current`. */
+  status?: "current" | "all";
   /** `desc` (newest first) unless given. */
   order?: "asc" | "desc";
 }
@@ -753,7 +802,7 @@ export interface ListTracesQuery {
   starting_after?: string;
   /** Only traces of this session, which may be long gone. */
   session_id?: string;
-  /** Only traces of this user's sessions. */
+  /** Only traces of this user's records. */
   user_id?: string;
   /** Only traces of this action. */
   action?:
@@ -768,6 +817,8 @@ export interface ListTracesQuery {
     | "state.rolled_back"
     | "memory.updated"
     | "memory.deleted"
+    | "memory.superseded"
+    | "memory.expired"
     | "api_key.created"
     | "api_key.rolled"
     | "api_key.revoked"
@@ -794,6 +845,8 @@ export interface ListTurnsQuery {
   limit?: number;
   /** The last id of the previous page (`turn_…`); its record may be gone. */
   starting_after?: string;
+  /** `all`: with turns that a rollback has hidden, which have `rolled_back_at`. Default `current`. */
+  status?: "current" | "all";
   /** `desc` (newest first) unless given. */
   order?: "asc" | "desc";
 }
@@ -838,8 +891,12 @@ export interface Memory {
   object: "memory";
   /** `mem_` and 12 characters. */
   id: string;
-  /** The session it was added to, which may have expired since. */
-  session_id: string;
+  /** The session it was added to, which may have expired since; null without one. */
+  session_id: string | null;
+  /** The user it belongs to; null for an agent's alone. */
+  user_id: string | null;
+  /** The agent it belongs to; null for a user's alone. */
+  agent_id: string | null;
   /** What to remember: 1 to 10000 characters; more is 413 `content_too_large`. */
   content: string;
   /** Standard types: fact, preference, event, policy, observation, general; others are accepted. */
@@ -848,12 +905,40 @@ export interface Memory {
   tags: string[];
   /** Custom metadata. At most 64 KiB as JSON. */
   metadata: JsonObject;
+  /** The name that you gave it. */
+  external_id: string | null;
+  /** Who says so. */
+  source: "user" | "agent" | "tool" | "import";
+  /** How important you said it is. */
+  importance: number | null;
+  /** When it happened, if that was given. */
+  occurred_at: string | null;
   /** When the memory was added. */
   created_at: string;
+  /** When it was last changed. */
+  updated_at: string;
+  /** When it expires; null: never. */
+  expires_at: string | null;
+  /** Since when it holds; null: since ever. */
+  valid_from: string | null;
+  /** Until when it holds; null: for ever. */
+  valid_until: string | null;
+  /** Ids of the memories whose place it took, some of which may be gone. */
+  supersedes: string[];
+  /** The memory that took its place. */
+  superseded_by: string | null;
+  /** When that one took it, or will. */
+  superseded_at: string | null;
   /** ID of the vector, which changes with the content; left out when there is none. */
   embedding_id?: string;
   /** Whether it has a vector. While one is to be made, it is found by its words. */
   vector_available: boolean;
+}
+
+/** Memories to add together. */
+export interface MemoryBatch {
+  /** Each as for `POST /v1/memory`. An error names the one that is wrong: `memories[3].content`. */
+  memories: NewMemory[];
 }
 
 /** What changes; the rest stays. */
@@ -866,6 +951,25 @@ export interface MemoryChanges {
   tags?: string[];
   /** Merged into what is there, key by key; a null removes the key. At most 64 KiB as JSON. */
   metadata?: JsonObject;
+  /** A name of your own; null takes it away. */
+  external_id?: string | null;
+  /** Who says so. */
+  source?: "user" | "agent" | "tool" | "import";
+  /** How important it is to you; null: unknown. */
+  importance?: number | null;
+  /**
+   * When it expires: from that moment on nothing shows it, and it is removed with the event `memory.expired`. null: never. ISO 8601, such
+   * as `2027-05-07T08:00:00Z`.
+   */
+  expires_at?: string | null;
+  /** Instead of `expires_at`: seconds until then, from now. */
+  ttl_seconds?: number;
+  /**
+   * Since when it holds; null: since ever, or since it was added where it supersedes another one. ISO 8601, such as `2027-05-07T08:00:00Z`.
+   */
+  valid_from?: string | null;
+  /** Until when it holds; null: for ever. ISO 8601, such as `2027-05-07T08:00:00Z`. */
+  valid_until?: string | null;
 }
 
 /** A memory was added. The data is the memory. */
@@ -873,6 +977,16 @@ export interface MemoryCreatedEvent {
   /** The event: the header `webhook-id`, the same in every attempt. */
   id: string;
   type: "memory.created";
+  /** When it happened. */
+  created_at: string;
+  data: Memory;
+}
+
+/** The time of a memory has passed. The data is the memory as it was last. */
+export interface MemoryExpiredEvent {
+  /** The event: the header `webhook-id`, the same in every attempt. */
+  id: string;
+  type: "memory.expired";
   /** When it happened. */
   created_at: string;
   data: Memory;
@@ -897,12 +1011,18 @@ export interface MemoryList {
 export interface MemoryResult {
   /** `mem_` and 12 characters. */
   id: string;
-  /** The session it was added to, which may have expired since. */
-  session_id: string;
+  /** The session it was added to, which may have expired since; null without one. */
+  session_id: string | null;
+  /** The user it belongs to; null for an agent's alone. */
+  user_id: string | null;
+  /** The agent it belongs to; null for a user's alone. */
+  agent_id: string | null;
   /** What to remember: 1 to 10000 characters; more is 413 `content_too_large`. */
   content: string;
   /** Standard types: fact, preference, event, policy, observation, general; others are accepted. */
   type: string;
+  /** Who says so. */
+  source: "user" | "agent" | "tool" | "import";
   /** Tags. */
   tags: string[];
   /** 0.0 to 1.0, higher is more relevant; from 0.7 on it is about the query. */
@@ -926,20 +1046,39 @@ export interface MemorySearch {
   query: string;
   /** Only memories of this session. */
   session_id?: string;
-  /** Only memories of this user's sessions. */
+  /** Only memories of this user, of sessions and without one. */
   user_id?: string;
+  /** Only memories of this agent. */
+  agent_id?: string;
   /** Only memories of this type. */
   type?: string;
   /** Memories of ANY of these types; an empty array is no filter. */
   types?: string[];
   /** Memories with ANY of them. */
   tags?: string[];
+  /** Only memories that are `current`, `past`, or still to come (`future`), now or at `as_of`; or `all`. Default `current`. */
+  status?: "current" | "past" | "future" | "all";
+  /**
+   * The moment at which memories have that status, instead of now. Of records that still exist, whenever they were added. ISO 8601, such as
+   * `2027-05-07T08:00:00Z`.
+   */
+  as_of?: string;
   /** How many at most; default 10. */
   limit?: number;
   /** Lowest score; default 0.7. With 0 nothing is left out. */
   threshold?: number;
   /** Add to each result why it was found. */
   explain?: boolean;
+}
+
+/** Another memory has taken the place of one. The data is the one whose place it took. */
+export interface MemorySupersededEvent {
+  /** The event: the header `webhook-id`, the same in every attempt. */
+  id: string;
+  type: "memory.superseded";
+  /** When it happened. */
+  created_at: string;
+  data: Memory;
 }
 
 /** A page of namespaces. */
@@ -977,8 +1116,15 @@ export interface NewApiKey {
 
 /** A memory to add. */
 export interface NewMemory {
-  /** The session it belongs to. */
-  session_id: string;
+  /**
+   * The session it belongs to, and with it that session's user and agent: it goes when the session is deleted. Without one, `user_id` or
+   * `agent_id` is required, unless the API key is bound to one.
+   */
+  session_id?: string;
+  /** Whose memory it is. With `session_id` it is the user of that session, or left out. Not `.` or `..`, which a path cannot name. */
+  user_id?: string;
+  /** The agent whose memory it is. With `session_id` it is the agent of that session, or left out. */
+  agent_id?: string;
   /** What to remember: 1 to 10000 characters; more is 413 `content_too_large`. */
   content: string;
   /** Standard types: fact, preference, event, policy, observation, general; others are accepted. Default `general`. */
@@ -989,6 +1135,40 @@ export interface NewMemory {
   metadata?: JsonObject;
   /** false: keep it out of semantic search. */
   embed?: boolean;
+  /**
+   * A name of your own, such as the id of a row. No two memories of a user have the same, or of an agent where there is no user; it is free
+   * again once its memory is deleted or has expired.
+   */
+  external_id?: string;
+  /**
+   * What happens when the owner has a memory of that `external_id`: `error` is 409 `already_exists`; `return` answers 200 with it, as it
+   * is; `update` answers 200 once its content, and what else is sent, has taken the place of what was there. Default `error`.
+   */
+  if_exists?: "error" | "update" | "return";
+  /** Who says so; `agent` unless given. A context shows it. */
+  source?: "user" | "agent" | "tool" | "import";
+  /** How important it is to you, 0.0 to 1.0. */
+  importance?: number;
+  /** When it happened, for history that is moved in: at most a day ahead. ISO 8601, such as `2027-05-07T08:00:00Z`. */
+  occurred_at?: string;
+  /**
+   * When it expires: from that moment on nothing shows it, and it is removed with the event `memory.expired`. ISO 8601, such as
+   * `2027-05-07T08:00:00Z`.
+   */
+  expires_at?: string;
+  /** Instead of `expires_at`: seconds until then, from now. */
+  ttl_seconds?: number;
+  /**
+   * Since when it holds; since ever unless given, or since now where it supersedes another one. ISO 8601, such as `2027-05-07T08:00:00Z`.
+   */
+  valid_from?: string;
+  /** Until when it holds: from then on it is past, and stays. ISO 8601, such as `2027-05-07T08:00:00Z`. */
+  valid_until?: string;
+  /**
+   * Ids of memories of the same owner whose place it takes: each is past from `valid_from` on, and current again if this one is deleted or
+   * expires. One that is superseded already is 409 `version_conflict`.
+   */
+  supersedes?: string[];
 }
 
 /** A session to create. */
@@ -1012,8 +1192,51 @@ export interface NewSession {
   initial_state?: JsonObject;
   /** Custom metadata; default `{}`. At most 64 KiB as JSON. */
   metadata?: JsonObject;
-  /** Seconds until the session expires; default 86400, at most 30 days. Activity does not extend it. */
-  ttl_seconds?: number;
+  /**
+   * Seconds until the session expires, at most 30 days, or `never`; default 86400. Activity does not extend it. A session that never
+   * expires stays until it is deleted.
+   */
+  ttl_seconds?: number | "never";
+  /** When the conversation began, for history that is moved in; `created_at` is the time of this request. At most a day in the future. */
+  occurred_at?: string;
+}
+
+/** A turn to log, and what else the step of the agent has changed. */
+export interface NewStep {
+  input: TurnInput;
+  output: {
+    /** What went out; `tool_response` is read as `tool_result`. */
+    type: "text" | "audio" | "image" | "tool_result" | "error" | "tool_response";
+    /** The text, a transcription, a description or what a tool was given or gave. */
+    content: string;
+  };
+  /** Why the agent answered so. */
+  reasoning?: string;
+  /** Custom metadata; default `{}`. At most 64 KiB as JSON. */
+  metadata?: JsonObject;
+  /**
+   * A name of your own, such as the id of a message, unique in its session: where a turn has it already that one is answered, as it is,
+   * with 200, and nothing is changed.
+   */
+  external_id?: string;
+  /**
+   * When it happened, for history that is moved in: contexts and timelines go by it, lists by `created_at`. At most a day in the future.
+   */
+  occurred_at?: string;
+  /** A snapshot; logging a turn never changes the state. */
+  state_before?: JsonObject;
+  /** A snapshot; logging a turn never changes the state. */
+  state_after?: JsonObject;
+  /** Replaces the state, before the turn is logged. */
+  state?: JsonObject;
+  /** Laid over the state, key by key, before the turn is logged; a null removes a key. Not with `state`. */
+  state_patch?: JsonObject;
+  /** Change nothing unless this is the current version (409 `version_conflict` otherwise). */
+  expected_version?: number;
+  /**
+   * Up to 20 memories to add to the session, each as for `POST /v1/memory`. An error names the one that is wrong: `memories[3].content`.
+   */
+  memories?: StepMemory[];
 }
 
 /** A turn to log. */
@@ -1029,10 +1252,25 @@ export interface NewTurn {
   reasoning?: string;
   /** Custom metadata; default `{}`. At most 64 KiB as JSON. */
   metadata?: JsonObject;
+  /**
+   * A name of your own, such as the id of a message, unique in its session: where a turn has it already that one is answered, as it is,
+   * with 200, and nothing is changed.
+   */
+  external_id?: string;
+  /**
+   * When it happened, for history that is moved in: contexts and timelines go by it, lists by `created_at`. At most a day in the future.
+   */
+  occurred_at?: string;
   /** A snapshot; logging a turn never changes the state. */
   state_before?: JsonObject;
   /** A snapshot; logging a turn never changes the state. */
   state_after?: JsonObject;
+}
+
+/** Turns to log together. */
+export interface NewTurns {
+  /** 1 to 100 turns, logged in this order, all of them or none. */
+  turns: NewTurn[];
 }
 
 /** A webhook to create. */
@@ -1050,6 +1288,8 @@ export interface NewWebhook {
     | "session.expired"
     | "turn.added"
     | "memory.created"
+    | "memory.superseded"
+    | "memory.expired"
     | "trace.created"
     | "trace.rollback"
     | "trace.error"
@@ -1085,8 +1325,8 @@ export interface Receipt {
   object: string;
   /** Its id. */
   id?: string;
-  /** The session that it belongs to. */
-  session_id?: string;
+  /** The session that it belongs to; null for a memory without one. */
+  session_id?: string | null;
   /** Version of the state. */
   version?: number;
   /** Version of the session's state. */
@@ -1099,12 +1339,39 @@ export interface Receipt {
   created_at?: string;
   /** When it was last changed. */
   updated_at?: string;
-  /** When the session expires. */
-  ttl_expires_at?: string;
+  /** When the session expires; null if it does not. */
+  ttl_expires_at?: string | null;
   /** ID of the memory's vector. */
   embedding_id?: string;
   /** Whether semantic search finds the memory. */
   vector_available?: boolean;
+  /** The same of each record of a list. */
+  data?: Array<{
+    /** What kind of record it is. */
+    object: string;
+    /** Its id. */
+    id?: string;
+    /** The session that it belongs to; null for a memory without one. */
+    session_id?: string | null;
+    /** Version of the state. */
+    version?: number;
+    /** Version of the session's state. */
+    state_version?: number;
+    /** Version that a rollback made. */
+    new_version?: number;
+    /** True: it is done. */
+    success?: boolean;
+    /** When the record was created. */
+    created_at?: string;
+    /** When it was last changed. */
+    updated_at?: string;
+    /** When the session expires; null if it does not. */
+    ttl_expires_at?: string | null;
+    /** ID of the memory's vector. */
+    embedding_id?: string;
+    /** Whether semantic search finds the memory. */
+    vector_available?: boolean;
+  }>;
 }
 
 /** A turn, in short. */
@@ -1115,6 +1382,8 @@ export interface RecentTurn {
   output: TurnOutput;
   /** When the turn was logged. */
   created_at: string;
+  /** When it happened, if that was given: for history that was moved in. */
+  occurred_at?: string;
 }
 
 /** What a search or a context found for a query. */
@@ -1182,6 +1451,11 @@ export interface Rollback {
   version: number;
   /** Why, for the trace. */
   reason?: string;
+  /**
+   * `hide`: contexts, lists and timelines show the turns that they showed when that version was current, and no later ones, unless they are
+   * asked for `status=all`. A later rollback with `hide` to a version before this one shows those again. Default `keep`.
+   */
+  turns?: "keep" | "hide";
   /** Change nothing unless this is the current version (409 `version_conflict` otherwise). */
   expected_version?: number;
 }
@@ -1199,6 +1473,8 @@ export interface Session {
   external_id?: string;
   /** When the session was created. */
   created_at: string;
+  /** When the conversation began, if that was given: for history that was moved in. */
+  occurred_at?: string;
   /** When its state, metadata, turns or memories last changed. */
   updated_at: string;
   /** The current state. */
@@ -1209,18 +1485,18 @@ export interface Session {
   metadata: JsonObject;
   /** Memories attached to the session. */
   memory_count: number;
-  /** Turns in the session. */
+  /** Turns in the session that are shown: with those of the session it was forked from, without those that a rollback has hidden. */
   turn_count: number;
-  /** When the session expires. */
-  ttl_expires_at: string;
+  /** When the session expires; null if it does not. */
+  ttl_expires_at: string | null;
 }
 
 /** What changes; the rest stays. */
 export interface SessionChanges {
   /** Merged into what is there, key by key; a null removes the key. At most 64 KiB as JSON. */
   metadata?: JsonObject;
-  /** A new time to live, counted from now. */
-  ttl_seconds?: number;
+  /** A new time to live, counted from now; `never`: it does not expire. */
+  ttl_seconds?: number | "never";
 }
 
 /** A session was created, or forked from another one. The data is the session. */
@@ -1295,6 +1571,16 @@ export interface Settings {
   memories_on_expiry: {
     value: "keep" | "delete";
     default?: "keep" | "delete";
+    /** Where the value comes from. */
+    source: "default" | "environment" | "setting" | "probes" | "built-in";
+  };
+  /**
+   * Whether keys without the scope `admin` may create sessions that do not expire (`ttl_seconds: "never"`). Such sessions stay until they
+   * are deleted. Turned off, it changes no session that is there.
+   */
+  endless_sessions_for_all: {
+    value: boolean;
+    default?: boolean;
     /** Where the value comes from. */
     source: "default" | "environment" | "setting" | "probes" | "built-in";
   };
@@ -1479,6 +1765,11 @@ export interface Settings {
 export interface SettingsChanges {
   /** What becomes of the memories of a session that expires. */
   memories_on_expiry?: "keep" | "delete" | null;
+  /**
+   * Whether keys without the scope `admin` may create sessions that do not expire (`ttl_seconds: "never"`). Such sessions stay until they
+   * are deleted. Turned off, it changes no session that is there.
+   */
+  endless_sessions_for_all?: boolean | null;
   /** How many days traces made with an enterprise key are kept. */
   trace_retention_days?: number | null;
   /**
@@ -1667,6 +1958,92 @@ export interface Stats {
   history?: History;
 }
 
+/** A turn that was logged, with the memories that were added with it. */
+export interface Step {
+  object: "turn";
+  /** `turn_` and 12 characters. */
+  id: string;
+  /** The session. */
+  session_id: string;
+  /** 1, 2, 3 … in the order of the session. */
+  turn_number: number;
+  /**
+   * Version of the session's state that was current when the turn was logged; 0 for one that a fork has from its parent. For one that a
+   * Cairn without this field has logged it follows from the versions that are kept.
+   */
+  state_version: number;
+  /** The session that this one was forked from, for a turn that it has from there; left out for others. */
+  forked_from?: string;
+  /** When a rollback hid the turn; left out for those that are shown. */
+  rolled_back_at?: string;
+  /** The name that you gave it; left out if there is none. */
+  external_id?: string;
+  /** When the turn was logged. */
+  created_at: string;
+  /** When it happened, if that was given: for history that was moved in. */
+  occurred_at?: string;
+  input: TurnInput;
+  output: TurnOutput;
+  /** Left out when none was given. */
+  reasoning?: string;
+  /** Custom metadata. At most 64 KiB as JSON. */
+  metadata: JsonObject;
+  /** The state before the turn, if given. */
+  state_before: JsonObject | null;
+  /** The state after the turn, if given. */
+  state_after: JsonObject | null;
+  /** The memories of the step, in the order of the request. */
+  memories?: Memory[];
+}
+
+/** A memory to add to the session. */
+export interface StepMemory {
+  /** What to remember: 1 to 10000 characters; more is 413 `content_too_large`. */
+  content: string;
+  /** Standard types: fact, preference, event, policy, observation, general; others are accepted. Default `general`. */
+  type?: string;
+  /** Tags, for filters. */
+  tags?: string[];
+  /** Custom metadata; default `{}`. At most 64 KiB as JSON. */
+  metadata?: JsonObject;
+  /** false: keep it out of semantic search. */
+  embed?: boolean;
+  /**
+   * A name of your own, such as the id of a row. No two memories of a user have the same, or of an agent where there is no user; it is free
+   * again once its memory is deleted or has expired.
+   */
+  external_id?: string;
+  /**
+   * What happens when the owner has a memory of that `external_id`: `error` is 409 `already_exists`; `return` answers 200 with it, as it
+   * is; `update` answers 200 once its content, and what else is sent, has taken the place of what was there. Default `error`.
+   */
+  if_exists?: "error" | "update" | "return";
+  /** Who says so; `agent` unless given. A context shows it. */
+  source?: "user" | "agent" | "tool" | "import";
+  /** How important it is to you, 0.0 to 1.0. */
+  importance?: number;
+  /** When it happened, for history that is moved in: at most a day ahead. ISO 8601, such as `2027-05-07T08:00:00Z`. */
+  occurred_at?: string;
+  /**
+   * When it expires: from that moment on nothing shows it, and it is removed with the event `memory.expired`. ISO 8601, such as
+   * `2027-05-07T08:00:00Z`.
+   */
+  expires_at?: string;
+  /** Instead of `expires_at`: seconds until then, from now. */
+  ttl_seconds?: number;
+  /**
+   * Since when it holds; since ever unless given, or since now where it supersedes another one. ISO 8601, such as `2027-05-07T08:00:00Z`.
+   */
+  valid_from?: string;
+  /** Until when it holds: from then on it is past, and stays. ISO 8601, such as `2027-05-07T08:00:00Z`. */
+  valid_until?: string;
+  /**
+   * Ids of memories of the same owner whose place it takes: each is past from `valid_from` on, and current again if this one is deleted or
+   * expires. One that is superseded already is 409 `version_conflict`.
+   */
+  supersedes?: string[];
+}
+
 /** Something that happened in a session: a turn, a version of its state, a memory, a retrieval or a fork. */
 export interface TimelineEntry {
   object: "timeline_entry";
@@ -1701,9 +2078,9 @@ export interface Trace {
   object: "trace";
   /** `trace_` and 12 characters. */
   id: string;
-  /** The session it concerns; null for traces of administration. */
+  /** The session it concerns; null for traces of administration, and of memories without a session. */
   session_id: string | null;
-  /** That session's user; left out when it has none. */
+  /** The user whose record it concerns; left out when there is none. */
   user_id?: string;
   /** What happened. */
   action:
@@ -1718,6 +2095,8 @@ export interface Trace {
     | "state.rolled_back"
     | "memory.updated"
     | "memory.deleted"
+    | "memory.superseded"
+    | "memory.expired"
     | "api_key.created"
     | "api_key.rolled"
     | "api_key.revoked"
@@ -1749,10 +2128,12 @@ export interface Trace {
    * - `session.expired`: ttl_seconds, last_activity
    * - `session.updated`: metadata_diff, ttl_seconds
    * - `session.deleted`: session_id, reason, turn_count, memory_count
-   * - `session.forked`: source_session_id, source_session, fork_version
-   * - `state.rolled_back`: from_version, to_version, reason
+   * - `session.forked`: source_session_id, source_session, fork_version, turns
+   * - `state.rolled_back`: from_version, to_version, reason, turns
    * - `memory.updated`: memory_id, content_changed, tags_changed
    * - `memory.deleted`: memory_id, content_preview, reason
+   * - `memory.superseded`: memory_id, content_preview, superseded_by, superseded_at
+   * - `memory.expired`: memory_id, content_preview, expires_at
    * - `api_key.created`: key_id, kind, prefix, name, scopes, tier, user_id, agent_id, source, rate_limit, expires_at
    * - `api_key.rolled`: key_id, kind, prefix, name, scopes, tier, user_id, agent_id, rolled_to, rolled_to_prefix, ends_at, expires_at
    * - `api_key.revoked`: key_id, kind, prefix, name, scopes, tier, user_id, agent_id, reason
@@ -1832,8 +2213,21 @@ export interface Turn {
   session_id: string;
   /** 1, 2, 3 … in the order of the session. */
   turn_number: number;
+  /**
+   * Version of the session's state that was current when the turn was logged; 0 for one that a fork has from its parent. For one that a
+   * Cairn without this field has logged it follows from the versions that are kept.
+   */
+  state_version: number;
+  /** The session that this one was forked from, for a turn that it has from there; left out for others. */
+  forked_from?: string;
+  /** When a rollback hid the turn; left out for those that are shown. */
+  rolled_back_at?: string;
+  /** The name that you gave it; left out if there is none. */
+  external_id?: string;
   /** When the turn was logged. */
   created_at: string;
+  /** When it happened, if that was given: for history that was moved in. */
+  occurred_at?: string;
   input: TurnInput;
   output: TurnOutput;
   /** Left out when none was given. */
@@ -1977,7 +2371,7 @@ export interface UserList {
 export interface WatchTracesQuery {
   /** Only traces of this session, which may be long gone. */
   session_id?: string;
-  /** Only traces of this user's sessions. */
+  /** Only traces of this user's records. */
   user_id?: string;
   /** Only traces of this action. */
   action?:
@@ -1992,6 +2386,8 @@ export interface WatchTracesQuery {
     | "state.rolled_back"
     | "memory.updated"
     | "memory.deleted"
+    | "memory.superseded"
+    | "memory.expired"
     | "api_key.created"
     | "api_key.rolled"
     | "api_key.revoked"
@@ -2027,6 +2423,8 @@ export interface Webhook {
     | "session.expired"
     | "turn.added"
     | "memory.created"
+    | "memory.superseded"
+    | "memory.expired"
     | "trace.created"
     | "trace.rollback"
     | "trace.error"
@@ -2073,6 +2471,8 @@ export interface WebhookChanges {
     | "session.expired"
     | "turn.added"
     | "memory.created"
+    | "memory.superseded"
+    | "memory.expired"
     | "trace.created"
     | "trace.rollback"
     | "trace.error"
@@ -2100,6 +2500,8 @@ export interface WebhookDelivery {
     | "session.expired"
     | "turn.added"
     | "memory.created"
+    | "memory.superseded"
+    | "memory.expired"
     | "trace.created"
     | "trace.rollback"
     | "trace.error"
@@ -2147,6 +2549,8 @@ export interface WebhookDeliveryDetails {
     | "session.expired"
     | "turn.added"
     | "memory.created"
+    | "memory.superseded"
+    | "memory.expired"
     | "trace.created"
     | "trace.rollback"
     | "trace.error"
@@ -2217,6 +2621,8 @@ export type WebhookEvent =
   | SessionExpiredEvent
   | TurnAddedEvent
   | MemoryCreatedEvent
+  | MemorySupersededEvent
+  | MemoryExpiredEvent
   | TraceCreatedEvent
   | TraceRollbackEvent
   | TraceErrorEvent

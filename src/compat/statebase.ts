@@ -14,23 +14,15 @@ import { ApiError } from "../lib/errors.ts";
 import { toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { codePointLength } from "../lib/text.ts";
-import {
-  addMemory,
-  deleteMemory,
-  getMemory,
-  listMemories,
-  refuseLongContent,
-  updateMemory,
-  type MemoryDeps,
-} from "../memories/memories.ts";
+import type { MemoryDeps } from "../memories/deps.ts";
+import { addMemory, deleteMemory, getMemory, listMemories, updateMemory } from "../memories/memories.ts";
+import { refuseLongContent } from "../memories/record.ts";
 import { Memory, MEMORY_FILTER, MemoryChanges, NewMemory, Score, Search } from "../memories/schema.ts";
 import { searchMemories } from "../memories/search.ts";
 import { tagsOf, typesOf } from "../memories/comma-lists.ts";
 import { Rollback, SessionState } from "../sessions/schema.ts";
-import { liveSession } from "../sessions/live-session.ts";
 import { createSession, updateSession } from "../sessions/sessions.ts";
 import { rollbackState } from "../sessions/versions.ts";
-import { ownerOfNew, type Owner } from "../storage/owner.ts";
 import type { Caller } from "../traces/record.ts";
 
 const statebase = endpointGroup({
@@ -51,15 +43,24 @@ const RolledBack = Type.Object(
   { title: "RolledBackState", description: "The state that came back, as a new version." },
 );
 
-const { session_id, ...newMemory } = NewMemory.properties;
+const { session_id, content, type, tags, metadata, embed } = NewMemory.properties;
 const NewStateBaseMemory = Type.Object(
   {
-    ...newMemory,
+    content,
+    type,
+    tags,
+    metadata,
+    embed,
     session_id: Type.Optional({ ...session_id, description: "The session it belongs to; without one it is kept for all sessions." }),
     user_id: Type.Optional(UserId({ description: "Whose memory it is; with `session_id` the user of that session." })),
   },
   { title: "NewStateBaseMemory", description: "A memory to add." },
 );
+
+const StateBaseMemoryChanges = Type.Object(Type.Pick(MemoryChanges, ["content", "type", "tags", "metadata"]).properties, {
+  title: "StateBaseMemoryChanges",
+  description: "What changes; the rest stays.",
+});
 
 const Count = (description: string) => Type.Optional(Type.Integer({ minimum: 1, maximum: LIMITS.listMax, description }));
 const Find = Type.Object({
@@ -121,11 +122,9 @@ export function statebaseEndpoints(deps: MemoryDeps): Endpoint[] {
       run: async ({ body: { userId, sessionId, ...input }, caller }) => {
         // Before a session is made: what is refused changes nothing.
         refuseLongContent(input.content);
-        if (sessionId !== undefined && userId !== undefined) await refuseOtherUser(deps, caller.owner, sessionId, userId);
-        return addMemory(deps, caller, {
-          ...input,
-          sessionId: sessionId ?? (await globalSession(deps, caller, userId ?? caller.owner.userId ?? null)),
-        });
+        if (sessionId !== undefined) return addMemory(deps, caller, { ...input, sessionId, userId });
+        const session = await globalSession(deps, caller, userId ?? caller.owner.userId ?? null);
+        return addMemory(deps, caller, { ...input, sessionId: session });
       },
     }),
     statebase.get("/v1/memories", {
@@ -146,7 +145,7 @@ export function statebaseEndpoints(deps: MemoryDeps): Endpoint[] {
     statebase.patch("/v1/memories/{memory_id}", {
       summary: "Update a StateBase memory",
       memoryOperation: "update_memory",
-      body: MemoryChanges,
+      body: StateBaseMemoryChanges,
       response: Memory,
       errors: ["content_too_large"],
       run: ({ params, body, caller }) => updateMemory(deps, caller, params.memory_id, body),
@@ -174,19 +173,6 @@ function findMemories(
   return searchMemories(deps, caller, { ...asked, query, limit: found, threshold, explain: false });
 }
 
-/**
- * A memory is that of the user of its session.
- *
- * @throws {ApiError} `permission_denied`, `session_not_found`, or `invalid_request` where the session is another user's, or nobody's
- */
-async function refuseOtherUser({ store }: MemoryDeps, owner: Owner, sessionId: string, userId: string): Promise<void> {
-  ownerOfNew(owner, { userId });
-  if ((await store.read((reader) => liveSession(reader, owner, sessionId).row.userId)) === userId) return;
-  const message =
-    "user_id must be the user of the session: leave it out, or leave session_id out to keep the memory for all sessions of the user.";
-  throw new ApiError("invalid_request", message, { param: "user_id" });
-}
-
 const AGENT = "statebase";
 const GLOBAL = "global";
 const LEFT_MIN_MS = 15 * DAY_MS;
@@ -206,10 +192,11 @@ async function globalSession(deps: MemoryDeps, asking: Caller, userId: string | 
   };
   const { id, ttl_expires_at } = JSON.parse(statusAndJson(await createSession(deps, caller, session), 201).json) as {
     id: string;
-    ttl_expires_at: string;
+    ttl_expires_at: string | null;
   };
   const now = await deps.store.read((reader) => reader.now);
-  if (Date.parse(ttl_expires_at) - now < LEFT_MIN_MS) await updateSession(deps, caller, id, { ttlSeconds: LIMITS.ttlSecondsMax });
+  if (ttl_expires_at !== null && Date.parse(ttl_expires_at) - now < LEFT_MIN_MS)
+    await updateSession(deps, caller, id, { ttlSeconds: LIMITS.ttlSecondsMax });
   return id;
 }
 

@@ -8,7 +8,9 @@
  */
 import { withPrefix, type BareId } from "../lib/ids.ts";
 import { jsonArray, jsonWith, type JsonText } from "../lib/json.ts";
-import { memoryMembers, newestMemories, type MemoryDeps, visibleMemories } from "../memories/memories.ts";
+import type { MemoryDeps } from "../memories/deps.ts";
+import { newestMemories } from "../memories/memories.ts";
+import { memoryMembers, visibleMemories } from "../memories/record.ts";
 import { explanationsJson, rank, type Ranking, type Searcher } from "../memories/search.ts";
 import { liveSession, type LiveSession } from "../sessions/live-session.ts";
 import { readState } from "../sessions/versions.ts";
@@ -27,6 +29,8 @@ export interface ContextRequest {
   memoryLimit: number;
   turnLimit: number;
   explain: boolean;
+  /** The moment whose memories are shown; now unless given. */
+  asOf?: number | undefined;
 }
 
 export async function getContext(deps: ContextDeps, searcher: Searcher, id: string, request: ContextRequest): Promise<JsonText> {
@@ -35,12 +39,12 @@ export async function getContext(deps: ContextDeps, searcher: Searcher, id: stri
   const { store } = deps;
   const { query, memoryLimit, turnLimit } = request;
   const scope = await store.read((reader) => scopeOf(liveSession(reader, owner, id), owner));
-  const options = { threshold: 0, limit: memoryLimit, explain: request.explain, limitsId };
+  const options = { threshold: 0, limit: memoryLimit, explain: request.explain, limitsId, shown: request };
   const found = query === undefined || memoryLimit === 0 ? undefined : await rank(deps, query, scope, options, permit);
   // With nothing to look for in a query of spaces alone, the newest as without one.
-  const ranking = found?.query.lexical.size === 0 ? undefined : found;
-  const newest = ranking === undefined ? await newestMemories(deps, scope, memoryLimit) : [];
-  const explanations = ranking === undefined || !request.explain ? [] : await explanationsJson(ranking);
+  const ranking = found?.query.lexical.ids.length === 0 ? undefined : found;
+  const newest = ranking === undefined ? await newestMemories(deps, scope, memoryLimit, request) : [];
+  const explanations = ranking === undefined || !request.explain ? [] : await explanationsJson(deps, ranking);
   if (ranking !== undefined && deps.retrievals.isOn) {
     const asked = { sessionId: id, query: query ?? "", limit: memoryLimit, threshold: 0, isFiltered: false };
     deps.retrievals.note(searcher, { operation: "context", ...asked, matches: ranking.matches });
@@ -49,7 +53,7 @@ export async function getContext(deps: ContextDeps, searcher: Searcher, id: stri
   return store.read((reader) => {
     const session = liveSession(reader, owner, id);
     const state = readState(reader, session.key, session.row.version);
-    const recentTurns = deps.recentTurns.of(reader, session.key, session.row.turnCount, turnLimit);
+    const recentTurns = deps.recentTurns.of(reader, session, turnLimit);
     const memories = ranking === undefined ? itemsOf(reader, newest) : relevant(reader, ranking, explanations);
     return jsonWith({}, { state, memories: jsonArray(memories), recent_turns: recentTurns });
   });

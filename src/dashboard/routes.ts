@@ -61,7 +61,14 @@ export function dashboardServer(load: () => Promise<Asset[]> = dashboardAssets) 
 export function rootAnswer(version: string, { headers }: Request) {
   if (headers.get("accept")?.includes("text/html") === true)
     return { status: 302, body: "", headers: { Location: BASE.slice(0, -1), Vary: "Accept" } };
-  const body = JSON.stringify({ name: "cairn", version, docs: "/docs", openapi: "/openapi.json", dashboard: BASE.slice(0, -1) });
+  const body = JSON.stringify({
+    name: "cairn",
+    version,
+    docs: "/docs",
+    guide: "/docs/guide",
+    openapi: "/openapi.json",
+    dashboard: BASE.slice(0, -1),
+  });
   return { status: 200, body, headers: { Vary: "Accept" } };
 }
 

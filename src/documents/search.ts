@@ -11,7 +11,7 @@ import type { BareId } from "../lib/ids.ts";
 import { jsonArray, jsonWith, type JsonObject, type JsonText } from "../lib/json.ts";
 import type { EmbeddedQuery } from "../embeddings/embedder.ts";
 import type { Active, Embeddings } from "../embeddings/embeddings.ts";
-import { candidatesFrom, inOrder, looksAt, looksAtOne, scoredQuery, scoresOf, TERMS_PER_TURN } from "../memories/search.ts";
+import { candidatesFrom, inOrder, looksAt, looksAtOne, indexQuery, scoresOf, TERMS_PER_TURN } from "../memories/search.ts";
 import type { Embedded } from "../memories/backfill.ts";
 import { relevance } from "../memories/relevance.ts";
 import { LIMITS } from "../lib/limits.ts";
@@ -25,7 +25,7 @@ import { documentRemovals, documents, indexedDocuments, type DocumentRow } from 
 import { unlessUnreadable } from "../storage/unreadable.ts";
 import { posting, type Filter } from "../storage/walk.ts";
 import { CandidateReader, type Candidate } from "../vectors/candidates.ts";
-import type { ScoredQuery } from "../vectors/query.ts";
+import type { Query } from "../vectors/query.ts";
 import type { CandidateIndex } from "../vectors/candidate-index.ts";
 import { documentJson } from "./answers.ts";
 import { textOf } from "./embedded-text.ts";
@@ -126,7 +126,8 @@ async function find(deps: SearchDeps, namespace: string, search: Search, budget:
     if (!budget.mayWait()) return { matches: [], hasMore: true };
     try {
       const query = await deps.embeddings.embedQuery(active, search.query, budget.limitsId);
-      const isVain = (query.lexical.size === 0 && search.threshold > 0) || (await deps.store.read(generationOf)) !== active.generation;
+      const isVain =
+        (query.lexical.ids.length === 0 && search.threshold > 0) || (await deps.store.read(generationOf)) !== active.generation;
       const found =
         isVain || budget.isSpent
           ? { matches: [], hasMore: budget.isSpent }
@@ -160,7 +161,7 @@ class Finding {
 
   async find(query: EmbeddedQuery, active: Active): Promise<Found> {
     const limit = Math.max(candidatesFrom(this.#wanted), this.#search.filter === undefined ? 0 : FILTERED_CANDIDATES_MIN);
-    const scored = scoredQuery(query, active, limit);
+    const scored = indexQuery(query, active, limit);
     const candidates = await this.#deps.documentVectors.nearest(scored, this.#filter, this.#budget.mayHoldMuch);
     // Long texts are not held while waiting: they are found again.
     if (candidates === undefined || (looksAt(query, candidates) > TERMS_PER_TURN && !this.#budget.mayHoldMuch)) {
@@ -193,7 +194,7 @@ class Finding {
   }
 
   /** The best of all documents of the namespace, or of the newest and those found before where there are more than may be looked at. */
-  async #amongAll(query: EmbeddedQuery, active: Active, scored: ScoredQuery, before: readonly Match[]): Promise<Found> {
+  async #amongAll(query: EmbeddedQuery, active: Active, scored: Query, before: readonly Match[]): Promise<Found> {
     const { store } = this.#deps;
     const found = new Map(before.map(({ id, score }) => [id, score]));
     const emptied = await store.read((reader) => emptiedUntil(reader, this.#namespace));

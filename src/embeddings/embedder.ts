@@ -12,16 +12,22 @@
 export const DIMENSION_MAX = 1536;
 
 /**
- * The layout of the built-in provider's vectors, which are as long as any: places of words first, then meaning, and in the last
- * place what a memory gives up of its length, where a query has nothing.
+ * How many numbers each vector has where a text has several, one for each of its passages: those of the built-in provider, which alone
+ * makes more than one.
  */
-export const WORD_PLACES = 1279;
-export const LENGTH_PLACE = DIMENSION_MAX - 1;
+export const PASSAGE_DIMENSION = 384;
+/** Passages of a text. */
+export const PASSAGES_MAX = 64;
 
 /** What is stored for one memory. */
 export interface Embedding {
-  /** As many floats as the provider's vectors have, unit length; none for a text that is found by its words alone. */
+  /**
+   * As many floats as the provider's vectors have, unit length; none for a text that is found by its words alone. Of a text with passages
+   * the vectors of all of them, side by side.
+   */
   readonly vector: Float32Array;
+  /** How many passages the text was cut into; 1 unless given. */
+  readonly passages?: number;
   /**
    * Ids of the distinct terms, ascending, without duplicates; see `TermId` for what an id says. The last one is the
    * text's fingerprint. Empty for a text without a letter, digit or sign.
@@ -40,80 +46,37 @@ export interface EmbeddedQuery {
   /** None of a query that finds by its words alone. */
   readonly vector: Float32Array;
   readonly lexical: QueryTerms;
-  /** The numbers of the vector that are not zero, of a provider that has few of them. */
-  readonly parts?: QueryParts | undefined;
 }
 
 /** Whether it finds by meaning, and not by its words alone. */
-export function hasMeaning(query: EmbeddedQuery): boolean {
-  // A vector may have to be made first.
-  return query.parts !== undefined || query.vector.length > 0;
-}
-
-export interface QueryParts {
-  /** Places of single numbers; where one comes again, its number is zero. */
-  readonly places: Uint16Array;
-  readonly numbers: Float32Array;
-  /** Others side by side, and the place of the first. */
-  readonly rest: Float32Array;
-  readonly restFrom: number;
+export function hasMeaning({ vector }: EmbeddedQuery): boolean {
+  return vector.length > 0;
 }
 
 /**
- * The id of a term, an unsigned 32-bit number whose top bits say its kind:
+ * The id of a term, an unsigned 32-bit number by which words, symbols and fingerprints differ:
  *
  * ```
- * 0xxx…  a stem of the table: its row
- * 10xx…  a word the table does not know (a name, an id, another language): 30 bits of its hash. Two words of a scope with
- *        10,000 such words share an id with a chance of 1 in 100,000 for each word asked; they then count as one word.
- * 10 1111 11…  a sign: 24 bits of its hash. No word has such an id, so a memory's signs are the last before its fingerprint
- * 110x…  the fingerprint of a whole text: 29 bits over all its words in order, stop words too
+ * below SYMBOL       a hash of a word. Two words of a scope with 10,000 words share an id with a chance of 1 in 200,000 for each word
+ *                    of a query; they then count as one word.
+ * from SYMBOL on     24 bits of the hash of a symbol: a memory's symbols are the last before its fingerprint
+ * from FINGERPRINT   the fingerprint of a whole text: 29 bits over all its words in order, stop words too
  * ```
  */
 export type TermId = number;
 
-export const UNKNOWN_WORD = 0x80000000;
-export const SIGN = 0xbf000000;
+export const SYMBOL = 0xbf000000;
 export const FINGERPRINT = 0xc0000000;
 
-/**
- * The words of a query as `memories/relevance.ts` needs them: a hash table, with chaining, of every term that would answer
- * to one of the query's words. Built once per query; a candidate's terms are then looked up one by one.
- */
+/** The words of a query, as they are looked for in the terms of memories. */
 export interface QueryTerms {
   /** The query itself, for `explain`. */
   readonly text: string;
-  /** Number of distinct terms: words, or signs where there is no word; 0 for a text of neither. */
-  readonly size: number;
+  /** Its distinct terms, ascending: words, or symbols where there is no word; none for a text of neither. */
   readonly ids: Uint32Array;
-  /** What each term weighs, 0 to 1: rare words more than common ones. */
+  /** What each term weighs, above 0 and up to 1: rare words more than common ones. */
   readonly weights: Float64Array;
   readonly fingerprint: TermId;
-  /** By `bucketOf` a term, a power of two long: the first entry of the bucket's chain, or 0. */
-  readonly buckets: Uint32Array;
-  /** By entry, from 1: a term that answers. It has an entry for each of the query's terms that it answers to. */
-  readonly keys: Uint32Array;
-  /** By entry: 256 × index of the query's term + worth, where `WHOLE_WORTH` is the word itself. */
-  readonly answers: Uint32Array;
-  /** By entry: the next one of the chain, or 0. */
-  readonly next: Uint32Array;
-}
-
-/** What the word itself is worth; a word near in meaning is worth less. */
-export const WHOLE_WORTH = 255;
-
-/** An odd multiplier, random in each process. */
-const BUCKET_KEY = (crypto.getRandomValues(new Uint32Array(1))[0]! | 1) >>> 0;
-
-/**
- * The bucket of a term in a hash table of `mask + 1` buckets, at least two: multiply-shift hashing, keyed per process. Ids
- * follow from the text by a public hash, so without a key a text could be made whose terms all meet in one bucket; with it,
- * two given ids meet in one of n buckets with a chance of at most 2 in n.
- *
- * @see https://doi.org/10.1006/jagm.1997.0873 (Dietzfelbinger et al., A Reliable Randomized Algorithm for the Closest-Pair Problem)
- */
-export function bucketOf(id: TermId, mask: number): number {
-  return Math.imul(id, BUCKET_KEY) >>> Math.clz32(mask);
 }
 
 /**

@@ -20,7 +20,7 @@ import { calibrate, calibrationOf } from "./calibration.ts";
 import { BuiltinEmbedder, WordEmbedder } from "./builtin/builtin.ts";
 import { EncoderThread } from "./builtin/encoder-thread.ts";
 import type { EmbeddedQuery, Embedder, Embedding } from "./embedder.ts";
-import { wordsOf } from "./local/local.ts";
+import { wordsOf } from "./words/terms.ts";
 import { identityOf, PROVIDER_DEFAULTS, type EmbeddingSettings } from "./provider-settings.ts";
 import { BUILTIN_CALIBRATION, type Calibration, WORDS_CALIBRATION } from "./score.ts";
 import { OpenAiEmbedder, type OpenAiDeps } from "./remote/openai.ts";
@@ -35,7 +35,7 @@ export const BACKGROUND = { limitsId: "background" };
 /** A request that sets a provider waits this long: clients and proxies close a connection that is silent for a minute. */
 const TRIAL_MS = 50_000;
 
-/** A text that is longer takes a millisecond and more to cut into terms: many that come at once wait for their turns. */
+/** A text that is longer takes a millisecond and more to split into terms: many that come at once wait for their turns. */
 const LONG_TEXT_LENGTH = 2_000;
 
 export interface Active {
@@ -182,7 +182,7 @@ export class Embeddings {
     if (text.length > LONG_TEXT_LENGTH) await nextTurn();
     if (remote === undefined && builtin === undefined) return embedder.embedMemory(text, { limitsId });
     const pending = () => ({ ...wordsOf(text), isPending: true as const });
-    if (builtin?.isPrompt(text) === false) return pending();
+    if (builtin?.isPrompt === false) return pending();
     using deadline = new Deadline(this.#deps.clock, STORE_WAIT_MS);
     const { signal } = deadline;
     try {
@@ -199,7 +199,7 @@ export class Embeddings {
     try {
       if (text.length > LONG_TEXT_LENGTH) await nextTurn();
       const query = await embedder.embedQuery(text, { limitsId });
-      if (remote === undefined || calibration !== undefined || query.lexical.size === 0) return query;
+      if (remote === undefined || calibration !== undefined || query.lexical.ids.length === 0) return query;
       throw new ApiError("service_unavailable", "What the embedding provider's vectors mean was not measured yet. Try again in a moment.");
     } catch (error) {
       this.#deps.onFailure();

@@ -4,7 +4,7 @@
  * @module
  */
 import { BUILTIN_VERSION } from "./builtin/version.ts";
-import { localEmbedder } from "./local/local.ts";
+import { TERMS_VERSION } from "./words/terms.ts";
 
 /** As in the API; what is left out has its default. */
 export interface EmbeddingSettings {
@@ -49,13 +49,13 @@ export function apiKeyProblem(apiKey: string): string | undefined {
 export function identityOf(settings: EmbeddingSettings): string {
   const { provider, base_url, model, query_prefix, document_prefix, dimensions } = { ...PROVIDER_DEFAULTS, ...settings };
   if (provider === "builtin") return BUILTIN_VERSION;
-  if (provider === "words") return `words-1-${localEmbedder.version}`;
+  if (provider === "words") return `words-1-${TERMS_VERSION}`;
   // Without the query string: it can hold a key, and has no part in what a vector means.
   const { origin, pathname } = new URL(base_url);
   const server = `${origin}${withoutSlashes(pathname)}`;
   // Absent where nothing is said of it, as in stores of before there was such a setting.
   const asked = dimensions === undefined ? [] : [dimensions];
-  return JSON.stringify(["openai", localEmbedder.version, server, model, query_prefix, document_prefix, ...asked]);
+  return JSON.stringify(["openai", TERMS_VERSION, server, model, query_prefix, document_prefix, ...asked]);
 }
 
 /** A path without slashes at its end. */

@@ -3,18 +3,21 @@
  *
  * ```
  *               closeness                                              score
- * builtin       (cosine + 0.6 × coverage²) / 1.6                       straight to 0.7, then ever slower towards 1
+ * builtin       (cosine + covered³) / 2                                straight to 0.7, then ever slower towards 1
  * others        a share of coverage, the rest of nearness: cosine      a smooth bend through 0.7
  *               stretched so that what is about the same reaches 1
  * no vector     coverage alone, 0.7 where half is covered              as of the provider
+ *
+ * coverage = weight of the query's words that the text has / weight of all of them
+ * covered  = the same / (weight of all of them + 0.75): what a query of common words shares with a text says little
  * ```
  *
- * Closeness tells which of many texts score best, and is at most what `vectors/row-comparer.ts` takes for its bound. The score depends on
- * the two texts alone, and 0.7 says "this is about it" for every provider.
+ * Closeness tells which of many texts score best. The score depends on the two texts alone, and 0.7 says "this is about it" for every
+ * provider.
  *
  * @module
  */
-import { NO_COSINE } from "./embedder.ts";
+import { NO_COSINE, type QueryTerms, SYMBOL } from "./embedder.ts";
 
 /** What has to be known of a provider. */
 export interface Calibration {
@@ -31,33 +34,88 @@ export interface Calibration {
 const RELEVANT_SCORE = 0.7;
 
 /**
- * Measured on everyday memories in English and 16 languages, and on long conversations: squared coverage leaves most to meaning, and has
- * names and ids decide. At 0.7 one in five questions about something else entirely still gets an answer.
+ * Measured on everyday memories in English and 16 languages, and on long conversations: a cube leaves most to meaning, and has names and
+ * ids decide. At 0.7 one in five questions about something else entirely still gets an answer.
  */
-const COVERAGE_WEIGHT = 0.6;
-const BOTH = 1 + COVERAGE_WEIGHT;
+const COVERED_WEIGHT = 1;
+const BOTH = 1 + COVERED_WEIGHT;
+/** What is missing of every query: as much as three quarters of a rare word. */
+const MISSING_WEIGHT = 0.75;
 /** By how much more than is relevant the rest of the way to 1 becomes a third. */
 const DECAY = 0.3 / BOTH;
 
 export const BUILTIN_CALIBRATION: Calibration = {
   kind: "builtin",
-  lexicalShare: COVERAGE_WEIGHT / BOTH,
+  lexicalShare: COVERED_WEIGHT / BOTH,
   cosineOfUnrelated: 0,
   cosineOfSame: 1,
-  relevant: 0.219 / BOTH,
+  relevant: 0.2325 / BOTH,
 };
 
 /** The provider `words`. */
 export const WORDS_CALIBRATION: Calibration = { kind: "measured", lexicalShare: 1, cosineOfUnrelated: 0, cosineOfSame: 1, relevant: 0.5 };
 
-/** The provider `local`, measured on public sets of conversations, questions and sentence pairs. */
-export const LOCAL_CALIBRATION: Calibration = {
-  kind: "measured",
-  lexicalShare: 0.5,
-  cosineOfUnrelated: 0,
-  cosineOfSame: 0.4,
-  relevant: 0.5,
-};
+/** The words of a query that are looked for, as a query has them. */
+export type AskedWords = Pick<QueryTerms, "ids" | "weights" | "fingerprint">;
+
+/** What a text of the query's very words has for `closeness`: more than any other. */
+export const SAME_TEXT = 2;
+
+/**
+ * Returns what the score of a text rises with. O(terms), as the ids of both ascend.
+ *
+ * @param cosine - of the two vectors; `NO_COSINE` where one of them has none
+ * @param terms - the text's, as stored with its vector, from one place to before another
+ */
+export function closeness(
+  words: AskedWords,
+  calibration: Calibration,
+  cosine: number,
+  terms: Uint32Array,
+  from = 0,
+  to = terms.length,
+): number {
+  const end = endOf(words, terms, from, to);
+  const have = matchingWeight(words, terms, from, end);
+  const all = totalWeight(words);
+  if (have === 0) return closenessOf(calibration, 0, cosine, all);
+  if (have === all && terms[to - 1] === words.fingerprint) return SAME_TEXT;
+  return closenessOf(calibration, lessIfLong(have / all, end - from), cosine, all);
+}
+
+/** Returns the share of a query that a text's words cover, 0 to 1. */
+export function coverageOf(words: AskedWords, terms: Uint32Array): number {
+  const end = endOf(words, terms, 0, terms.length);
+  const have = matchingWeight(words, terms, 0, end);
+  return have === 0 ? 0 : lessIfLong(have / totalWeight(words), end);
+}
+
+/** Where the terms end that can answer: not the fingerprint, the last of them; nor the symbols before it, to a query of words. */
+export function endOf({ ids }: Pick<AskedWords, "ids">, terms: Uint32Array, from: number, to: number): number {
+  let end = Math.max(from, to - 1);
+  if (ids.length > 0 && ids[0]! < SYMBOL) while (end > from && terms[end - 1]! >= SYMBOL) end--;
+  return end;
+}
+
+function matchingWeight({ ids, weights }: AskedWords, terms: Uint32Array, from: number, end: number): number {
+  let have = 0;
+  let at = from;
+  for (let i = 0; i < ids.length; i++) {
+    const id = ids[i]!;
+    while (at < end && terms[at]! < id) at++;
+    if (at === end) break;
+    if (terms[at] === id) have += weights[i]!;
+  }
+  return have;
+}
+
+/** A text of more terms covers a query by chance; each doubling adds this to the divisor 1 of what it covers. */
+const LONG_FROM = 60;
+const LONG_PENALTY = 0.15;
+
+function lessIfLong(share: number, length: number): number {
+  return length > LONG_FROM ? share / (1 + LONG_PENALTY * rounded(Math.log2(length / LONG_FROM))) : share;
+}
 
 /** Words alone never make a text the query's own. */
 const WORDS_ALONE_MAX = 0.99;
@@ -67,12 +125,23 @@ const WORDS_ALONE_MAX = 0.99;
  *
  * @param coverage - share of the query's words that the text has, 0 to 1
  * @param cosine - of their vectors; `NO_COSINE` where one of them has none
+ * @param weight - what all of the query's words weigh
  */
-export function closenessOf(calibration: Calibration, coverage: number, cosine: number): number {
+function closenessOf(calibration: Calibration, coverage: number, cosine: number, weight: number): number {
   const { kind, lexicalShare, relevant } = calibration;
   if (cosine === NO_COSINE) return Math.min(WORDS_ALONE_MAX, Math.min(1, 2 * relevant) * coverage);
-  if (kind === "builtin") return (cosine + COVERAGE_WEIGHT * coverage * coverage) / BOTH;
+  if (kind === "builtin") {
+    const covered = (coverage * weight) / (weight + MISSING_WEIGHT);
+    return (cosine + COVERED_WEIGHT * covered * covered * covered) / BOTH;
+  }
   return lexicalShare * coverage + (1 - lexicalShare) * nearnessOf(calibration, cosine);
+}
+
+/** What all words of a query weigh: summed up in the order of `matchingWeight`, so that a text of all words has exactly as much. */
+export function totalWeight({ weights }: Pick<QueryTerms, "weights">): number {
+  let sum = 0;
+  for (let i = 0; i < weights.length; i++) sum += weights[i]!;
+  return sum;
 }
 
 /** What is left of the way to 1 beyond `cosineOfSame`: little, so that only order changes there. */

@@ -27,6 +27,8 @@ const EVENTS: Readonly<Record<DeliveredType, { when: string; data: TSchema; exam
   "session.expired": { when: "The time of a session has passed. The data is the session as it was last.", data: Session },
   "turn.added": { when: "A turn was logged. The data is the turn.", data: Turn },
   "memory.created": { when: "A memory was added. The data is the memory.", data: Memory },
+  "memory.superseded": { when: "Another memory has taken the place of one. The data is the one whose place it took.", data: Memory },
+  "memory.expired": { when: "The time of a memory has passed. The data is the memory as it was last.", data: Memory },
   "trace.created": {
     when: "Something was changed, whatever it was: every trace, also those of administration, which concern no session. The data is the trace.",
     data: Trace,

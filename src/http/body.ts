@@ -149,7 +149,7 @@ type Reviver = (this: unknown, key: string, value: unknown, context: { source?: 
 const parseJson = JSON.parse as (text: string, reviver: Reviver) => unknown;
 
 /**
- * Refuses the first number that would not come back as it was sent: a whole one that a double does not hold exactly, and one
+ * Refuses the first number that would not come back as it was sent: a whole one of which an answer would have other digits, and one
  * that becomes infinite. Digits behind a point may be rounded, as everywhere.
  *
  * @param text - valid JSON
@@ -183,10 +183,10 @@ function refuseChangedNumbers(text: string): void {
   throw new ApiError("invalid_request", `${param === "" ? "The body" : param} ${problem}`, { param });
 }
 
-/** What is wrong with a number; undefined when the double is written as few digits as tell it from others, or equal to it. */
+/** Returns what is wrong with a number; undefined for one that an answer writes with the same digits, or with a point or an exponent. */
 function changeOf(sent: string, value: number): string | undefined {
   if (!Number.isFinite(value)) return "has a number too large for JSON to keep.";
-  if (!/^-?\d+$/.test(sent) || String(value) === sent || BigInt(value) === BigInt(sent)) return undefined;
+  if (!/^-?\d+$/.test(sent) || value === 0 || String(value) === sent) return undefined;
   return `must be a number that can be kept exactly; ${sent.slice(0, NAME_SHOWN_LENGTH)} would become ${value}. Send it as text.`;
 }
 

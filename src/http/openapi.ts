@@ -23,7 +23,7 @@ import { OneOf } from "./types.ts";
 export const TITLE = "Cairn";
 export const SUMMARY = "Sessions with versioned state, turns, memories with semantic search, and traces, for AI agents.";
 
-const DESCRIPTION = `${SUMMARY}
+const DESCRIPTION = `${SUMMARY} The [guide](/docs/guide) says how to use and to operate it.
 
 - **Keys.** Every request under \`/v1\` needs an API key, in the header \`X-API-Key\` or as \`Authorization: Bearer\`. A key has
   scopes: \`read\`, \`write\` and \`admin\`, which implies the others.

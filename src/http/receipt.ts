@@ -7,22 +7,27 @@
 import { Type } from "@sinclair/typebox";
 import { toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import type { Endpoint } from "./endpoint.ts";
-import { Timestamp } from "./types.ts";
+import { OrNull, Timestamp } from "./types.ts";
+
+const RecordMembers = {
+  object: Type.String({ description: "What kind of record it is.", examples: ["session"] }),
+  id: Type.Optional(Type.String({ description: "Its id." })),
+  session_id: Type.Optional(OrNull(Type.String({ description: "The session that it belongs to; null for a memory without one." }))),
+  version: Type.Optional(Type.Integer({ description: "Version of the state." })),
+  state_version: Type.Optional(Type.Integer({ description: "Version of the session's state." })),
+  new_version: Type.Optional(Type.Integer({ description: "Version that a rollback made." })),
+  success: Type.Optional(Type.Boolean({ description: "True: it is done." })),
+  created_at: Type.Optional(Timestamp("When the record was created.")),
+  updated_at: Type.Optional(Timestamp("When it was last changed.")),
+  ttl_expires_at: Type.Optional(OrNull(Timestamp("When the session expires; null if it does not."))),
+  embedding_id: Type.Optional(Type.String({ description: "ID of the memory's vector." })),
+  vector_available: Type.Optional(Type.Boolean({ description: "Whether semantic search finds the memory." })),
+};
 
 export const Receipt = Type.Object(
   {
-    object: Type.String({ description: "What kind of record it is.", examples: ["session"] }),
-    id: Type.Optional(Type.String({ description: "Its id." })),
-    session_id: Type.Optional(Type.String({ description: "The session that it belongs to." })),
-    version: Type.Optional(Type.Integer({ description: "Version of the state." })),
-    state_version: Type.Optional(Type.Integer({ description: "Version of the session's state." })),
-    new_version: Type.Optional(Type.Integer({ description: "Version that a rollback made." })),
-    success: Type.Optional(Type.Boolean({ description: "True: it is done." })),
-    created_at: Type.Optional(Timestamp("When the record was created.")),
-    updated_at: Type.Optional(Timestamp("When it was last changed.")),
-    ttl_expires_at: Type.Optional(Timestamp("When the session expires.")),
-    embedding_id: Type.Optional(Type.String({ description: "ID of the memory's vector." })),
-    vector_available: Type.Optional(Type.Boolean({ description: "Whether semantic search finds the memory." })),
+    ...RecordMembers,
+    data: Type.Optional(Type.Array(Type.Object(RecordMembers), { description: "The same of each record of a list." })),
   },
   {
     title: "Receipt",
@@ -37,5 +42,10 @@ export function hasReceipt({ method, scope, echoes, existing }: Endpoint): boole
 
 export function receiptOf(answer: JsonText): JsonText {
   const record = JSON.parse(answer) as JsonObject;
-  return toJson(Object.fromEntries(Object.entries(record).filter(([name]) => Object.hasOwn(Receipt.properties, name))));
+  const { data } = record;
+  return toJson({ ...membersOf(record), ...(Array.isArray(data) ? { data: (data as JsonObject[]).map(membersOf) } : {}) });
+}
+
+function membersOf(record: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(record).filter(([name]) => Object.hasOwn(RecordMembers, name)));
 }

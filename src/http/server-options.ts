@@ -3,7 +3,7 @@
  *
  * Bun has none for a client that ends its sending side while a request is handled: it closes the connection and aborts the
  * request (seen with Bun 1.4.5, where `httpAllowHalfOpen` of `node:http` does nothing for a server with `fetch`). So the
- * README asks clients to keep their side open.
+ * the documentation asks clients to keep their side open.
  *
  * @module
  */

@@ -34,6 +34,8 @@ const PROBLEM_OF = Symbol("what is wrong with a text");
 export const PARSE = Symbol("parse");
 export const EXPECTED = Symbol("expected");
 export const NOT_NULL = Symbol("what to do instead of sending null");
+/** Set on an array whose items an error names by their place in brackets: `turns[3].input`. */
+export const IN_BRACKETS = Symbol("items are named in brackets");
 
 /** A text that operations get in another form. */
 export interface ParsedSchema extends TSchema {
@@ -165,6 +167,21 @@ export function NeverNull<Inner extends TSchema>(inner: Inner, instead: string):
   return { ...Type.Optional<TSchema>(inner), [NOT_NULL]: instead } as unknown as TOptional<Inner>;
 }
 
+/** A whole number, or one of a few words. */
+export function IntegerOr<const Word extends string>(
+  words: readonly Word[],
+  range: { minimum: number; maximum: number },
+  options: Options = {},
+): TUnsafe<number | Word> {
+  const union = Type.Union([Type.Integer(range), ...words.map((word) => Type.Literal(word))]);
+  const named = words.map((word) => `"${word}"`).join(" or ");
+  return Type.Unsafe<number | Word>({
+    ...union,
+    [EXPECTED]: `an integer from ${range.minimum} to ${range.maximum}, or ${named}`,
+    ...options,
+  });
+}
+
 /** One of a few texts. */
 export function OneOf<const Value extends string>(values: readonly Value[], options: Options = {}): TUnsafe<Value> {
   return Type.Unsafe<Value>(
@@ -183,10 +200,27 @@ export function Timestamp(description: string, example: string | null = EXAMPLE_
   return Type.Unsafe<string>({ ...Text(1, undefined, { description, examples: [example] }), format: "date-time" });
 }
 
-/** A time in a request, which operations get in milliseconds. */
-export function Instant(description: string, { parse = parseInstant, example = EXAMPLE_TIME } = {}): TUnsafe<number> {
+/** When something happened, in an answer. */
+export function OccurredAt(description: string): TUnsafe<string> {
+  return Timestamp(description, "2025-11-03T16:20:00.000Z");
+}
+
+/** The same in a request. `refuseFuture` bounds it. */
+export function NewOccurredAt(description: string): TUnsafe<number> {
+  return Instant(`${description} At most a day in the future.`, { example: "2025-11-03T16:20:00.000Z" });
+}
+
+/**
+ * A time in a request, which operations get in milliseconds.
+ *
+ * @param example - null where the example of the request is to leave it out
+ */
+export function Instant(
+  description: string,
+  { parse = parseInstant, example = EXAMPLE_TIME }: { parse?: typeof parseInstant; example?: string | null } = {},
+): TUnsafe<number> {
   const expected = "an ISO 8601 time such as 2026-05-07T08:00:00Z";
-  return Parsed(expected, parse, { format: "date-time", description, examples: [example] });
+  return Parsed(expected, parse, { format: "date-time", description, ...(example === null ? {} : { examples: [example] }) });
 }
 
 /** An id in an answer. */

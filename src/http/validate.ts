@@ -14,7 +14,7 @@ import { toJson } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { camelCase, codePointLength, firstCodePoints, type CamelCase } from "../lib/text.ts";
 import { fieldNamesOf, nearMiss, refuseNearMiss, type FieldNames } from "./near-misses.ts";
-import { EXPECTED, NOT_NULL, OBJECT_KIND, ONE_OF, PARSE, textProblem, type ParsedSchema } from "./types.ts";
+import { EXPECTED, IN_BRACKETS, NOT_NULL, OBJECT_KIND, ONE_OF, PARSE, textProblem, type ParsedSchema } from "./types.ts";
 
 export type Validate = (input: Record<string, unknown>) => Record<string, unknown>;
 
@@ -63,7 +63,7 @@ export function fieldReader(schema: TObject): Validate {
     for (const { name, field, fallback, parse } of properties) {
       const sent = Object.hasOwn(input, name) ? input[name] : undefined;
       const value = sent === undefined ? fallback : sent;
-      if (value !== undefined) fields[field] = parse === undefined ? value : parse(value as string);
+      if (value !== undefined) fields[field] = parse === undefined || value === null ? value : parse(value as string);
     }
     return fields;
   };
@@ -82,6 +82,8 @@ interface Member {
   mayBeLeftOut: boolean;
   /** The members of an object that the schema describes, or of the objects in an array. */
   inner: Members | undefined;
+  /** Whether items of an array are named in brackets. */
+  isInBrackets: boolean;
 }
 
 function membersOf(schema: TObject): Members {
@@ -89,6 +91,7 @@ function membersOf(schema: TObject): Members {
     name,
     mayBeLeftOut: OptionalKind in property && property["nullable"] !== true && !(NOT_NULL in property),
     inner: innerOf(property[Kind] === "Array" ? (property["items"] as TSchema) : property),
+    isInBrackets: IN_BRACKETS in property,
   }));
   return { names: schema.additionalProperties === false ? undefined : fieldNamesOf(schema), all };
 }
@@ -103,14 +106,16 @@ function refuseNearMisses({ names, all }: Members, input: object, path: string, 
     const isThere = (name: string) => isGiven(all, input as Record<string, unknown>, name);
     for (const name of Object.keys(input)) refuseNearMiss(name, names, path, isThere, isKnown);
   }
-  for (const { name, inner } of all) {
+  for (const { name, inner, isInBrackets } of all) {
     if (inner === undefined || !Object.hasOwn(input, name)) continue;
     const member = (input as Record<string, unknown>)[name];
     if (!Array.isArray(member)) {
       if (isObject(member)) refuseNearMisses(inner, member, `${path}${name}.`, isKnown);
       continue;
     }
-    for (const [i, item] of member.entries()) if (isObject(item)) refuseNearMisses(inner, item, `${path}${name}.${i}.`, isKnown);
+    for (const [i, item] of member.entries()) {
+      if (isObject(item)) refuseNearMisses(inner, item, `${path}${name}${isInBrackets ? `[${i}]` : `.${i}`}.`, isKnown);
+    }
   }
 }
 
@@ -146,7 +151,7 @@ function isObject(item: unknown): item is Record<string, unknown> {
 
 function explain(check: TypeCheck<TObject>, input: unknown): ApiError {
   const error = inForm(check.Errors(input).First());
-  const param = (error?.path ?? "").split("/").slice(1).map(decodePointer).join(".");
+  const param = placeOf(check.Schema(), error?.path ?? "");
   if (error === undefined) return new ApiError("invalid_request", "The request is not valid.");
   if (error.value === undefined) return new ApiError("invalid_request", `${param} is required: ${expected(error.schema)}.`, { param });
   if (error.type === ValueErrorType.ObjectAdditionalProperties) {
@@ -169,6 +174,18 @@ function inForm(error: ValueError | undefined): ValueError | undefined {
   const form = (error.schema["anyOf"] as readonly TSchema[]).findIndex(({ type }) => type === "array");
   const inner = error.errors[form]?.First();
   return inner === undefined || inner.path === error.path ? error : inner;
+}
+
+/** The name of a field, by its JSON pointer: `operations.3.key`, or `turns[3].input` in an array that says so. */
+function placeOf(schema: TSchema, pointer: string): string {
+  let place = "";
+  let at: TSchema | undefined = schema;
+  for (const part of pointer.split("/").slice(1).map(decodePointer)) {
+    if (at !== undefined && IN_BRACKETS in at) place += `[${part}]`;
+    else place += place === "" ? part : `.${part}`;
+    at = (at?.[Kind] === "Array" ? at["items"] : (at?.["properties"] as TProperties | undefined)?.[part]) as TSchema | undefined;
+  }
+  return place;
 }
 
 function decodePointer(part: string): string {

@@ -54,6 +54,12 @@ export const LIMITS = {
   externalIdLengthMax: 256,
   memoryContentLengthMax: 10_000,
   memoryTypeLengthMax: 64,
+  /** Memories whose place one takes. */
+  supersededMax: 32,
+  /** Memories of one batch. */
+  memoryBatchMax: 100,
+  /** A century. */
+  memoryTtlSecondsMax: 3_155_760_000,
   /** Types that one search looks for. */
   memoryTypesMax: 64,
   tagLengthMax: 128,
@@ -73,6 +79,11 @@ export const LIMITS = {
   keyOverlapSecondsDefault: 86_400,
   keyOverlapSecondsMax: 604_800,
   idempotencyKeyLengthMax: 255,
+
+  turnsAtOnceMax: 100,
+  stepMemoriesMax: 20,
+  /** Newest turns of a session that its fork begins with, unless these are all. */
+  forkTurnsMax: 1_000,
 
   listDefault: 20,
   listMax: 100,

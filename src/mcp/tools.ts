@@ -13,7 +13,7 @@ import { ApiError } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { Memory, MemoryChanges, NewMemory, Search, SearchAnswer } from "../memories/schema.ts";
 import { Fork, NewSession, Rollback, Session, StateUpdate, StateVersion } from "../sessions/schema.ts";
-import { Turn } from "../turns/schema.ts";
+import { NewStep, Turn } from "../turns/schema.ts";
 import { SESSION_TTL_SECONDS, type Use } from "./use.ts";
 
 export interface Tool {
@@ -55,6 +55,8 @@ const MemoryType = Type.Optional(field(type, "fact, preference, event, policy, o
 const Tags = (description?: string) => Type.Optional(field(tags, description));
 const State = { version: Type.Integer(), state: Session.properties.state };
 const page = (item: TSchema) => ({ data: Type.Array(item), has_more: Type.Boolean() });
+/** What every client learns of memories before it sees one; a memory has more. */
+const MemoryOfAnswer = Type.Pick(Memory, ["id", "content", "type", "tags"]);
 const NOTHING_FOUND = { data: [], has_more: false };
 
 function tool<Input extends TObject>(
@@ -87,6 +89,7 @@ export const TOOLS: readonly Tool[] = [
       query: field(Search.properties.query, "A question or a few words."),
       type: MemoryType,
       tags: Tags("Memories with any of them."),
+      as_of: field(Search.properties.as_of),
       limit: field(Search.properties.limit),
       threshold: { ...field(Search.properties.threshold, "Lowest score."), default: 0 },
     }),
@@ -106,17 +109,23 @@ export const TOOLS: readonly Tool[] = [
       type: MemoryType,
       tags: Tags(),
       metadata: field(NewMemory.properties.metadata),
-      session_id: SessionId,
+      importance: field(NewMemory.properties.importance, undefined),
+      expires_at: field(NewMemory.properties.expires_at),
+      supersedes: field(NewMemory.properties.supersedes, "Ids of those it replaces."),
+      external_id: field(NewMemory.properties.external_id, "Your name for it; upserts."),
+      session_id: Type.Optional(Text(1, undefined, { description: "Leave out to keep it for the user." })),
     }),
-    output: Memory,
+    output: MemoryOfAnswer,
     hints: ADDS,
     run: async (use, { session_id, ...memory }) =>
-      use.call("POST /v1/memory", { body: { ...memory, session_id: await use.openSession(session_id) } }),
+      use.call("POST /v1/memory", {
+        body: { ...memory, ...(await ownerOf(use, session_id)), ...(memory.external_id === undefined ? {} : { if_exists: "update" }) },
+      }),
   }),
   tool({
     name: "update_memory",
     title: "Correct a memory",
-    description: "Correct a memory that has become wrong, instead of adding a second one that contradicts it.",
+    description: "Correct a memory that was wrong. For what has changed add one that supersedes it.",
     input: Type.Object({
       memory_id: MemoryId,
       content: field(MemoryChanges.properties.content),
@@ -124,7 +133,7 @@ export const TOOLS: readonly Tool[] = [
       tags: Tags("Replaces the tags."),
       metadata: field(MemoryChanges.properties.metadata, "Merged; a null removes a key."),
     }),
-    output: Memory,
+    output: MemoryOfAnswer,
     hints: DESTROYS,
     run: (use, { memory_id, ...changes }) => use.call("PATCH /v1/memory/{memory_id}", { path: { memory_id }, body: changes }),
   }),
@@ -147,7 +156,7 @@ export const TOOLS: readonly Tool[] = [
       limit: field(Limit()),
       starting_after: StartingAfter,
     }),
-    output: Type.Object({ ...page(Memory), last_id: OrNull(Type.String()) }),
+    output: Type.Object({ ...page(MemoryOfAnswer), last_id: OrNull(Type.String()) }),
     hints: READS,
     // Of several values each is a tag, which may have commas; an empty one is ignored.
     run: (use, { tags, ...rest }) =>
@@ -212,13 +221,21 @@ export const TOOLS: readonly Tool[] = [
   tool({
     name: "add_turn",
     title: "Log a turn",
-    description: "Log one exchange: what came in and what you answered. For agents whose host does not log by itself.",
-    input: Type.Object({ input: Type.String(), output: Type.String(), reasoning: field(Turn.properties.reasoning), session_id: SessionId }),
+    description:
+      "Log one exchange: what came in and what you answered, and save progress with it. For agents whose host does not log by itself.",
+    input: Type.Object({
+      input: Type.String(),
+      output: Type.String(),
+      reasoning: field(Turn.properties.reasoning),
+      changes: field(NewStep.properties.state_patch, "Keys of the state to set; a null removes one."),
+      external_id: field(NewStep.properties.external_id, "Of the message: a second time logs nothing."),
+      session_id: SessionId,
+    }),
     output: Turn,
     hints: ADDS,
-    run: async (use, { input, output, reasoning, session_id }) => {
+    run: async (use, { input, output, changes, session_id, ...turn }) => {
       const path = { session_id: await use.openSession(session_id) };
-      const body = { input: { type: "text", content: input }, output: { type: "text", content: output }, reasoning };
+      const body = { input: { type: "text", content: input }, output: { type: "text", content: output }, state_patch: changes, ...turn };
       return use.call("POST /v1/sessions/{session_id}/turns", { path, body });
     },
   }),
@@ -255,6 +272,13 @@ export const MEMORY_TOOLS: ReadonlySet<string> = new Set(TOOLS.slice(0, 6).map((
 
 /** Tools that show nothing but what they were given: for keys that may not read. They need a `session_id`, which no list can find. */
 export const ECHOING_TOOLS: ReadonlySet<string> = new Set(["add_memory", "add_turn", "delete_memory"]);
+
+/** Whose a memory is: that of the session that was named, or else the user's; without a user it goes with the session. */
+async function ownerOf(use: Use, named: string | undefined): Promise<JsonObject> {
+  const { userId, agentId, sessionId } = use.identity;
+  if (named !== undefined || sessionId !== undefined || userId === undefined) return { session_id: await use.openSession(named) };
+  return { user_id: userId, agent_id: agentId };
+}
 
 /** The context of a session; without one what is known of the user. */
 export async function contextOf(

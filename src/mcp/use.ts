@@ -47,7 +47,8 @@ export class Use {
     if (fixed !== undefined) return fixed;
     const session = (await this.#find()) ?? (await this.#create());
     const id = session["id"] as string;
-    if (Date.parse(session["ttl_expires_at"] as string) - this.#now() < PROLONGED_BELOW_MS) {
+    const expiresAt = session["ttl_expires_at"] as string | null;
+    if (expiresAt !== null && Date.parse(expiresAt) - this.#now() < PROLONGED_BELOW_MS) {
       await this.call("PATCH /v1/sessions/{session_id}", { path: { session_id: id }, body: { ttl_seconds: SESSION_TTL_SECONDS } });
     }
     return id;

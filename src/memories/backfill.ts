@@ -17,8 +17,8 @@
  */
 import { BACKGROUND, type Active } from "../embeddings/embeddings.ts";
 import type { Embedding } from "../embeddings/embedder.ts";
-import { wordsOf } from "../embeddings/local/local.ts";
 import { ProviderError } from "../embeddings/remote/provider-error.ts";
+import { wordsOf } from "../embeddings/words/terms.ts";
 import { nextTurn } from "../lib/clock.ts";
 import { HOUR_MS } from "../lib/duration.ts";
 import { NO_HOME, withPrefix, type BareId } from "../lib/ids.ts";
@@ -34,7 +34,7 @@ import type { Task } from "../tasks/task.ts";
 import { storedGeneration, storedMemory } from "../vectors/encoding.ts";
 import { storeVector } from "../vectors/store-vector.ts";
 import type { CandidateIndex } from "../vectors/candidate-index.ts";
-import type { MemoryDeps } from "./memories.ts";
+import type { MemoryDeps } from "./deps.ts";
 
 const NAME = "embeddings";
 
@@ -43,7 +43,7 @@ const EVICTED_PER_COMMIT = 200;
 const MADE_PER_COMMIT = 64;
 const CHARACTERS_PER_COMMIT = 100_000;
 const LOOKED_AT_PER_RUN = 1_000;
-/** To cut as many into words takes a few milliseconds. */
+/** To split as many into words takes a few milliseconds. */
 const CHARACTERS_PER_TURN = 50_000;
 
 const IDLE_MS = 60_000;
@@ -225,7 +225,7 @@ interface Words {
   readonly embedding: Embedding;
 }
 
-/** Cuts the texts of the records that some vectors are of into words, with other requests in between. */
+/** Splits the texts of the records that some vectors are of into words, with other requests in between. */
 async function wordsOfFound(store: RecordStore, found: readonly { of: Embedded; id: BareId }[]): Promise<(Words | undefined)[]> {
   const words: (Words | undefined)[] = [];
   let characters = 0;

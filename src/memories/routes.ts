@@ -5,12 +5,22 @@
  */
 import { endpointGroup, type Endpoint } from "../http/endpoint.ts";
 import { Cursor, ListOf } from "../http/types.ts";
+import { fieldReader } from "../http/validate.ts";
 import { tagsOf } from "./comma-lists.ts";
-import { addMemory, deleteMemory, getMemory, listMemories, updateMemory, type MemoryDeps } from "./memories.ts";
-import { Memory, MEMORY_FILTER, MemoryChanges, NewMemory, Search, SearchAnswer } from "./schema.ts";
+import type { NewMemory as NewMemoryFields } from "./create.ts";
+import type { MemoryDeps } from "./deps.ts";
+import { addMemories, addMemory, deleteMemory, getMemory, listMemories, updateMemory } from "./memories.ts";
+import { AddedMemories, Memory, MEMORY_FILTER, MemoryBatch, MemoryChanges, NewMemory, Search, SearchAnswer } from "./schema.ts";
 import { searchMemories } from "./search.ts";
 
 const memories = endpointGroup({ name: "Memories", description: "What outlasts a conversation, found by meaning and by words." });
+
+const fieldsOfNew = fieldReader(NewMemory);
+
+/** Returns what operations get of a memory in an array. */
+function newMemoryOf(sent: object): NewMemoryFields {
+  return { ...(fieldsOfNew(sent as Record<string, unknown>) as unknown as NewMemoryFields), sent };
+}
 
 export function memoryEndpoints(deps: MemoryDeps): Endpoint[] {
   return [
@@ -20,10 +30,21 @@ export function memoryEndpoints(deps: MemoryDeps): Endpoint[] {
       memoryOperation: "create_memory",
       description: "Search finds it once this is answered.",
       status: 201,
+      existing: "The memory that its owner has by the external_id already, as it was (`if_exists`: `return`) or changed (`update`).",
       body: NewMemory,
       response: Memory,
-      errors: ["session_not_found", "content_too_large"],
-      run: ({ body, caller }) => addMemory(deps, caller, body),
+      errors: ["session_not_found", "memory_not_found", "already_exists", "version_conflict", "content_too_large"],
+      run: ({ body, sent, caller }) => addMemory(deps, caller, { ...body, sent }),
+    }),
+    memories.post("/v1/memory/batch", {
+      summary: "Add many memories",
+      memoryOperation: "create_memory",
+      description: "All are added, or none: one transaction, with a trace and an event for each memory.",
+      status: 201,
+      body: MemoryBatch,
+      response: AddedMemories,
+      errors: ["session_not_found", "memory_not_found", "already_exists", "version_conflict", "content_too_large"],
+      run: ({ sent, caller }) => addMemories(deps, caller, sent.memories.map(newMemoryOf)),
     }),
     memories.post("/v1/memory/search", {
       summary: "Search memories",
@@ -56,7 +77,7 @@ export function memoryEndpoints(deps: MemoryDeps): Endpoint[] {
       description: "A changed content gets a new embedding.",
       body: MemoryChanges,
       response: Memory,
-      errors: ["content_too_large"],
+      errors: ["already_exists", "content_too_large"],
       run: ({ params, body, caller }) => updateMemory(deps, caller, params.memory_id, body),
     }),
     memories.delete("/v1/memory/{memory_id}", {

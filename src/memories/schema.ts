@@ -4,8 +4,23 @@
  * @module
  */
 import { Type } from "@sinclair/typebox";
-import { Created, Default, Limit, Metadata, RecordId, Text, Timestamp } from "../http/types.ts";
+import {
+  Created,
+  Default,
+  IN_BRACKETS,
+  Instant,
+  Limit,
+  Metadata,
+  OneOf,
+  OrNull,
+  RecordId,
+  Text,
+  Timestamp,
+  UserId,
+} from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
+import { MEMORY_SOURCES } from "../storage/tables.ts";
+import { MEMORY_STATUSES } from "./status.ts";
 
 /** The standard types; any other text is accepted too. */
 const MEMORY_TYPES = ["fact", "preference", "event", "policy", "observation", "general"] as const;
@@ -19,9 +34,30 @@ const MemoryType = (description: string) => Text(1, LIMITS.memoryTypeLengthMax, 
 const TYPES_TEXT = `Standard types: ${MEMORY_TYPES.join(", ")}; others are accepted.`;
 const Tag = Text(1, LIMITS.tagLengthMax);
 const Tags = (description: string) => Type.Array(Tag, { maxItems: LIMITS.tagsMax, description, examples: [["contact"]] });
-const UserId = Text(1, LIMITS.userIdLengthMax, { description: "Only memories of this user's sessions.", examples: ["user-42"] });
+const UserFilter = Text(1, LIMITS.userIdLengthMax, {
+  description: "Only memories of this user, of sessions and without one.",
+  examples: ["user-42"],
+});
+const AgentFilter = Text(1, LIMITS.agentIdLengthMax, { description: "Only memories of this agent." });
 const OfType = MemoryType("Only memories of this type.");
 const SessionFilter = Text(1, undefined, { description: "Only memories of this session." });
+
+const ExternalId = (description: string) => Text(1, LIMITS.externalIdLengthMax, { description });
+const Source = (description: string) => OneOf(MEMORY_SOURCES, { description, examples: ["agent"] });
+const Importance = (description: string) => Type.Number({ minimum: 0, maximum: 1, description });
+const Ttl = Type.Integer({
+  minimum: 1,
+  maximum: LIMITS.memoryTtlSecondsMax,
+  description: "Instead of `expires_at`: seconds until then, from now.",
+});
+/** A time that no example sends: most requests leave it out, and one to come is past some day. */
+const Moment = (description: string) => Instant(`${description} ISO 8601, such as \`2027-05-07T08:00:00Z\`.`, { example: null });
+const EXPIRES_AT = "When it expires: from that moment on nothing shows it, and it is removed with the event `memory.expired`.";
+
+export const AsOf = (description: string) => Moment(`${description} Of records that still exist, whenever they were added.`);
+const Status = OneOf(MEMORY_STATUSES, {
+  description: "Only memories that are `current`, `past`, or still to come (`future`), now or at `as_of`; or `all`. Default `current`.",
+});
 
 export const QUERY_EXAMPLE = "How does the customer prefer to be contacted?";
 
@@ -35,7 +71,7 @@ export const Explanation = Type.Object(
     matches: Type.Array(
       Type.Object({
         word: Type.String({ description: "A word of the query." }),
-        matched_by: Type.String({ description: "`word`: the memory has the word. `meaning`: it has one of similar meaning." }),
+        matched_by: Type.String({ description: "`word`: the memory has the word." }),
         matched_word: Type.Optional(Type.String({ description: "The matching word of the memory." })),
         share: Type.Number({ description: "Share of the query that this word covers." }),
       }),
@@ -44,6 +80,18 @@ export const Explanation = Type.Object(
       },
     ),
     omitted: Type.Optional(Type.Integer({ description: "Number of further matching words, if there are any." })),
+    passage: Type.Optional(
+      Type.Object(
+        {
+          start: Type.Integer({ minimum: 0, description: "Its first character.", examples: [3120] }),
+          end: Type.Integer({ minimum: 1, description: "The character behind its last one.", examples: [3330] }),
+        },
+        {
+          description:
+            "Of a content of more than about 100 words: the passage of it that is nearest in meaning, which `semantic` is of. Counted in Unicode code points.",
+        },
+      ),
+    ),
   },
   { title: "Explanation", description: "Why this was found." },
 );
@@ -52,12 +100,28 @@ export const Memory = Type.Object(
   {
     object: Type.Literal("memory"),
     id: RecordId("mem", "`mem_` and 12 characters."),
-    session_id: RecordId("sess", "The session it was added to, which may have expired since."),
+    session_id: OrNull(RecordId("sess", "The session it was added to, which may have expired since; null without one.")),
+    user_id: OrNull(Type.String({ description: "The user it belongs to; null for an agent's alone.", examples: ["user-42"] })),
+    agent_id: OrNull(Type.String({ description: "The agent it belongs to; null for a user's alone.", examples: ["support-bot"] })),
     content: Content,
     type: MemoryType(TYPES_TEXT),
     tags: Tags("Tags."),
     metadata: Metadata("Custom metadata."),
+    external_id: OrNull(ExternalId("The name that you gave it.")),
+    source: Source("Who says so."),
+    importance: OrNull(Importance("How important you said it is.")),
+    occurred_at: OrNull(Timestamp("When it happened, if that was given.")),
     created_at: Timestamp("When the memory was added."),
+    updated_at: Timestamp("When it was last changed."),
+    expires_at: OrNull(Timestamp("When it expires; null: never.")),
+    valid_from: OrNull(Timestamp("Since when it holds; null: since ever.")),
+    valid_until: OrNull(Timestamp("Until when it holds; null: for ever.")),
+    supersedes: Type.Array(Type.String(), {
+      description: "Ids of the memories whose place it took, some of which may be gone.",
+      examples: [[]],
+    }),
+    superseded_by: OrNull(RecordId("mem", "The memory that took its place.")),
+    superseded_at: OrNull(Timestamp("When that one took it, or will.")),
     embedding_id: Type.Optional(RecordId("emb", "ID of the vector, which changes with the content; left out when there is none.")),
     vector_available: Type.Boolean({
       description: "Whether it has a vector. While one is to be made, it is found by its words.",
@@ -67,15 +131,18 @@ export const Memory = Type.Object(
   { title: "Memory", description: "A memory." },
 );
 
-export const Score = (description: string) => Type.Number({ minimum: 0, maximum: 1, description, examples: [0.966349] });
+export const Score = (description: string) => Type.Number({ minimum: 0, maximum: 1, description, examples: [0.949896] });
 
-const { id, session_id, content, type, tags, created_at } = Memory.properties;
+const { id, session_id, user_id, agent_id, content, type, source, tags, created_at } = Memory.properties;
 const MemoryResult = Type.Object(
   {
     id,
     session_id,
+    user_id,
+    agent_id,
     content,
     type,
+    source,
     tags,
     score: Score("0.0 to 1.0, higher is more relevant; from 0.7 on it is about the query."),
     created_at,
@@ -95,14 +162,70 @@ export const SearchAnswer = Type.Object(
 
 export const NewMemory = Type.Object(
   {
-    session_id: Text(1, undefined, { description: "The session it belongs to.", examples: ["sess_0VQk3aB4x1Zq"] }),
+    session_id: Type.Optional(
+      Text(1, undefined, {
+        description:
+          "The session it belongs to, and with it that session's user and agent: it goes when the session is deleted. Without one, `user_id` or `agent_id` is required, unless the API key is bound to one.",
+        examples: ["sess_0VQk3aB4x1Zq"],
+      }),
+    ),
+    user_id: Type.Optional(UserId({ description: "Whose memory it is. With `session_id` it is the user of that session, or left out." })),
+    agent_id: Type.Optional(
+      Text(1, LIMITS.agentIdLengthMax, {
+        description: "The agent whose memory it is. With `session_id` it is the agent of that session, or left out.",
+      }),
+    ),
     content: Content,
     type: Default(MemoryType(`${TYPES_TEXT} Default \`${MEMORY_TYPE_DEFAULT}\`.`), MEMORY_TYPE_DEFAULT),
     tags: Default(Tags("Tags, for filters."), []),
     metadata: Default(Metadata("Custom metadata; default `{}`."), {}),
     embed: Default(Type.Boolean({ description: "false: keep it out of semantic search." }), true),
+    external_id: Type.Optional(
+      ExternalId(
+        "A name of your own, such as the id of a row. No two memories of a user have the same, or of an agent where there is no user; it is free again once its memory is deleted or has expired.",
+      ),
+    ),
+    if_exists: Default(
+      OneOf(["error", "update", "return"], {
+        description:
+          "What happens when the owner has a memory of that `external_id`: `error` is 409 `already_exists`; `return` answers 200 with it, as it is; `update` answers 200 once its content, and what else is sent, has taken the place of what was there. Default `error`.",
+      }),
+      "error",
+    ),
+    source: Type.Optional(Source("Who says so; `agent` unless given. A context shows it.")),
+    importance: Type.Optional(Importance("How important it is to you, 0.0 to 1.0.")),
+    occurred_at: Type.Optional(Moment("When it happened, for history that is moved in: at most a day ahead.")),
+    expires_at: Type.Optional(Moment(EXPIRES_AT)),
+    ttl_seconds: Type.Optional(Ttl),
+    valid_from: Type.Optional(Moment("Since when it holds; since ever unless given, or since now where it supersedes another one.")),
+    valid_until: Type.Optional(Moment("Until when it holds: from then on it is past, and stays.")),
+    supersedes: Type.Optional(
+      Type.Array(Text(1, undefined), {
+        maxItems: LIMITS.supersededMax,
+        description:
+          "Ids of memories of the same owner whose place it takes: each is past from `valid_from` on, and current again if this one is deleted or expires. One that is superseded already is 409 `version_conflict`.",
+      }),
+    ),
   },
   { title: "NewMemory", description: "A memory to add." },
+);
+
+export const MemoryBatch = Type.Object(
+  {
+    memories: Type.Array(NewMemory, {
+      [IN_BRACKETS]: true,
+      minItems: 1,
+      maxItems: LIMITS.memoryBatchMax,
+      description: "Each as for `POST /v1/memory`. An error names the one that is wrong: `memories[3].content`.",
+      examples: [[{ user_id: "user-42", content: "The customer prefers e-mail to phone calls.", external_id: "crm-4711" }]],
+    }),
+  },
+  { title: "MemoryBatch", description: "Memories to add together." },
+);
+
+export const AddedMemories = Type.Object(
+  { object: Type.Literal("list"), data: Type.Array(Memory, { description: "In the order of the request." }) },
+  { title: "AddedMemories", description: "The memories of a batch." },
 );
 
 export const MemoryChanges = Type.Object(
@@ -111,6 +234,15 @@ export const MemoryChanges = Type.Object(
     type: Type.Optional(MemoryType(TYPES_TEXT)),
     tags: Type.Optional(Tags("Replaces the tags.")),
     metadata: Type.Optional(Metadata("Merged into what is there, key by key; a null removes the key.")),
+    external_id: Type.Optional(OrNull(ExternalId("A name of your own; null takes it away."))),
+    source: Type.Optional(Source("Who says so.")),
+    importance: Type.Optional(OrNull(Importance("How important it is to you; null: unknown."))),
+    expires_at: Type.Optional(OrNull(Moment(`${EXPIRES_AT} null: never.`))),
+    ttl_seconds: Type.Optional(Ttl),
+    valid_from: Type.Optional(
+      OrNull(Moment("Since when it holds; null: since ever, or since it was added where it supersedes another one.")),
+    ),
+    valid_until: Type.Optional(OrNull(Moment("Until when it holds; null: for ever."))),
   },
   { title: "MemoryChanges", description: "What changes; the rest stays." },
 );
@@ -122,7 +254,8 @@ export const Search = Type.Object(
       examples: [QUERY_EXAMPLE],
     }),
     session_id: Type.Optional(SessionFilter),
-    user_id: Type.Optional(UserId),
+    user_id: Type.Optional(UserFilter),
+    agent_id: Type.Optional(AgentFilter),
     type: Type.Optional(OfType),
     types: Type.Optional(
       Type.Array(Text(1, LIMITS.memoryTypeLengthMax), {
@@ -131,6 +264,8 @@ export const Search = Type.Object(
       }),
     ),
     tags: Type.Optional(Tags("Memories with ANY of them.")),
+    status: Type.Optional(Status),
+    as_of: Type.Optional(AsOf("The moment at which memories have that status, instead of now.")),
     limit: Limit(LIMITS.searchMax, LIMITS.searchDefault),
     threshold: Default(
       Type.Number({ minimum: 0, maximum: 1, description: "Lowest score; default 0.7. With 0 nothing is left out." }),
@@ -143,7 +278,8 @@ export const Search = Type.Object(
 
 export const MEMORY_FILTER = {
   session_id: Type.Optional(SessionFilter),
-  user_id: Type.Optional(UserId),
+  user_id: Type.Optional(UserFilter),
+  agent_id: Type.Optional(AgentFilter),
   type: Type.Optional(OfType),
   tags: Type.Optional(
     Type.Array(Type.String(), {
@@ -153,5 +289,7 @@ export const MEMORY_FILTER = {
       examples: [["contact"]],
     }),
   ),
+  status: Type.Optional(Status),
+  as_of: Type.Optional(AsOf("The moment at which memories have that status, instead of now.")),
   ...Created("memories"),
 };

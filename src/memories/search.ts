@@ -8,13 +8,15 @@
  * @module
  */
 import { nextTurn } from "../lib/clock.ts";
-import { withPrefix, type BareId } from "../lib/ids.ts";
+import { bare, withPrefix, type BareId } from "../lib/ids.ts";
 import type { Permit } from "../lib/fair-semaphore.ts";
 import { kthLargest } from "../lib/kth-largest.ts";
 import { jsonArray, jsonWith, toJson, type JsonText } from "../lib/json.ts";
+import { codePointLength } from "../lib/text.ts";
 import { type EmbeddedQuery, hasMeaning } from "../embeddings/embedder.ts";
+import { passagesOf } from "../embeddings/builtin/passages.ts";
 import type { Active } from "../embeddings/embeddings.ts";
-import { LOCAL_CALIBRATION } from "../embeddings/score.ts";
+import { BUILTIN_CALIBRATION } from "../embeddings/score.ts";
 import type { Asking } from "../retrievals/log.ts";
 import { isAnyMemoryHidden } from "../sessions/removal.ts";
 import type { Reader } from "../storage/access.ts";
@@ -23,10 +25,14 @@ import { generationOf } from "../storage/memory-records.ts";
 import { memories, vectors, type MemoryRow } from "../storage/tables.ts";
 import type { Filter } from "../storage/walk.ts";
 import type { Candidate } from "../vectors/candidates.ts";
-import { comparedNumbers } from "../vectors/encoding.ts";
-import type { ScoredQuery } from "../vectors/query.ts";
-import { memoryMembers, memoryPostings, visibleMemories, type MemoryFilter, type MemoryDeps } from "./memories.ts";
-import { closeness, explainer, relevance, scoreOf } from "./relevance.ts";
+import { nearestPassage, passageCount, quantize } from "../vectors/encoding.ts";
+import type { Query } from "../vectors/query.ts";
+import type { MemoryDeps } from "./deps.ts";
+import { memoryPostings, type MemoryFilter } from "./memories.ts";
+import { memoryMembers } from "./record.ts";
+import { explainer, relevance, scoreOf } from "./relevance.ts";
+import type { Shown } from "./status.ts";
+import { shownMemories } from "./validity.ts";
 
 /** How many memories are looked at closely, at least. */
 const CANDIDATES_MIN = 48;
@@ -60,7 +66,7 @@ export async function rank(
   deps: MemoryDeps,
   text: string,
   filter: Filter,
-  options: { threshold: number; limit: number; explain: boolean; limitsId: string },
+  options: { threshold: number; limit: number; explain: boolean; limitsId: string; shown: Shown },
   permit: Permit,
 ): Promise<Ranking> {
   const { limitsId } = options;
@@ -70,8 +76,11 @@ export async function rank(
       const query = await deps.embeddings.embedQuery(active, text, limitsId);
       if (options.explain) await permit.take();
       // Without words or signs everything scores 0. Vectors of another generation are the previous provider's.
-      const isVain = (query.lexical.size === 0 && options.threshold > 0) || (await deps.store.read(generationOf)) !== active.generation;
-      const candidates = isVain ? [] : await candidatesFor(deps, query, active, filter, { wanted: options.limit, isAgain }, permit.isTaken);
+      const isVain =
+        (query.lexical.ids.length === 0 && options.threshold > 0) || (await deps.store.read(generationOf)) !== active.generation;
+      const candidates = isVain
+        ? []
+        : await candidatesFor(deps, query, active, filter, { wanted: options.limit, isAgain, shown: options.shown }, permit.isTaken);
       // Long texts are not held while waiting: they are read again.
       if (candidates === undefined || (!permit.isTaken && looksAt(query, candidates) > TERMS_PER_TURN)) {
         await permit.take();
@@ -90,7 +99,7 @@ export async function rank(
   }
 }
 
-/** Scoring a candidate looks at each of its terms and at most at each entry of the query's table: this many take about 1 ms. */
+/** Scoring a candidate looks at each of its terms and at each of the query's: this many take about 1 ms. */
 export const TERMS_PER_TURN = 100_000;
 
 export function looksAt(query: EmbeddedQuery, candidates: readonly Candidate[]): number {
@@ -99,7 +108,7 @@ export function looksAt(query: EmbeddedQuery, candidates: readonly Candidate[]):
 
 /** Terms are not asked for where the score is known: nobody else may. */
 export function looksAtOne({ lexical }: EmbeddedQuery, candidate: Candidate): number {
-  return candidate.closeness === undefined ? candidate.terms.length + lexical.keys.length : 0;
+  return candidate.closeness === undefined ? candidate.terms.length + lexical.ids.length : 0;
 }
 
 /** Scores each candidate. Long texts take long, so other requests are answered in between. */
@@ -125,11 +134,11 @@ function best(
   reader: Reader,
   candidates: readonly Candidate[],
   scored: Float64Array,
-  { threshold, limit }: { threshold: number; limit: number },
+  { threshold, limit, shown }: { threshold: number; limit: number; shown: Shown },
 ): Match[] | undefined {
   const scores = scored.map((score) => (score >= threshold ? score : LEFT_OUT));
   const matches: Match[] = [];
-  const find = visibleMemories(reader);
+  const find = shownMemories(reader, shown);
   let isAnyGone = false;
   reader.ahead(memories, amongFirst(candidates, scores, limit));
   for (const i of inOrder(candidates, scores, limit)) {
@@ -186,16 +195,16 @@ async function candidatesFor(
   embedded: EmbeddedQuery,
   active: Active,
   filter: Filter,
-  { wanted, isAgain }: { wanted: number; isAgain: boolean },
+  { wanted, isAgain, shown }: { wanted: number; isAgain: boolean; shown: Shown },
   hasPermit: boolean,
 ): Promise<Candidate[] | undefined> {
   for (let limit = candidatesFrom(wanted); ; limit *= 4) {
     const mayBeGone = isAgain || (await deps.store.read(isAnyMemoryHidden));
-    const query = scoredQuery(embedded, active, limit, mayBeGone ? limit : wanted + EQUALS);
+    const query = indexQuery(embedded, active, limit, mayBeGone ? limit : wanted + EQUALS);
     const found = await deps.vectors.nearest(query, filter, hasPermit);
     if (!mayBeGone || found === undefined) return found;
     const visible = await deps.store.read((reader) => {
-      const find = visibleMemories(reader);
+      const find = shownMemories(reader, shown);
       reader.ahead(
         memories,
         found.map(({ memory }) => memory),
@@ -212,19 +221,9 @@ async function candidatesFor(
  * @param limit - how many candidates are wanted
  * @param enough - how many where all that pass are scored before
  */
-export function scoredQuery(embedded: EmbeddedQuery, active: Active, limit: number, enough = limit): ScoredQuery {
-  const calibration = active.calibration ?? LOCAL_CALIBRATION;
-  const score: ScoredQuery["score"] = (cosine, terms, from, to) => closeness(embedded, cosine, terms, calibration, from, to);
-  return {
-    get vector() {
-      return comparedNumbers(embedded);
-    },
-    words: embedded.lexical,
-    calibration: hasMeaning(embedded) ? calibration : { ...calibration, kind: "measured", lexicalShare: 1 },
-    score,
-    limit,
-    enough,
-  };
+export function indexQuery(embedded: EmbeddedQuery, active: Active, limit: number, enough = limit): Query {
+  const calibration = active.calibration ?? BUILTIN_CALIBRATION;
+  return { vector: quantize(embedded.vector), words: embedded.lexical, calibration, limit, enough };
 }
 
 /** Who searches: how much at once is limited for each key. */
@@ -237,7 +236,7 @@ export function candidatesFrom(wanted: number): number {
   return Math.max(CANDIDATES_MIN, 2 * wanted);
 }
 
-export interface Search extends MemoryFilter {
+export interface Search extends MemoryFilter, Shown {
   query: string;
   limit: number;
   threshold: number;
@@ -248,8 +247,8 @@ export async function searchMemories(deps: MemoryDeps, searcher: Searcher, searc
   const filter = await deps.store.read((reader) => memoryPostings(reader, searcher.owner, search));
   if (filter === undefined) return resultsJson(search, []);
   using permit = deps.searches.permitOf(searcher.limitsId);
-  const ranking = await rank(deps, search.query, filter, { ...search, limitsId: searcher.limitsId }, permit);
-  const explanations = search.explain ? await explanationsJson(ranking) : undefined;
+  const ranking = await rank(deps, search.query, filter, { ...search, shown: search, limitsId: searcher.limitsId }, permit);
+  const explanations = search.explain ? await explanationsJson(deps, ranking) : undefined;
   if (deps.retrievals.isOn) noteSearch(deps, searcher, search, ranking);
   return deps.store.read((reader) => {
     const data = ranking.matches.map((match, i) => {
@@ -274,12 +273,40 @@ function resultsJson({ query }: Search, data: readonly JsonText[]): JsonText {
 }
 
 /** The explanation of each match, in their order. One of two long texts takes milliseconds, so it yields in between. */
-export async function explanationsJson({ query, active, matches }: Ranking): Promise<JsonText[]> {
+export async function explanationsJson({ store }: Pick<MemoryDeps, "store">, ranking: Ranking): Promise<JsonText[]> {
+  const { query, active, matches } = ranking;
   const explain = explainer(query, active.calibration);
+  const passages = await store.read((reader) => nearestPassages(reader, ranking));
   const explanations: JsonText[] = [];
-  for (const { cosine, terms, row } of matches) {
+  for (const [i, { cosine, terms, row }] of matches.entries()) {
     await nextTurn();
-    explanations.push(toJson(explain(cosine, terms, row.content)));
+    const nearest = passages[i];
+    const passage = nearest === undefined ? undefined : passagePlace(row.content, nearest);
+    explanations.push(toJson({ ...explain(cosine, terms, row.content), passage }));
   }
   return explanations;
+}
+
+/** Which passage of each match is nearest to the query; undefined where its text has only one. */
+function nearestPassages(reader: Reader, { query, matches }: Ranking): (number | undefined)[] {
+  if (!hasMeaning(query)) return [];
+  const numbers = quantize(query.vector);
+  const ids = matches.map(({ row }) => (row.embedding === undefined ? undefined : bare(row.embedding.id)));
+  reader.ahead(
+    vectors,
+    ids.filter((id) => id !== undefined),
+  );
+  return ids.map((id) => {
+    // It is gone where the text was changed meanwhile.
+    const bytes = id === undefined ? undefined : reader.vectorBytes(vectors, id);
+    return bytes === undefined || passageCount(bytes) === 1 ? undefined : nearestPassage(numbers, bytes).passage;
+  });
+}
+
+/** Where a passage is in its text, in code points. */
+function passagePlace(text: string, passage: number): { start: number; end: number } | undefined {
+  const place = passagesOf(text)[passage];
+  if (place === undefined) return undefined;
+  const start = codePointLength(text.slice(0, place.from));
+  return { start, end: start + codePointLength(text.slice(place.from, place.to)) };
 }

@@ -1,11 +1,12 @@
 /**
- * The encoder for JavaScript. What C++ throws is thrown there, also for want of memory (`NODE_ADDON_API_CPP_EXCEPTIONS_ALL`).
+ * The encoder and the comparison of vectors for JavaScript. What C++ throws is thrown there, also for want of memory (`NODE_ADDON_API_CPP_EXCEPTIONS_ALL`).
  *
  * Each thread that loads it has classes and encoders of its own; they share the weights.
  */
 #include <napi.h>
 
 #include "encoder.h"
+#include "rows.h"
 
 namespace {
 
@@ -154,6 +155,7 @@ Napi::Object initialise(const Napi::Env env, const Napi::Object exports) {
   classes->run = Napi::Persistent(RunObject::define(env));
   env.SetInstanceData(classes);
   exports.Set("Encoder", EncoderObject::define(env));
+  exports.Set("RowComparer", RowComparer::define(env));
   exports.Set("kernelNames", Napi::Function::New(env, kernelNames));
   return exports;
 }

@@ -27,7 +27,7 @@
 #endif
 
 #define KERNELS(name, isSupported) \
-  static constexpr Kernels kernels = {name, isSupported, quantise, multiply, attend, normalise, gelu, pool};
+  static constexpr Kernels kernels = {name, isSupported, quantise, multiply, attend, normalise, gelu, pool, product};
 
 static bool always() { return true; }
 

@@ -32,6 +32,8 @@ struct Kernels {
   void (*gelu)(float* values, size_t count);
   /** The sum of rows, each times its weight, as a vector of length 1. */
   void (*pool)(const float* rows, const float* weights, size_t tokens, float* vector);
+  /** The sum of products of a stored vector with a query, exact in whatever order it is made. */
+  int32_t (*product)(const int8_t* numbers, const int16_t* query, size_t count);
 };
 
 /** Queries that are answered together: each load of a key serves all of them. */

@@ -160,6 +160,13 @@ static void pool(const float* const rows, const float* const weights, const size
   for (size_t i = 0; i < WIDTH; i += LANES) store(vector + i, load(vector + i) * factor);
 }
 
+static int32_t product(const int8_t* const numbers, const int16_t* const query, const size_t count) {
+  // Unsigned, so that damaged numbers overflow without harm.
+  uint32_t sum = 0;
+  for (size_t i = 0; i < count; i++) sum += static_cast<uint32_t>(numbers[i] * query[i]);
+  return static_cast<int32_t>(sum);
+}
+
 static void quantise(const float* const values, const size_t count, const Quantised& quantised) {
   constexpr float MOST = 127.0f;
   // Of a block of zeros: any factor gives zeros, if it is finite.

@@ -10,6 +10,7 @@ import { fromBase62 } from "../lib/base62.ts";
 import { bare, BARE_ID_LENGTH, withPrefix, type BareId } from "../lib/ids.ts";
 import { toJson, type JsonObject } from "../lib/json.ts";
 import { textOf } from "../documents/embedded-text.ts";
+import { shownCount } from "../sessions/branches.ts";
 import { readable } from "../storage/bad-rows.ts";
 import { COLLECTIONS, DOCUMENTS, MEMORIES, wantsVector, type Collection, type EmbeddedRow } from "../storage/collections.ts";
 import { DocumentWriter, emptiedUntil, isEmptied, namespaceRow } from "../storage/document-records.ts";
@@ -18,6 +19,7 @@ import { generationOf, removeRecord, removeVector } from "../storage/memory-reco
 import type { Reader, Tx } from "../storage/access.ts";
 import type { WholeRow, WholeStore } from "../storage/record-store.ts";
 import {
+  branches,
   deliveries,
   documentRemovals,
   documents,
@@ -76,6 +78,8 @@ export const CHECKS: readonly Check[] = [
   everyKey(versions, sessionCheck(versions)),
   everyKey(turns, sessionCheck(turns)),
   everyKey(turns, checkTurn),
+  everyKey(branches, sessionCheck(branches)),
+  everyKey(branches, checkBranch),
   everyKey(memories, checkMemory),
   everyKey(retrievals, checkRetrieval),
   everyKey(documents, checkDocument),
@@ -187,13 +191,24 @@ function* checkSession(reader: Reader, { key: session }: Looked): Generator<Faul
     yield { what: "sessions: the current version is not the last one", example, fix: correct({ version: last }) };
   if (lacksVersions) yield { what: "sessions: versions of the state are missing", example };
 
-  let turnCount = 0;
+  const numberBefore = readable(() => firstNumber(reader, session) - 1) ?? Number.NaN;
+  let ownCount = 0;
   let lastTurn: string | undefined;
-  for (lastTurn of keysOf(reader, turns, session)) turnCount++;
+  for (lastTurn of keysOf(reader, turns, session)) ownCount++;
   // Of a session that lacks turns nobody knows the count.
-  const lastNumber = lastTurn === undefined ? 0 : numberIn(reader.get(stored(turns), lastTurn) ?? "");
-  if (lastNumber === turnCount && turnCount !== row.turnCount)
-    yield { what: "sessions: the count of turns is wrong", example, fix: correct({ turnCount }) };
+  const lastNumber = lastTurn === undefined ? numberBefore : numberIn(reader.get(stored(turns), lastTurn) ?? "");
+  if (lastNumber === numberBefore + ownCount) {
+    const branch = readable(() => lastBranch(reader, session));
+    const shown = branch === undefined ? row : { ...row, branch };
+    const turnCount = branch === undefined ? ownCount : readable(() => shownCount(reader, { key: session, row: shown }));
+    const turnNumber = branch === undefined ? undefined : lastNumber;
+    if (turnCount !== undefined && (turnCount !== row.turnCount || turnNumber !== row.turnNumber || branch !== row.branch))
+      yield {
+        what: "sessions: the count of turns is wrong",
+        example,
+        fix: correct({ turnCount, turnNumber, branch } as Partial<SessionRow>),
+      };
+  }
 
   let memoryCount = 0;
   for (const _ of keysOf(reader, memories.index.bySession, session)) memoryCount++;
@@ -227,13 +242,37 @@ function* keysOf(
 function* checkTurn(reader: Reader, { key, text, before }: Looked): Generator<Fault> {
   const session = key.slice(0, BARE_ID_LENGTH);
   const isFirst = before?.key.startsWith(session) !== true;
-  if (numberIn(text) === (isFirst ? 0 : numberIn(before.text)) + 1) return;
-  // Of a session that is gone the first turns may be removed already.
+  if (!isFirst && numberIn(text) === numberIn(before.text) + 1) return;
+  // Of a session that is gone the first turns may be removed already, and others that no fork shows.
   if (!reader.has(sessions, session)) return;
+  if (isFirst && numberIn(text) === readable(() => firstNumber(reader, session))) return;
   yield {
     what: "turns: missing, or numbered wrong",
     example: `${withPrefix("turn", key.slice(BARE_ID_LENGTH))} of ${withPrefix("sess", session)}`,
   };
+}
+
+/** The number of the first turn of its own that a session has or will have. */
+function firstNumber(reader: Reader, session: BareId): number {
+  return (reader.get(branches, versionKey(session, 0))?.number ?? 0) + 1;
+}
+
+/** The branch that is current; undefined for a session without rows of branches. */
+function lastBranch(reader: Reader, session: BareId): number | undefined {
+  const [key] = reader.keys(branches, { from: session, to: session + AFTER_ALL, limit: 1, descending: true });
+  return key === undefined ? undefined : fromBase62(key.slice(BARE_ID_LENGTH));
+}
+
+/**
+ * Turns come before a branch that says so: those of its session, or of another one. Of a session that is gone forks may show the last of
+ * them alone.
+ */
+function* checkBranch(reader: Reader, { key }: Looked): Generator<Fault> {
+  const { before } = readable(() => reader.get(branches, key)) ?? {};
+  if (before === undefined || !reader.has(sessions, key.slice(0, BARE_ID_LENGTH))) return;
+  const { session, until } = before;
+  if (reader.keys(turns, { from: session, to: session + until, limit: 1 }).length > 0) return;
+  yield { what: "branches: the turns that come before are missing", example: withPrefix("sess", key.slice(0, BARE_ID_LENGTH)) };
 }
 
 /** Reads the number of a stored turn where `turns.ts` writes it. */
@@ -254,11 +293,14 @@ function putEmptyState(tx: Tx, session: BareId, row: SessionRow): void {
   });
 }
 
-/** Versions and turns have a session, or a note that they are left over from one. */
+/** Versions, turns and branches have a session, a note that they are left over from one, or a fork that shows them. */
 function sessionCheck(table: AnyTable): KeyCheck {
   return function* (reader, { key }) {
     const session = key.slice(0, BARE_ID_LENGTH);
     if (reader.has(sessions, session) || reader.has(removals, session)) return;
+    const isShared =
+      table !== versions && reader.keys(branches.index.byParent, { from: session, to: session + AFTER_ALL, limit: 1 }).length > 0;
+    if (isShared) return;
     // The first row of a session stands for all of them.
     if (reader.keys(table, { from: session, to: key, limit: 1 }).length > 0) return;
     const example = withPrefix("sess", session);
@@ -266,17 +308,29 @@ function sessionCheck(table: AnyTable): KeyCheck {
   };
 }
 
-/** A memory belongs to its session's user and agent, if the session is not gone; and has its vector. */
+/** A memory belongs to somebody, to its session's user and agent if that is not gone; and has its vector. */
 function* checkMemory(reader: Reader, { key: memory }: Looked): Generator<Fault> {
   const row = memoryAt(reader, memory);
   if (row === undefined) return;
   const example = withPrefix("mem", memory);
-  const { userId, agentId } = readable(() => reader.get(sessions, bare(row.sessionId))) ?? row;
+  const { sessionId } = row;
+  if ((sessionId ?? row.userId ?? row.agentId) === null) yield { what: "memories: of nobody", example };
+  const { userId, agentId } = (sessionId && readable(() => reader.get(sessions, bare(sessionId)))) ?? row;
   const belongs = { ...row, userId, agentId };
   if (userId !== row.userId)
     yield { what: "memories: of another user than their session", example, fix: (tx) => tx.put(memories, memory, belongs) };
   else if (agentId !== row.agentId)
     yield { what: "memories: of another agent than their session", example, fix: (tx) => tx.put(memories, memory, belongs) };
+  const { supersededBy } = row;
+  if (supersededBy !== undefined && !reader.has(memories, bare(supersededBy)))
+    yield {
+      what: "memories: superseded by one that is gone",
+      example,
+      fix: (tx) => {
+        const { supersededBy: _by, supersededAt: _at, supersededUntil: _until, ...rest } = belongs;
+        tx.put(memories, memory, rest);
+      },
+    };
   yield* vectorFaults(reader, MEMORIES, memory, example);
 }
 

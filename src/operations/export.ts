@@ -8,8 +8,9 @@
  * {"end":2}
  * ```
  * Tables, keys and rows are those of `storage/tables.ts`, with `body` and the halves of a turn as JSON; `vector` and `terms` are
- * base64 of little-endian float32 and uint32. Indexes are left out: they follow from the records. The last line says how
- * many there are between it and the first, so that a file that was cut short is noticed. The same store gives the same lines.
+ * base64 of little-endian float32 and uint32; of several `passages` of a text the vectors stand side by side. Indexes are left out:
+ * they follow from the records. The last line says how many there are between it and the first, so that a file that was cut short is
+ * noticed. The same store gives the same lines.
  *
  * Secrets are left out unless asked for: the API key of an embedding provider and the query of its URL, the secrets that
  * webhooks sign with, which for that are disabled, and the paths of their URLs, of which only the origin is shown
@@ -36,7 +37,7 @@ import {
   type SettingsRow,
   type WebhookRow,
 } from "../storage/tables.ts";
-import { isEmbedding, storedGeneration, storedMemory, storedTerms, storedVector } from "../vectors/encoding.ts";
+import { isEmbedding, passageCount, storedGeneration, storedMemory, storedTerms, storedVector } from "../vectors/encoding.ts";
 import { OperationError, type OnProgress } from "./report.ts";
 import { RECORDS, type RecordTable } from "./records.ts";
 
@@ -108,7 +109,9 @@ function embeddedLine(reader: VectorReader, { records, vectors }: Collection, ke
   if (!isRight || storedGeneration(bytes) !== embedding?.generation) return line(records, key, JSON.stringify(rest));
   const vector = base64(storedVector(bytes));
   const terms = base64(storedTerms(bytes));
-  return line(records, key, JSON.stringify(row), `,"vector":"${vector}","terms":"${terms}"`);
+  const passages = passageCount(bytes);
+  const several = passages === 1 ? "" : `,"passages":${passages}`;
+  return line(records, key, JSON.stringify(row), `,"vector":"${vector}"${several},"terms":"${terms}"`);
 }
 
 function webhookWithoutSecrets({ secret: _secret, previousSecrets: _previous, url: full, ...shown }: WebhookRow): object {

@@ -9,10 +9,10 @@ import { hasCode } from "../lib/errors.ts";
 import { withPrefix } from "../lib/ids.ts";
 import { COLLECTIONS, type Collection } from "../storage/collections.ts";
 import type { Store } from "../storage/store.ts";
-import { storedVector, isEmbedding, storedTerms } from "../vectors/encoding.ts";
+import { isEmbedding, storedPassages, storedTerms } from "../vectors/encoding.ts";
 import { isPointOf, pointsIn } from "../vectors/hnsw-index.ts";
 import { Indexer } from "../vectors/indexer.ts";
-import { NO_SNAPSHOT, verifySnapshot, type VerifiedSnapshot } from "../vectors/snapshot.ts";
+import { NO_SNAPSHOT, OTHER_FORMAT, verifySnapshot, type VerifiedSnapshot } from "../vectors/snapshot.ts";
 import { GRAPH_FROM } from "../vectors/search-plan.ts";
 import { digestOf } from "../vectors/term-index.ts";
 import type { IndexOptions } from "../vectors/vector-index.ts";
@@ -44,7 +44,8 @@ async function examineOne(store: Store, collection: Collection, attempt = 1): Pr
   const verified = await verifySnapshot(join(store.directory, collection.directory));
   const findings = new Findings();
   if ("reason" in verified) {
-    if (verified.reason !== NO_SNAPSHOT) findings.add(`${ON_DISK} ${verified.reason}`, [], { canBeMended: true });
+    if (verified.reason !== NO_SNAPSHOT && verified.reason !== OTHER_FORMAT)
+      findings.add(`${ON_DISK} ${verified.reason}`, [], { canBeMended: true });
     return { points: 0, findings: findings.all };
   }
   try {
@@ -59,24 +60,19 @@ async function examineOne(store: Store, collection: Collection, attempt = 1): Pr
 
 const ON_DISK = "vector index on disk:";
 
-/** @returns how many points there are */
-function comparePoints(
-  store: Store,
-  { vectors }: Collection,
-  { graphPath, dimension, slots }: VerifiedSnapshot,
-  findings: Findings,
-): number {
-  const points = pointsIn(graphPath, dimension);
+/** @returns how many records there are points of: one of each of its passages */
+function comparePoints(store: Store, { vectors }: Collection, { graphPath, slots }: VerifiedSnapshot, findings: Findings): number {
+  const points = pointsIn(graphPath);
   let point = points.next();
   // Read once the file is open: the store then knows whatever is in it.
   using reader = store.snapshot();
   let count = 0;
   for (; point.done !== true; point = points.next()) {
-    const { slot, projection } = point.value;
+    const { slot, passage, projection } = point.value;
     if (!slots.has(slot)) continue;
     const id = slots.id(slot);
-    count++;
-    if (isAsStored(reader.vectorBytes(vectors, id), projection)) continue;
+    if (passage === 0) count++;
+    if (isAsStored(reader.vectorBytes(vectors, id), passage, projection)) continue;
     findings.add(`${ON_DISK} points that are not the store's vectors`, [withPrefix("emb", id)], { canBeMended: true });
   }
   return count;
@@ -93,9 +89,11 @@ function compareTerms(store: Store, { vectors }: Collection, { terms, slots }: V
   }
 }
 
-function isAsStored(bytes: Uint8Array | undefined, projection: Int8Array): boolean {
+function isAsStored(bytes: Uint8Array | undefined, passage: number, projection: Int8Array): boolean {
   // A vector that was deleted since is as it should be; one that is damaged is a finding of its own.
-  return bytes === undefined || !isEmbedding(bytes) || isPointOf(projection, storedVector(bytes));
+  if (bytes === undefined || !isEmbedding(bytes)) return true;
+  const vector = storedPassages(bytes)[passage];
+  return vector !== undefined && isPointOf(projection, vector);
 }
 
 export interface Rebuilt {

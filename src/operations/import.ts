@@ -287,15 +287,21 @@ function withSecret(row: WebhookRow): WebhookRow {
 }
 
 /** The bytes of a vector as the store has them. */
-function readVector({ vector, terms }: Record<string, unknown>, owner: VectorOwner, number: number): Uint8Array {
+function readVector({ vector, passages = 1, terms }: Record<string, unknown>, owner: VectorOwner, number: number): Uint8Array {
   if (typeof vector !== "string" || typeof terms !== "string") throw wrong(number, "vector and terms must be base64");
+  if (!Number.isInteger(passages)) throw wrong(number, "passages must be a whole number");
   const values = Buffer.from(vector, "base64");
   const words = Buffer.from(terms, "base64");
   const embedding =
     values.byteLength % Float32Array.BYTES_PER_ELEMENT === 0 && words.byteLength % Uint32Array.BYTES_PER_ELEMENT === 0
-      ? { vector: new Float32Array(new Uint8Array(values).buffer), terms: new Uint32Array(new Uint8Array(words).buffer) }
+      ? {
+          vector: new Float32Array(new Uint8Array(values).buffer),
+          passages: Number(passages),
+          terms: new Uint32Array(new Uint8Array(words).buffer),
+        }
       : undefined;
-  if (embedding === undefined || !isComparable(embedding.vector)) throw wrong(number, "vector and terms are not those of a record");
+  if (embedding === undefined || !isComparable(embedding.vector, embedding.passages))
+    throw wrong(number, "vector and terms are not those of a record");
   return encodeVector(embedding, owner);
 }
 

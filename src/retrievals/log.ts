@@ -57,7 +57,7 @@ interface Waiting {
   readonly retentionDays: number;
   readonly row: Omit<RetrievalRow, "expiresAt" | "at">;
   /** The agent of each of its memories. */
-  readonly agents: readonly string[];
+  readonly agents: readonly (string | null)[];
 }
 
 interface Parts {
@@ -198,7 +198,7 @@ function put(tx: Tx, { session, retentionDays, row, agents }: Waiting): boolean 
     expiresAt: tx.now + retentionDays * DAY_MS,
     ...(bareIdTime(id) > tx.now ? { at: tx.now } : {}),
     ...row,
-    memories: row.memories.map((memory, i) => (agents[i] === found.agentId ? memory : { ...memory, agentId: agents[i] as string })),
+    memories: row.memories.map((memory, i) => (agents[i] === found.agentId ? memory : { ...memory, agentId: agents[i] as string | null })),
   });
   return true;
 }

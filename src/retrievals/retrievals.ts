@@ -9,7 +9,7 @@ import { ApiError } from "../lib/errors.ts";
 import { bare, bareIdTime, isId, nothingWithId, withPrefix, type BareId, type Id } from "../lib/ids.ts";
 import { toJson, type JsonText } from "../lib/json.ts";
 import { toIso } from "../lib/time.ts";
-import { preview, visibleMemories } from "../memories/memories.ts";
+import { preview, visibleMemories } from "../memories/record.ts";
 import { findLiveSession, liveSession, type LiveSession } from "../sessions/live-session.ts";
 import { eachFetched, type Reader, type Span } from "../storage/access.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
@@ -107,7 +107,7 @@ export function retrievalJson(reader: Reader, owner: Owner, session: LiveSession
   const { userId, agentId: sessionAgent } = session.row;
   const found = eachFetched(row.memories, ({ id: memory, score, agentId = sessionAgent }) => {
     // A context finds memories of other agents too, which a key that is bound to this one does not see.
-    if (!isOwned(owner, { userId: userId ?? undefined, agentId })) return [];
+    if (!isOwned(owner, { userId: userId ?? undefined, agentId: agentId ?? undefined })) return [];
     const content = mayBeOwned(reader, owner, memories.index, bare(memory)) ? find(bare(memory))?.content : undefined;
     return [{ id: memory, score, content_preview: content === undefined ? null : preview(content) }];
   });

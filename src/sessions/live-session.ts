@@ -10,11 +10,14 @@ import { ApiError } from "../lib/errors.ts";
 import { bare, isId, nothingWithId, type BareId, type SessionId } from "../lib/ids.ts";
 import { jsonWith, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
+import { hasScope } from "../lib/scopes.ts";
 import { toIso } from "../lib/time.ts";
 import type { Reader } from "../storage/access.ts";
+import { NUMBER_KEY_LENGTH } from "../storage/keys.ts";
 import { mayBeOwned, type Owner } from "../storage/owner.ts";
 import { isErased } from "../storage/erasure.ts";
 import { sessions, type SessionRow } from "../storage/tables.ts";
+import type { Deps } from "../traces/record.ts";
 
 /** A session that has not expired. */
 export interface LiveSession {
@@ -43,6 +46,35 @@ export function isLive(reader: Reader, key: BareId, row: SessionRow): boolean {
   return row.expiresAt > reader.now && !isErased(reader, row, key);
 }
 
+/** What is asked for as `ttl_seconds`. */
+export type TimeToLive = number | "never";
+
+/** `ttlSeconds` of a session that does not expire, … */
+const NO_TTL = 0;
+/** … and its `expiresAt`: the last time that a key of the store can hold. */
+const NO_END = 62 ** NUMBER_KEY_LENGTH - 1;
+
+/** What the row of a session says of its end. */
+export function lifetime(ttl: TimeToLive, now: number): Pick<SessionRow, "ttlSeconds" | "expiresAt"> {
+  return ttl === "never" ? { ttlSeconds: NO_TTL, expiresAt: NO_END } : { ttlSeconds: ttl, expiresAt: now + ttl * 1000 };
+}
+
+export function timeToLive({ ttlSeconds }: SessionRow): TimeToLive {
+  return ttlSeconds === NO_TTL ? "never" : ttlSeconds;
+}
+
+/** @throws {ApiError} `permission_denied` where only an admin key may ask for a session that does not expire */
+export function refuseNever(
+  { quotas }: Pick<Deps, "quotas">,
+  { scopes }: { scopes: readonly string[] },
+  ttl: TimeToLive | undefined,
+): void {
+  if (ttl !== "never" || quotas?.areEndlessSessionsForAll !== false || hasScope(scopes, "admin")) return;
+  throw new ApiError("permission_denied", 'ttl_seconds "never" needs a key with the scope admin here (setting endless_sessions_for_all).', {
+    param: "ttl_seconds",
+  });
+}
+
 /** The `updatedAt` of a change: now, and never before that of an earlier change, even when the clock was set back. */
 export function laterOf(before: SessionRow, now: number): number {
   return Math.max(before.updatedAt, now);
@@ -50,7 +82,7 @@ export function laterOf(before: SessionRow, now: number): number {
 
 /** A session as the wire has it. */
 export function sessionJson(id: SessionId, row: SessionRow, state: JsonText): JsonText {
-  const { agentId, userId, externalId, createdAt, updatedAt, version, metadata, memoryCount, turnCount, expiresAt } = row;
+  const { agentId, userId, externalId, createdAt, updatedAt, version, metadata, memoryCount, turnCount, expiresAt, occurredAt } = row;
   return jsonWith(
     {
       object: "session",
@@ -59,10 +91,17 @@ export function sessionJson(id: SessionId, row: SessionRow, state: JsonText): Js
       user_id: userId,
       external_id: externalId,
       created_at: toIso(createdAt),
+      occurred_at: occurredAt === undefined ? undefined : toIso(occurredAt),
       updated_at: toIso(updatedAt),
     },
     { state },
-    { state_version: version, metadata, memory_count: memoryCount, turn_count: turnCount, ttl_expires_at: toIso(expiresAt) },
+    {
+      state_version: version,
+      metadata,
+      memory_count: memoryCount,
+      turn_count: turnCount,
+      ttl_expires_at: expiresAt === NO_END ? null : toIso(expiresAt),
+    },
   );
 }
 

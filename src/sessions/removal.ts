@@ -5,6 +5,8 @@
  * many of its records as fit; a note in `removals` says that there are more, and the task takes them in pieces. Readers
  * see nothing of them meanwhile: states, turns, retrievals and documents hang on the row, and of memories `areMemoriesHidden` says it.
  *
+ * Turns that forks show stay, without a session and without a note, until the last of these forks is removed, which writes the note again.
+ *
  * @module
  */
 import { bare, type BareId, type SessionId } from "../lib/ids.ts";
@@ -16,8 +18,21 @@ import { DocumentWriter } from "../storage/document-records.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import { isAnyErased } from "../storage/erasure.ts";
 import { removeRecord } from "../storage/memory-records.ts";
-import { documents, memories, removals, retrievals, sessions, turns, versions, type AnyTable, type RemovalRow } from "../storage/tables.ts";
+import {
+  branches,
+  documents,
+  memories,
+  removals,
+  retrievals,
+  sessions,
+  turns,
+  versions,
+  type AnyTable,
+  type RemovalRow,
+} from "../storage/tables.ts";
+import { unlessUnreadable } from "../storage/unreadable.ts";
 import type { Deps } from "../traces/record.ts";
+import { parentOf, sharedRange, type Range } from "./branches.ts";
 import type { Task } from "../tasks/task.ts";
 
 const RECORDS_PER_COMMIT = 200;
@@ -66,8 +81,32 @@ export function removeLeftovers(tx: Tx, session: BareId): boolean {
 }
 
 /** Where the keys of all that is a session's begin with its own. */
-const OWNED = [versions, turns, retrievals.index.bySession, memories.index.bySession, documents.index.bySession];
+const OWNED = [versions, turns, branches, retrievals.index.bySession, memories.index.bySession, documents.index.bySession];
 const OWNED_BUT_MEMORIES = OWNED.filter((table) => table !== memories.index.bySession);
+
+/** The keys of the turns of a session but those in a range. */
+function outside(session: BareId, shared: Range | undefined): { from: string; until: string }[] {
+  const all = { from: session, until: session + AFTER_ALL };
+  if (shared === undefined) return [all];
+  return [
+    { ...all, from: session + shared.until },
+    { ...all, until: session + shared.from },
+  ];
+}
+
+/** The turns of another session that it showed go, too, where that one is gone and nobody else shows them. */
+function removeBranch(tx: Tx, key: string): void {
+  const row = tx.get(branches, key);
+  tx.remove(branches, key);
+  const parent = row && parentOf(key, row);
+  if (parent !== undefined && !tx.has(sessions, parent) && !tx.has(removals, parent)) tx.put(removals, parent, { memories: false });
+}
+
+/** One that cannot be read goes, too: its entries lead nowhere then. */
+function removeTurn(tx: Tx, key: string): void {
+  const isReadable = unlessUnreadable(() => tx.get(turns, key)) !== undefined;
+  tx.remove(isReadable ? turns : { ...turns, indexes: [] }, key);
+}
 
 /** @returns whether nothing is left */
 function removeSomeRecords(tx: Tx, session: BareId, removal: RemovalRow): boolean {
@@ -79,7 +118,14 @@ function removeSomeRecords(tx: Tx, session: BareId, removal: RemovalRow): boolea
     return keys;
   };
   for (const key of owned(versions)) tx.remove(versions, key);
-  for (const key of owned(turns)) tx.remove(turns, key);
+  const shared = sharedRange(tx, session);
+  for (const { from, until } of outside(session, shared)) {
+    const keys = budget === 0 ? [] : tx.keys(turns, { from, to: until, limit: budget });
+    budget -= keys.length;
+    tx.ahead(turns, keys);
+    eachFetched(keys, (key) => removeTurn(tx, key));
+  }
+  if (shared === undefined) for (const key of owned(branches)) removeBranch(tx, key);
   for (const key of owned(retrievals.index.bySession)) tx.remove(retrievals, key.slice(session.length));
   if (removal.memories) {
     const keys = owned(memories.index.bySession).map((entry) => entry.slice(session.length));

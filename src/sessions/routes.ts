@@ -21,6 +21,7 @@ import {
   VERSION_LIST_EXAMPLE,
   VersionNumber,
 } from "./schema.ts";
+import { refuseNever } from "./live-session.ts";
 import { createSession, deleteSession, forkSession, getSession, listSessions, updateSession } from "./sessions.ts";
 import { getState, getVersion, listVersions, patchState, rollbackSession, updateState } from "./versions.ts";
 
@@ -40,8 +41,10 @@ export function sessionEndpoints(deps: Deps): Endpoint[] {
       body: NewSession,
       response: Session,
       errors: ["already_exists"],
-      run: ({ body, caller }) =>
-        createSession(deps, caller, { ...body, userId: body.userId ?? null, initialState: toJson(body.initialState) }),
+      run: ({ body, caller }) => {
+        refuseNever(deps, caller, body.ttlSeconds);
+        return createSession(deps, caller, { ...body, userId: body.userId ?? null, initialState: toJson(body.initialState) });
+      },
     }),
     sessions.list("/v1/sessions", {
       summary: "List sessions",
@@ -63,7 +66,10 @@ export function sessionEndpoints(deps: Deps): Endpoint[] {
       description: "Its metadata, its time to live, or both.",
       body: SessionChanges,
       response: Session,
-      run: ({ params, body, caller }) => updateSession(deps, caller, params.session_id, body),
+      run: ({ params, body, caller }) => {
+        refuseNever(deps, caller, body.ttlSeconds);
+        return updateSession(deps, caller, params.session_id, body);
+      },
     }),
     sessions.delete(session, {
       summary: "Delete a session",
@@ -104,7 +110,8 @@ export function sessionEndpoints(deps: Deps): Endpoint[] {
     sessions.post(`${session}/rollback`, {
       summary: "Roll back a session",
       ahead: ["state"],
-      description: "Brings back the state of a version, as a new version.",
+      description:
+        "Brings back the state of a version, as a new version. Turns and memories stay as they are; with `turns`: `hide` those turns are hidden that were logged since.",
       body: Rollback,
       response: Session,
       errors: ["version_not_found", "version_conflict"],
@@ -113,13 +120,14 @@ export function sessionEndpoints(deps: Deps): Endpoint[] {
     }),
     sessions.post(`${session}/fork`, {
       summary: "Fork a session",
-      description: "A new session whose initial state is a version of this one. Turns and memories are not copied.",
+      description:
+        "A new session whose initial state is a version of this one. It begins without turns and memories; with `turns` it shows those of this session, by the same ids and numbers and with `forked_from`.",
       status: 201,
       body: Fork,
       response: Session,
       errors: ["version_not_found"],
       example: { id: "sess_0VQk3aC7y2Xp", metadata: { channel: "chat", forked_from: "sess_0VQk3aB4x1Zq", forked_version: 0 } },
-      run: ({ params, body, caller }) => forkSession(deps, caller, params.session_id, body.version),
+      run: ({ params, body, caller }) => forkSession(deps, caller, params.session_id, body),
     }),
     sessions.list(`${session}/versions`, {
       summary: "List the versions of the state",

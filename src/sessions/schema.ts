@@ -5,7 +5,22 @@
  */
 import { Type } from "@sinclair/typebox";
 import { LIMITS } from "../lib/limits.ts";
-import { Created, Default, exampleOf, Metadata, OneOf, OrNull, RecordId, Text, Timestamp, UserId, UserObject } from "../http/types.ts";
+import {
+  Created,
+  Default,
+  exampleOf,
+  IntegerOr,
+  Metadata,
+  NewOccurredAt,
+  OccurredAt,
+  OneOf,
+  OrNull,
+  RecordId,
+  Text,
+  Timestamp,
+  UserId,
+  UserObject,
+} from "../http/types.ts";
 
 const AgentId = Text(1, LIMITS.agentIdLengthMax, { description: "Identifies the agent.", examples: ["support-bot"] });
 const SessionUser = UserId({
@@ -15,7 +30,8 @@ const SessionUser = UserId({
 const ExternalId = (description: string) => Text(1, LIMITS.externalIdLengthMax, { description });
 const REASONING_EXAMPLE = "The customer gave the order number.";
 const State = (description: string, step: number) => UserObject({ description, examples: [{ step }] });
-const ExpectedVersion = Type.Integer({
+const TtlSeconds = (description: string) => IntegerOr(["never"], { minimum: 1, maximum: LIMITS.ttlSecondsMax }, { description });
+export const ExpectedVersion = Type.Integer({
   minimum: 0,
   description: "Change nothing unless this is the current version (409 `version_conflict` otherwise).",
 });
@@ -28,13 +44,18 @@ export const Session = Type.Object(
     user_id: OrNull(Type.String({ description: "The user the agent acts for; null if none was given.", examples: ["user-42"] })),
     external_id: Type.Optional(ExternalId("The name that you gave it; left out if there is none.")),
     created_at: Timestamp("When the session was created."),
+    occurred_at: Type.Optional(OccurredAt("When the conversation began, if that was given: for history that was moved in.")),
     updated_at: Timestamp("When its state, metadata, turns or memories last changed."),
     state: State("The current state.", 0),
     state_version: Type.Integer({ description: "Version of `state`; 0 is the initial state.", examples: [0] }),
     metadata: Metadata("Custom metadata. A fork has `forked_from` and `forked_version` here."),
     memory_count: Type.Integer({ description: "Memories attached to the session.", examples: [0] }),
-    turn_count: Type.Integer({ description: "Turns in the session.", examples: [0] }),
-    ttl_expires_at: Timestamp("When the session expires.", "2026-05-08T08:00:00.000Z"),
+    turn_count: Type.Integer({
+      description:
+        "Turns in the session that are shown: with those of the session it was forked from, without those that a rollback has hidden.",
+      examples: [0],
+    }),
+    ttl_expires_at: OrNull(Timestamp("When the session expires; null if it does not.", "2026-05-08T08:00:00.000Z")),
   },
   { title: "Session", description: "A session." },
 );
@@ -119,12 +140,13 @@ export const NewSession = Type.Object(
     initial_state: Default(State("Becomes version 0; default `{}`.", 0), {}),
     metadata: Default(Metadata("Custom metadata; default `{}`."), {}),
     ttl_seconds: Default(
-      Type.Integer({
-        minimum: 1,
-        maximum: LIMITS.ttlSecondsMax,
-        description: `Seconds until the session expires; default ${LIMITS.ttlSecondsDefault}, at most 30 days. Activity does not extend it.`,
-      }),
+      TtlSeconds(
+        `Seconds until the session expires, at most 30 days, or \`never\`; default ${LIMITS.ttlSecondsDefault}. Activity does not extend it. A session that never expires stays until it is deleted.`,
+      ),
       LIMITS.ttlSecondsDefault,
+    ),
+    occurred_at: Type.Optional(
+      NewOccurredAt("When the conversation began, for history that is moved in; `created_at` is the time of this request."),
     ),
   },
   { title: "NewSession", description: "A session to create." },
@@ -133,9 +155,7 @@ export const NewSession = Type.Object(
 export const SessionChanges = Type.Object(
   {
     metadata: Type.Optional(Metadata("Merged into what is there, key by key; a null removes the key.")),
-    ttl_seconds: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: LIMITS.ttlSecondsMax, description: "A new time to live, counted from now.", examples: [86_400] }),
-    ),
+    ttl_seconds: Type.Optional({ ...TtlSeconds("A new time to live, counted from now; `never`: it does not expire."), examples: [86_400] }),
   },
   { title: "SessionChanges", description: "What changes; the rest stays." },
 );
@@ -164,6 +184,13 @@ export const Rollback = Type.Object(
       examples: [0],
     }),
     reason: Type.Optional(Text(0, LIMITS.reasonLengthMax, { description: "Why, for the trace." })),
+    turns: Default(
+      OneOf(["keep", "hide"], {
+        description:
+          "`hide`: contexts, lists and timelines show the turns that they showed when that version was current, and no later ones, unless they are asked for `status=all`. A later rollback with `hide` to a version before this one shows those again. Default `keep`.",
+      }),
+      "keep",
+    ),
     expected_version: Type.Optional(ExpectedVersion),
   },
   { title: "Rollback", description: "Where to go back to." },
@@ -176,6 +203,16 @@ export const Fork = Type.Object(
         description: "The version to start from; default the current one. A negative one counts back from it.",
         examples: [0],
       }),
+    ),
+    turns: Default(
+      IntegerOr(
+        ["none", "all"],
+        { minimum: 0, maximum: LIMITS.forkTurnsMax },
+        {
+          description: `Which turns the fork begins with, of those that were shown when that version was current: \`all\`, the newest of them up to ${LIMITS.forkTurnsMax}, or \`none\` (default). They are not copied, and stay when this session is deleted or expires.`,
+        },
+      ),
+      "none",
     ),
   },
   { title: "Fork", description: "Where to fork." },

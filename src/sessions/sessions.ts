@@ -10,6 +10,7 @@ import { textBytes } from "../lib/cache.ts";
 import { ApiError } from "../lib/errors.ts";
 import { bare, homeOf, homeOfUser, isId, withPrefix, type SessionId } from "../lib/ids.ts";
 import { invariant } from "../lib/invariant.ts";
+import { refuseFuture } from "../lib/occurred-at.ts";
 import { jsonWith, mergeObjects, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import { isErased } from "../storage/erasure.ts";
@@ -22,8 +23,19 @@ import { unlessUnreadable } from "../storage/unreadable.ts";
 import { noteUser } from "../storage/user-names.ts";
 import { posting, leapfrogJoin } from "../storage/walk.ts";
 import { commitFor, ofUser, record, type Caller, type Deps } from "../traces/record.ts";
+import { withTurnsOfParent, type TurnsOfFork } from "./branches.ts";
 import { diffObjects, isEmptyDiff } from "./diff.ts";
-import { isLive, laterOf, liveSession, refuseLargeMetadata, sessionJson, type LiveSession } from "./live-session.ts";
+import {
+  isLive,
+  laterOf,
+  lifetime,
+  liveSession,
+  refuseLargeMetadata,
+  sessionJson,
+  timeToLive,
+  type LiveSession,
+  type TimeToLive,
+} from "./live-session.ts";
 import { removeSession } from "./removal.ts";
 import { addVersion, readState, resolveVersion } from "./versions.ts";
 
@@ -35,7 +47,8 @@ export interface NewSession {
   namedWithin?: SessionRow["namedWithin"];
   initialState: JsonText;
   metadata: JsonObject;
-  ttlSeconds: number;
+  ttlSeconds: TimeToLive;
+  occurredAt?: number | undefined;
   forkedFrom?: SessionRow["forkedFrom"];
 }
 
@@ -59,6 +72,7 @@ export async function createSession(
   return commitFor<AnswerJson>(deps, caller, homeOfUser(input.userId), (tx) => {
     const other = existingSession(tx, input);
     if (other !== undefined) return other;
+    refuseFuture(input.occurredAt, tx.now, "occurred_at");
     deps.quotas?.refuseGrowth();
     const { id, row, json } = addSession(tx, caller, input);
     const { agentId, userId, externalId } = row;
@@ -124,12 +138,12 @@ function addSession(tx: Tx, caller: Caller, input: NewSession): { id: SessionId;
     userId: input.userId,
     ...(input.externalId === undefined ? {} : { externalId: input.externalId, namedWithin: input.namedWithin ?? "user" }),
     createdAt: now,
+    ...(input.occurredAt === undefined ? {} : { occurredAt: input.occurredAt }),
     updatedAt: now,
     metadata: input.metadata,
     memoryCount: 0,
     turnCount: 0,
-    ttlSeconds: input.ttlSeconds,
-    expiresAt: now + input.ttlSeconds * 1000,
+    ...lifetime(input.ttlSeconds, now),
     version: 0,
     ...(input.forkedFrom === undefined ? {} : { forkedFrom: input.forkedFrom }),
   };
@@ -221,26 +235,19 @@ export function updateSession(
   deps: Deps,
   caller: Caller,
   id: string,
-  changes: { metadata?: JsonObject | undefined; ttlSeconds?: number | undefined },
+  changes: { metadata?: JsonObject | undefined; ttlSeconds?: TimeToLive | undefined },
 ): Promise<JsonText> {
   return commitFor(deps, caller, homeOf(id), (tx) => {
     const { now } = tx;
     const session = liveSession(tx, caller.owner, id);
     const metadata = changes.metadata === undefined ? session.row.metadata : mergeObjects(session.row.metadata, changes.metadata);
     const difference = diffObjects(session.row.metadata, metadata);
-    const expiresAt = changes.ttlSeconds === undefined ? session.row.expiresAt : now + changes.ttlSeconds * 1000;
-    const isSame =
-      isEmptyDiff(difference) &&
-      expiresAt === session.row.expiresAt &&
-      (changes.ttlSeconds ?? session.row.ttlSeconds) === session.row.ttlSeconds;
+    const { ttlSeconds, expiresAt } = changes.ttlSeconds === undefined ? session.row : lifetime(changes.ttlSeconds, now);
+    const isSame = isEmptyDiff(difference) && expiresAt === session.row.expiresAt && ttlSeconds === session.row.ttlSeconds;
     if (isSame) return ofUser(session.row, sessionJson(session.id, session.row, readState(tx, session.key, session.row.version)));
     // A fork's may be a little over the limit, with where it was forked from: only what adds to it is refused.
     if (changes.metadata !== undefined) refuseLargeMetadata(metadata, session.row.metadata);
-    const row: SessionRow = { ...session.row, metadata, updatedAt: laterOf(session.row, now) };
-    if (changes.ttlSeconds !== undefined) {
-      row.ttlSeconds = changes.ttlSeconds;
-      row.expiresAt = expiresAt;
-    }
+    const row: SessionRow = { ...session.row, metadata, updatedAt: laterOf(session.row, now), ttlSeconds, expiresAt };
     const makesRoom = isSmaller(row, session.row);
     if (!makesRoom) deps.quotas?.refuseGrowth();
     tx.put(sessions, session.key, row);
@@ -262,26 +269,44 @@ function isSmaller(row: SessionRow, before: SessionRow): boolean {
   return row.expiresAt < before.expiresAt || toJson(row.metadata).length < toJson(before.metadata).length;
 }
 
-/** A new session that starts from a version of another one, which stays as it is. Turns and memories are not copied. */
-export function forkSession(deps: Deps, caller: Caller, id: string, version: number | undefined): Promise<JsonText> {
+export interface Fork {
+  version?: number | undefined;
+  turns: TurnsOfFork;
+}
+
+/** A new session that starts from a version of another one, which stays as it is. Memories are not copied, nor are turns, but shown. */
+export function forkSession(deps: Deps, caller: Caller, id: string, { version, turns }: Fork): Promise<JsonText> {
   deps.quotas?.refuseGrowth();
   return commitFor(deps, caller, homeOf(id), (tx) => {
     const source = liveSession(tx, caller.owner, id);
     const forkVersion = resolveVersion(tx, deps, source, version ?? source.row.version);
-    const fork = addSession(tx, caller, {
+    const {
+      id: forkId,
+      row,
+      json: plain,
+    } = addSession(tx, caller, {
       agentId: source.row.agentId,
       userId: source.row.userId,
       initialState: readState(tx, source.key, forkVersion),
       metadata: mergeObjects(source.row.metadata, { forked_from: source.id, forked_version: forkVersion }),
       forkedFrom: { sessionId: source.id, version: forkVersion },
-      ttlSeconds: source.row.ttlSeconds,
+      ttlSeconds: timeToLive(source.row),
+      occurredAt: source.row.occurredAt,
     });
+    const shown = withTurnsOfParent(tx, { id: forkId, key: bare(forkId), row }, source, forkVersion, turns);
+    const json = shown === row ? plain : sessionJson(forkId, shown, readState(tx, bare(forkId), 0));
+    const fork = { id: forkId, row: shown, json };
     record(tx, caller, {
       action: "session.forked",
       sessionId: fork.id,
       userId: fork.row.userId,
       agentId: fork.row.agentId,
-      details: toJson({ source_session_id: source.id, source_session: source.id, fork_version: forkVersion }),
+      details: toJson({
+        source_session_id: source.id,
+        source_session: source.id,
+        fork_version: forkVersion,
+        turns: turns === "none" ? undefined : turns,
+      }),
       record: fork.json,
     });
     return ofUser(fork.row, fork.json);

@@ -20,6 +20,7 @@ import { sessions, states, versionHeads, versions, type SessionRow, type Version
 import { unlessUnreadable } from "../storage/unreadable.ts";
 import { commitFor, ofUser, record, type Caller, type Quotas, type Deps, type TraceEntry } from "../traces/record.ts";
 import { diffObjects, isEmptyDiff, type Diff } from "./diff.ts";
+import { withTurnsOf } from "./branches.ts";
 import { laterOf, liveSession, sessionJson, type LiveSession } from "./live-session.ts";
 
 export function addVersion(tx: Tx, session: BareId, version: number, row: Omit<VersionRow, "id">): void {
@@ -63,13 +64,31 @@ function removeOldVersions(tx: Tx, session: BareId, current: number, kept: numbe
   const oldestKept = current - kept + 1;
   if (oldestKept <= 1) return;
   const span = { from: versionKey(session, 1), to: versionKey(session, oldestKept), limit: VERSIONS_REMOVED_PER_CHANGE };
-  for (const key of tx.keys(versions, span)) tx.remove(versions, key);
+  const keys = tx.keys(versions, span);
+  if (keys[0] === versionKey(session, 1)) keepEndOfFirst(tx, session);
+  for (const key of keys) tx.remove(versions, key);
 }
 
-export interface StateUpdate {
+/** Which turns belong to version 0, the id of version 1 says, which is about to go. */
+function keepEndOfFirst(tx: Tx, session: BareId): void {
+  const initial = tx.get(versions, versionKey(session, 0));
+  const next = tx.get(versionHeads, versionKey(session, 1));
+  if (initial !== undefined && next !== undefined) tx.put(versions, versionKey(session, 0), { ...initial, until: next.id });
+}
+
+interface StateChange {
   state: JsonObject;
   reasoning?: string | undefined;
+}
+
+export interface StateUpdate extends StateChange {
   expectedVersion?: number | undefined;
+}
+
+/** Inside a transaction; with the session as it is then. */
+interface Changed {
+  readonly session: LiveSession;
+  readonly json: JsonText;
 }
 
 /** Replaces the state; the one before stays as its version. */
@@ -79,9 +98,14 @@ export function updateState(deps: Deps, caller: Caller, id: string, update: Stat
   return commitFor(deps, caller, homeOf(id), (tx) => {
     const session = liveSession(tx, caller.owner, id);
     refuseOtherVersion(session, update.expectedVersion);
-    const difference = diffObjects(currentState(tx, session), update.state);
-    return ofUser(session.row, changeState(tx, deps, caller, session, updatedVersion(body, difference, update.reasoning)));
+    return ofUser(session.row, replaceState(tx, deps, caller, session, update, body).json);
   });
+}
+
+/** Inside a transaction. @param body - the new state as JSON, which is written before */
+export function replaceState(tx: Tx, deps: Deps, caller: Caller, session: LiveSession, update: StateChange, body: JsonText): Changed {
+  const difference = diffObjects(currentState(tx, session), update.state);
+  return changeState(tx, deps, caller, session, updatedVersion(body, difference, update.reasoning));
 }
 
 /**
@@ -94,17 +118,25 @@ export function patchState(deps: Deps, caller: Caller, id: string, update: State
   return commitFor(deps, caller, homeOf(id), (tx) => {
     const session = liveSession(tx, caller.owner, id);
     refuseOtherVersion(session, update.expectedVersion);
-    const before = currentState(tx, session);
-    const state = mergeObjects(before, update.state);
-    const difference = diffObjects(before, state);
-    if (!isEmptyDiff(difference)) {
-      deps.quotas?.refuseGrowth();
-      const body = toJson(state);
-      if (deps.quotas !== undefined) refuseLargeState(body, toJson(before), deps.quotas.stateBytesMax);
-      changeState(tx, deps, caller, session, updatedVersion(body, difference, update.reasoning));
-    }
-    return ofUser(session.row, stateJson(tx, liveSession(tx, caller.owner, id)));
+    return ofUser(session.row, stateJson(tx, mergeState(tx, deps, caller, session, update, "state")));
   });
+}
+
+/**
+ * Inside a transaction.
+ *
+ * @param param - the field that brought the keys, for an error
+ * @returns the session as it is then
+ */
+export function mergeState(tx: Tx, deps: Deps, caller: Caller, session: LiveSession, update: StateChange, param: string): LiveSession {
+  const before = currentState(tx, session);
+  const state = mergeObjects(before, update.state);
+  const difference = diffObjects(before, state);
+  if (isEmptyDiff(difference)) return session;
+  deps.quotas?.refuseGrowth();
+  const body = toJson(state);
+  if (deps.quotas !== undefined) refuseLargeState(body, toJson(before), deps.quotas.stateBytesMax, param);
+  return changeState(tx, deps, caller, session, updatedVersion(body, difference, update.reasoning)).session;
 }
 
 function currentState(reader: Reader, { key, row }: LiveSession): JsonObject {
@@ -112,11 +144,11 @@ function currentState(reader: Reader, { key, row }: LiveSession): JsonObject {
 }
 
 /** Merging adds to what is there: without a limit a state could grow for ever, a body at a time. What makes it smaller is taken. */
-function refuseLargeState(state: JsonText, before: JsonText, bytesMax: number): void {
+function refuseLargeState(state: JsonText, before: JsonText, bytesMax: number, param: string): void {
   const bytes = Buffer.byteLength(state);
   if (bytes > bytesMax && bytes > Buffer.byteLength(before)) {
     throw new ApiError("payload_too_large", `The state must be at most ${bytesMax} bytes of JSON; merged it would have ${bytes}.`, {
-      param: "state",
+      param,
     });
   }
 }
@@ -147,6 +179,8 @@ function stateJson(reader: Reader, { id, key, row }: LiveSession, more?: object)
 
 export interface Rollback {
   version: number;
+  /** Whether turns that were logged after that version are hidden. */
+  turns?: "keep" | "hide" | undefined;
   reason?: string | undefined;
   expectedVersion?: number | undefined;
 }
@@ -177,14 +211,21 @@ function rollBack(
     const session = liveSession(tx, caller.owner, id);
     refuseOtherVersion(session, rollback.expectedVersion);
     const version = resolveVersion(tx, deps, session, rollback.version);
-    const json = changeState(tx, deps, caller, session, {
+    const hides = rollback.turns === "hide";
+    const shown = hides ? withTurnsOf(tx, session, version) : session;
+    const { json } = changeState(tx, deps, caller, shown, {
       body: readState(tx, session.key, version),
       source: "rollback",
       restoredFrom: version,
       reasoning: rollback.reason,
       trace: () => ({
         action: "state.rolled_back",
-        details: toJson({ from_version: session.row.version, to_version: version, reason: rollback.reason ?? null }),
+        details: toJson({
+          from_version: session.row.version,
+          to_version: version,
+          reason: rollback.reason ?? null,
+          turns: hides ? "hide" : undefined,
+        }),
       }),
     });
     return ofUser(session.row, answerOf(tx, json, version));
@@ -199,7 +240,7 @@ interface NewVersion {
   trace(version: number): Pick<TraceEntry, "action" | "details">;
 }
 
-function changeState(tx: Tx, { quotas }: Deps, caller: Caller, { id, key, row: before }: LiveSession, added: NewVersion): JsonText {
+function changeState(tx: Tx, { quotas }: Deps, caller: Caller, { id, key, row: before }: LiveSession, added: NewVersion): Changed {
   const row: SessionRow = { ...before, version: before.version + 1, updatedAt: laterOf(before, tx.now) };
   tx.put(sessions, key, row);
   if (quotas !== undefined) removeOldVersions(tx, key, row.version, quotas.versionsKept);
@@ -213,10 +254,10 @@ function changeState(tx: Tx, { quotas }: Deps, caller: Caller, { id, key, row: b
   });
   const json = sessionJson(id, row, added.body);
   record(tx, caller, { sessionId: id, userId: row.userId, agentId: row.agentId, record: json, ...added.trace(row.version) });
-  return json;
+  return { session: { id, key, row }, json };
 }
 
-function refuseOtherVersion({ id, row }: LiveSession, expected: number | undefined): void {
+export function refuseOtherVersion({ id, row }: LiveSession, expected: number | undefined): void {
   if (expected !== undefined && expected !== row.version) {
     throw new ApiError("version_conflict", `Session ${id} is at version ${row.version}, not ${expected}. Nothing was changed.`, {
       param: "expected_version",

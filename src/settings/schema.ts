@@ -1,8 +1,8 @@
 /**
  * Every setting, declared once: the flags, the variables and what `PATCH /v1/settings` changes.
  *
- * The configuration, `--help`, the API's schemas and checks, the checks of stored settings and a test of the README all follow
- * from the two tables below. The first sentence of a description is what `--help` and the README say.
+ * The configuration, `--help`, the API's schemas and checks, the checks of stored settings and the page on configuration all follow
+ * from the two tables below. The first sentence of a description is what `--help` says.
  *
  * @module
  */
@@ -115,7 +115,12 @@ export const START_SETTINGS = {
     "none",
   ),
   apiKey: atStart("CAIRN_API_KEY", ownKey, undefined, "Admin key to register at the start: `crn_` and 24 letters or digits."),
-  allowedHosts: atStart("CAIRN_ALLOWED_HOSTS", list, [], "Host names the server answers to besides loopback ones, separated by commas."),
+  allowedHosts: atStart(
+    "CAIRN_ALLOWED_HOSTS",
+    list,
+    [],
+    "Host names the server answers to besides loopback ones, separated by commas. Without it a listener beyond loopback answers to any name.",
+  ),
   nativeDirectory: atStart(
     "CAIRN_NATIVE_DIR",
     text,
@@ -142,6 +147,11 @@ const MIB = 1024 * 1024;
 /** What the API changes while the server runs; by the name in the API, a dot after the group. Some have a variable too. */
 export const SETTINGS = {
   memories_on_expiry: atRunTime(OneOf(["keep", "delete"]), "keep", "What becomes of the memories of a session that expires."),
+  endless_sessions_for_all: atRunTime(
+    yesOrNo,
+    true,
+    'Whether keys without the scope `admin` may create sessions that do not expire (`ttl_seconds: "never"`). Such sessions stay until they are deleted. Turned off, it changes no session that is there.',
+  ),
   trace_retention_days: atRunTime(integer(1, SEVEN_YEARS_DAYS), 365, "How many days traces made with an enterprise key are kept."),
   retrieval_log: atRunTime(
     yesOrNo,

@@ -110,6 +110,12 @@ export interface Reader {
   vectorBytes(table: VectorTable, id: string): Uint8Array | undefined;
 }
 
+/** A reader outside of commits. */
+export interface LatestReader extends Reader {
+  /** What tells a stored row from any that it was before or becomes, without reading it; undefined where there is none. */
+  revision(table: AnyTable, key: string): number | bigint | undefined;
+}
+
 /** What a table's rows are written through, with the entries of its indexes. */
 export type Writable<Row> = AnyTable &
   Pick<Table<Row>, "encode" | "decode"> &

@@ -85,9 +85,21 @@ export function isDamage(error: unknown): boolean {
   return error instanceof Error && /^MDB_(CORRUPTED|PAGE_NOTFOUND):/.test(error.message);
 }
 
+/**
+ * Whether nothing of a transaction that writes can be committed after a read inside it has thrown this: LMDB has met a damaged page. Its
+ * commit would fail with an error that lmdb-js hands to nobody.
+ */
+export function endsTransaction(error: unknown): boolean {
+  return isOfLmdb(error) && !(error instanceof KeysOutOfOrder);
+}
+
 /** What LMDB would throw if it looked at the order of keys. */
+class KeysOutOfOrder extends Error {
+  readonly code = MDB_CORRUPTED;
+}
+
 export function keysOutOfOrder(table: { name: string }): Error {
-  return Object.assign(new Error(`MDB_CORRUPTED: keys of ${table.name} are out of order`), { code: MDB_CORRUPTED });
+  return new KeysOutOfOrder(`MDB_CORRUPTED: keys of ${table.name} are out of order`);
 }
 
 /** Says why a read of the store failed. */

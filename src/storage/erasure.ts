@@ -48,19 +48,30 @@ function userOfSession(reader: Reader, session: SessionId): string | undefined {
 }
 
 /** What an event on its way, or its delivery, says of whose it is. */
-type EventOwner = Pick<OutboxRow, "sessionId" | "user">;
+type EventOwner = Pick<OutboxRow, "sessionId" | "user" | "record">;
 
-/** Whether an event shows what a user had when the erasure of that user began. An event of no session is an administrator's. */
-export function isEventOf(reader: Reader, { sessionId, user }: EventOwner, hash: string, { until }: Pick<ErasureRow, "until">): boolean {
-  return sessionId !== null && bare(sessionId) <= until && (user ?? userOfSession(reader, sessionId)) === hash;
+/** Whether an event shows what a user had when the erasure of that user began. */
+export function isEventOf(reader: Reader, event: EventOwner, hash: string, { until }: Pick<ErasureRow, "until">): boolean {
+  const about = subjectOf(event);
+  return about !== undefined && about <= until && userOfEvent(reader, event) === hash;
+}
+
+/** The session or the record that an event is about; undefined for one of an administrator's. */
+function subjectOf({ sessionId, record }: EventOwner): BareId | undefined {
+  return sessionId === null ? record : bare(sessionId);
+}
+
+function userOfEvent(reader: Reader, { sessionId, user }: EventOwner): string | undefined {
+  return user ?? (sessionId === null ? undefined : userOfSession(reader, sessionId));
 }
 
 /** Whether what an event shows is being erased. */
 export function isEventErased(reader: Reader, event: EventOwner): boolean {
-  if (event.sessionId === null || !isAnyErased(reader)) return false;
-  const user = event.user ?? userOfSession(reader, event.sessionId);
+  const about = subjectOf(event);
+  if (about === undefined || !isAnyErased(reader)) return false;
+  const user = userOfEvent(reader, event);
   const erasure = user === undefined ? undefined : erasureOf(reader, user);
-  return erasure !== undefined && bare(event.sessionId) <= erasure.until;
+  return erasure !== undefined && about <= erasure.until;
 }
 
 type KeptAnswer = Pick<IdempotencyRow, "body" | "createdAt" | "sealed" | "packed" | "users">;

@@ -70,6 +70,17 @@ export function documentsOfUser(userId: string | undefined): string {
   return hashKey(JSON.stringify(["documents", userId ?? null]));
 }
 
+/** What the turn of a session by an external id begins with. */
+export function turnNameKey(session: BareId, externalId: string): string {
+  return session + hashKey(externalId);
+}
+
+/** The place of a time among those of turns; all before 1970 have the first one. */
+const TIME_KEY_MAX = 62 ** NUMBER_KEY_LENGTH - 1;
+export function timeKey(ms: number): string {
+  return numberKey(Math.min(Math.max(0, ms), TIME_KEY_MAX));
+}
+
 /** Documents of one owner are together; no other owner's key leads to them. */
 export function documentSpace(userId: string | undefined, agentId: string | undefined): string {
   return documentsOfUser(userId) + hashKey(JSON.stringify(["agent", agentId ?? null]));

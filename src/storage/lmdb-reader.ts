@@ -6,13 +6,12 @@
 import type { Database, Transaction } from "lmdb";
 import type { Clock } from "../lib/clock.ts";
 import { keysOutOfOrder } from "./disk-errors.ts";
-import { FIRST, lastOfEachKey, type PrefixSpan, type Reader, type Span } from "./access.ts";
+import { FIRST, lastOfEachKey, type LatestReader, type PrefixSpan, type Reader, type Span } from "./access.ts";
 import type { WholeRow, WholeStore } from "./record-store.ts";
 import { behind, KEY } from "./keys.ts";
 import { LateEntries, lateEntriesOf } from "./late-entries.ts";
 import type { RowCache } from "./row-cache.ts";
 import type { AnyTable, Readable, VectorTable } from "./tables.ts";
-import type { TransactionWrites } from "./transaction-writes.ts";
 
 export type TextDatabase = Database<string, string>;
 export type ByteDatabase = Database<Uint8Array, string>;
@@ -42,11 +41,6 @@ export class Databases {
   ofAny(table: AnyTable): TextDatabase | ByteDatabase {
     return this.texts.get(table.name) ?? this.ofBytes(table as VectorTable);
   }
-
-  /** By which LMDB knows a table. */
-  numberOf(name: string): number {
-    return (this.ofAny({ name }) as unknown as { db: { dbi: number } }).db.dbi;
-  }
 }
 
 /**
@@ -55,7 +49,7 @@ export class Databases {
  */
 type Caching = "all" | "committed" | "none";
 
-export class LmdbReader implements Reader {
+export class LmdbReader implements LatestReader {
   readonly recordsAtOnce = 1;
   readonly #clock: Clock;
   #now: number | undefined;
@@ -147,6 +141,11 @@ export class LmdbReader implements Reader {
     return this.#caching === "all" ? this.#rows.derived(table, key, row, make, bytesOf) : make();
   }
 
+  revision(table: AnyTable, key: string): number | bigint | undefined {
+    const bytes = this.databases.of(table).getBinaryFast(key);
+    return bytes && Bun.hash(new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length));
+  }
+
   vectorBytes(table: VectorTable, id: string): Uint8Array | undefined {
     const database = this.databases.ofBytes(table);
     const bytes = this.at === undefined ? database.getBinaryFast(id) : database.get(id, this.at);
@@ -193,20 +192,8 @@ function checkOrder<Item>(table: AnyTable, { from, to, descending }: Span, items
   return descending === true ? high : low;
 }
 
-/** Inside a transaction: LMDB gets what that has written before it is read. */
+/** Reads inside a transaction, and sees what it has written. */
 export class InsideReader extends LmdbReader {
-  readonly #writes: TransactionWrites;
-
-  constructor(databases: Databases, rows: RowCache, caching: Caching, clock: Clock, writes: TransactionWrites) {
-    super(databases, rows, caching, clock);
-    this.#writes = writes;
-  }
-
-  protected override get databases(): Databases {
-    this.#writes.flush();
-    return super.databases;
-  }
-
   protected override get isInside(): boolean {
     return true;
   }

@@ -7,10 +7,11 @@
  *
  * @module
  */
-import { bare, type BareId } from "../lib/ids.ts";
+import { bare, withPrefix, type BareId } from "../lib/ids.ts";
 import type { Reader, Tx } from "./access.ts";
 import type { Collection, EmbeddedRow } from "./collections.ts";
-import { pendingEmbeddings, provider, PROVIDER_KEY } from "./tables.ts";
+import { readable } from "./bad-rows.ts";
+import { memories, pendingEmbeddings, provider, PROVIDER_KEY, type MemoryRow } from "./tables.ts";
 
 /** The generation of the vectors that can be compared: those of the provider that is set. */
 export function generationOf(reader: Reader): number {
@@ -41,4 +42,15 @@ export function removeRecord(tx: Tx, collection: Collection, record: BareId): vo
   removeVector(tx, collection, row);
   tx.remove(pendingEmbeddings, record);
   tx.remove(collection.records, record);
+  if ("supersedes" in row) releaseSuperseded(tx, record, row as MemoryRow);
+}
+
+/** What a memory superseded that is gone is current again. */
+function releaseSuperseded(tx: Tx, record: BareId, { supersedes = [] }: MemoryRow): void {
+  for (const old of supersedes) {
+    const before = readable(() => tx.get(memories, bare(old)));
+    if (before?.supersededBy !== withPrefix("mem", record)) continue;
+    const { supersededBy: _by, supersededAt: _at, supersededUntil: _until, ...rest } = before;
+    tx.put(memories, bare(old), rest);
+  }
 }

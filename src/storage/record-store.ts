@@ -7,7 +7,7 @@ import type { CacheUses } from "../lib/cache.ts";
 import type { ApiError } from "../lib/errors.ts";
 import type { BareId, Home, Id, IdPrefix } from "../lib/ids.ts";
 import type { JsonText } from "../lib/json.ts";
-import type { Reader, Tx } from "./access.ts";
+import type { LatestReader, Reader, Tx } from "./access.ts";
 import type { Listing } from "./list.ts";
 import type { Page } from "./page.ts";
 import type { AnyTable } from "./tables.ts";
@@ -36,9 +36,9 @@ export interface RecordStore {
    */
   request?<Result>(reads: readonly ((reader: Reader) => unknown)[], work: () => Result): Result;
   /** Runs `work` on one moment, which sees every commit that has resolved; perhaps several times. */
-  read<Result>(work: (reader: Reader) => Result): Result | Promise<Result>;
+  read<Result>(work: (reader: LatestReader) => Result): Result | Promise<Result>;
   /** The same with all that other processes have committed by now: a reader can be a few milliseconds behind them. */
-  readNewest<Result>(work: (reader: Reader) => Result): Result | Promise<Result>;
+  readNewest<Result>(work: (reader: LatestReader) => Result): Result | Promise<Result>;
   /**
    * Runs `work`; resolves with its result once what it has written is durable. When `work` throws, nothing of it is kept and the
    * promise rejects with what was thrown.

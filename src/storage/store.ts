@@ -13,7 +13,8 @@
  * - `overlappingSync: false`, so that a commit resolves after its flush and a start never trusts unflushed pages
  *   (`durability.ts` has the exception);
  * - `childTransaction`, because `transaction` keeps the writes of a callback that throws;
- * - no `transactionSync` or `putSync`: they abort the process on a full disk. Hence also the look at the free space first.
+ * - no `transactionSync`, and no `putSync` outside of a transaction: they abort the process on a full disk. Hence also the look at the
+ *   free space first.
  *
  * @module
  */
@@ -25,9 +26,9 @@ import { afterNextTurn, afterThisTurn, nextTurn, type Clock } from "../lib/clock
 import { IdSource, NO_HOME, type BareId, type Home, type Id, type IdPrefix } from "../lib/ids.ts";
 import type { JsonText } from "../lib/json.ts";
 import { systemReason } from "../lib/system-errors.ts";
-import type { Reader, Tx } from "./access.ts";
+import type { LatestReader, Reader, Tx } from "./access.ts";
 import { createFiles, DATA_FILE, LOCK_FILE, STORE_DIRECTORY } from "./data-file.ts";
-import { keysOutOfOrder, lmdbReason } from "./disk-errors.ts";
+import { endsTransaction, keysOutOfOrder, lmdbReason } from "./disk-errors.ts";
 import { DiskHealth } from "./disk-health.ts";
 import { clearUnsyncedMarker, hasUnsyncedMarker, setUnsyncedMarker, type Durability } from "./durability.ts";
 import { AFTER_ALL, behind, KEY_ENCODER } from "./keys.ts";
@@ -41,7 +42,6 @@ import type { RecordStore, WalkedIds, Wiping } from "./record-store.ts";
 import { RowCache } from "./row-cache.ts";
 import { semaphoreRefusal } from "./semaphores.ts";
 import { SCHEMA_VERSION, TABLES, TRACES_MARK, VECTOR_TABLES, meta, outbox, traces, type AnyTable, type VectorTable } from "./tables.ts";
-import { TransactionWrites, type NativeWriter } from "./transaction-writes.ts";
 import { walkStep, type Bounds, type Filter } from "./walk.ts";
 import { repeatable, runWork, settle, type QueuedCommit } from "./work.ts";
 import { WriteBuffer, type Moment, type Write } from "./write-buffer.ts";
@@ -67,7 +67,6 @@ export class Store implements RecordStore {
   readonly #clock: Clock;
   readonly #env: RootDatabase<string, string>;
   readonly #databases: Databases;
-  readonly #writes: TransactionWrites;
   /** Whether others see a commit before it is flushed: the file was ever written relaxed. */
   readonly #isMarked: boolean;
   /** Whether a commit is done only when a flush is that comes after it. */
@@ -77,6 +76,8 @@ export class Store implements RecordStore {
   #caching: "all" | "none" = "all";
   #moment: object | undefined;
   #bytesWritten = 0;
+  /** Why LMDB did not take a write of the transaction under way: nothing of it may be kept, even if a callback has caught the error. */
+  #refusal: { reason: unknown } | undefined;
   readonly #vectorListeners = new Map<string, VectorListener>();
   readonly #putListeners = new Map<string, (key: string) => void>();
   /** The newest trace that was committed, where entries are written late. */
@@ -108,7 +109,6 @@ export class Store implements RecordStore {
     this.#databases = new Databases();
     for (const { name } of VECTOR_TABLES) this.#databases.vectors.set(name, openTable<Uint8Array>(name, "binary"));
     for (const { name } of TABLES) this.#databases.texts.set(name, openTable<string>(name, "string"));
-    this.#writes = new TransactionWrites((this.#env as unknown as { env: NativeWriter }).env);
   }
 
   /**
@@ -189,7 +189,7 @@ export class Store implements RecordStore {
     return Number(this.latest.get(meta, "schema"));
   }
 
-  read<Result>(work: (reader: Reader) => Result): Result {
+  read<Result>(work: (reader: LatestReader) => Result): Result {
     return work(this.latest);
   }
 
@@ -197,7 +197,7 @@ export class Store implements RecordStore {
    * Reads what is there at each moment it is asked: for who looks again at whatever it has found, such as an index that follows
    * the store.
    */
-  get latest(): Reader {
+  get latest(): LatestReader {
     return new LmdbReader(this.#databases, this.#rows, this.#caching, this.#clock);
   }
 
@@ -210,7 +210,7 @@ export class Store implements RecordStore {
     return this.#moment;
   }
 
-  readNewest<Result>(work: (reader: Reader) => Result): Result {
+  readNewest<Result>(work: (reader: LatestReader) => Result): Result {
     this.#moment = undefined;
     this.#env.resetReadTxn();
     return this.read(work);
@@ -349,7 +349,10 @@ export class Store implements RecordStore {
         const stored = this.#insideTransaction();
         this.#passIdsOfOthers(stored.now);
         for (const commit of commits) {
-          for (const write of this.#run(commit, stored)) {
+          const writes = this.#run(commit, stored);
+          if (commit.outcome !== undefined && "thrown" in commit.outcome && endsTransaction(commit.outcome.thrown))
+            throw commit.outcome.thrown;
+          for (const write of writes) {
             if (this.#rows.invalidate(write)) written.push(write);
             else if (write.isNew) {
               if (write.table === traces.name) traced.push(write.key);
@@ -412,15 +415,15 @@ export class Store implements RecordStore {
     try {
       await this.health.watch(async () => {
         await this.#env.childTransaction(() => {
-          this.#writes.begin();
           run();
-          this.#writes.flush();
+          if (this.#refusal !== undefined) throw this.#refusal.reason;
         });
         if (this.#flushesLater) await this.#env.flushed;
         // Marked, others may see it by now: only its flush may have failed.
       }, this.#isMarked);
     } finally {
       this.#moment = undefined;
+      this.#refusal = undefined;
     }
   }
 
@@ -440,7 +443,7 @@ export class Store implements RecordStore {
   }
 
   #insideTransaction(caching: "committed" | "none" = this.#caching === "all" ? "committed" : "none"): Reader {
-    return new InsideReader(this.#databases, this.#rows, caching, this.#clock, this.#writes);
+    return new InsideReader(this.#databases, this.#rows, caching, this.#clock);
   }
 
   #momentOf(home: Home, { now }: Reader): Moment & { rewind(): void } {
@@ -491,7 +494,7 @@ export class Store implements RecordStore {
       this.#moment = undefined;
       this.#env.resetReadTxn();
       let isWiped = false;
-      await this.#transaction(() => (isWiped = this.#writes.wipeFree(state, PAGES_PER_WIPE)));
+      await this.#transaction(() => (isWiped = (this.#env as unknown as NativeStore).env.wipeFree(state, PAGES_PER_WIPE)));
       if (!isWiped) return "waits";
       return state[1] === 0 ? "done" : "more";
     };
@@ -521,7 +524,15 @@ export class Store implements RecordStore {
     this.#vectorListeners.get(table)?.(key, value !== undefined);
     if (value === undefined) this.#databases.late.removeUncommitted({ table, key });
     else this.#bytesWritten += value.length;
-    this.#writes.add(this.#databases.numberOf(table), key, value);
+    const database = this.#databases.ofAny({ name: table }) as Database<string | Uint8Array, string>;
+    try {
+      // Inside a transaction, where a refusal throws. Outside of one it would end the process.
+      if (value === undefined) database.removeSync(key);
+      else database.putSync(key, value);
+    } catch (reason) {
+      this.#refusal = { reason };
+      throw reason;
+    }
   }
 
   /** Has a listener told of every vector of a table that is put or removed: one for each table. */
@@ -555,7 +566,20 @@ export class Store implements RecordStore {
   }
 }
 
-/** What our build of lmdb-js has besides its own (`scripts/lmdb/keys.patch`). */
+/** An addition of our build of lmdb-js (`scripts/lmdb/wipe.patch`). */
+interface NativeStore {
+  env: {
+    /**
+     * Overwrites what free pages hold, in a transaction that has written nothing.
+     *
+     * @param state - zeros at first; the second one is zero at the end
+     * @returns false while a reader may still see such pages
+     */
+    wipeFree(state: Float64Array, pagesMax: number): boolean;
+  };
+}
+
+/** An addition of our build of lmdb-js (`scripts/lmdb/keys.patch`). */
 interface NativeTable {
   /** @param into - begins with the key to copy from on, which has `startBytes` */
   copyKeys(into: Uint8Array, startBytes: number, width: number, transaction: number): number;

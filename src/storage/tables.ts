@@ -13,12 +13,18 @@
  *   ahead              session                      if its id is later than its time
  * versions             session number               VersionRow: one of the session's states
  * turns                session turn                 TurnRow
+ *   byExternalId       session #external turn       if it has an external id
+ *   byTime             session ms turn              from the first turn of the session on that has a time of its own
+ * branches             session version              BranchRow: which turns are shown from a rollback, or a fork, on
+ *   byParent           session turn session version if it begins in another session, where its turns end before that id
  * memories             memory                       MemoryRow
- *   bySession          session memory
+ *   bySession          session memory               if it has one
  *   byUser             #user memory
  *   byAgent            #agent memory
  *   byType             #type memory
  *   byTag              #tag memory
+ *   byExternalId       #(external, owner) memory    for each owner who looks it up, if it has an external id
+ *   byExpiry           ms memory                    if it expires
  *   ahead              memory                       if its id is later than its time
  * retrievals           retrieval                    RetrievalRow: what a search or a context found
  *   bySession          session retrieval
@@ -88,6 +94,8 @@ import {
   namespacesAbove,
   numberKey,
   ownNameKey,
+  timeKey,
+  turnNameKey,
 } from "./keys.ts";
 import {
   AnyObject,
@@ -159,6 +167,9 @@ type IndexDeclaration<Row> = { readonly record?: (entry: string) => string; read
 );
 
 const lastId = (entry: string) => entry.slice(-BARE_ID_LENGTH);
+const sessionOf = (key: string): BareId => key.slice(0, BARE_ID_LENGTH);
+/** The key of the turn that an entry is of. */
+const turnOf = (entry: string): string => sessionOf(entry) + lastId(entry);
 
 /** @param indexed - the fields that decide the entries of a row; left out where any may */
 function table<Row, Name extends string = never, Indexed extends keyof Row = keyof Row>(
@@ -236,21 +247,22 @@ function bodyOf(stored: string): JsonText {
 function assertObject(stored: string): void {
   if ((!stored.startsWith("{") || !stored.endsWith("}")) && stored !== "null") throw new Error("the text is no object");
 }
-/** Two halves of one JSON object, each without its braces. */
+/** Two halves of one JSON object, each without its braces, and perhaps JSON of more; a line each. */
 const halves: Codec<TurnRow> = {
-  encode: (row) => `${row.shown}\n${row.rest}`,
+  encode: ({ shown, rest, more }) => `${shown}\n${rest}${more === undefined ? "" : `\n${JSON.stringify(more)}`}`,
   decode: (value) => {
-    const end = value.indexOf("\n");
-    if (end === -1) throw new Error("the text is no turn");
-    return { shown: value.slice(0, end), rest: value.slice(end + 1) };
+    const [shown, rest, more] = value.split("\n", 3);
+    if (shown === undefined || rest === undefined) throw new Error("the text is no turn");
+    return { shown, rest, ...(more === undefined ? {} : { more: JSON.parse(more) as NonNullable<TurnRow["more"]> }) };
   },
   toExport: (stored) => {
-    const end = stored.indexOf("\n");
-    return `{"shown":{${stored.slice(0, end)}},"rest":{${stored.slice(end + 1)}}}`;
+    const [shown, rest, more] = stored.split("\n", 3);
+    return `{"shown":{${shown}},"rest":{${rest}}${more === undefined ? "" : `,"more":${more}`}}`;
   },
   fromExport: (value) => {
-    const { shown, rest } = value as { shown: object; rest: object };
-    return `${JSON.stringify(shown).slice(1, -1)}\n${JSON.stringify(rest).slice(1, -1)}`;
+    const { shown, rest, more } = value as { shown: object; rest: object; more?: object };
+    const halves = `${JSON.stringify(shown).slice(1, -1)}\n${JSON.stringify(rest).slice(1, -1)}`;
+    return more === undefined ? halves : `${halves}\n${JSON.stringify(more)}`;
   },
 };
 
@@ -289,11 +301,19 @@ const SessionRow = Type.Object({
   /** Within what its name is unique: its user, or, named by a key that is bound to an agent, that agent of the user. */
   namedWithin: Type.Optional(OneOf(["user", "agent"])),
   createdAt: Whole,
+  /** When the conversation began, of history that was moved in. */
+  occurredAt: Type.Optional(Instant),
   updatedAt: Whole,
   metadata: AnyObject,
   memoryCount: Whole,
   turnCount: Whole,
-  /** Length the session was given, for forks and the trace of its expiry. */
+  /** The first turn with a time of its own: from it on turns are found by when they happened. */
+  timedFrom: Type.Optional(BareIdText),
+  /** The last number that a turn was given, where it is not the count of those that are shown. */
+  turnNumber: Type.Optional(Whole),
+  /** The branch that is current, where the session has any. */
+  branch: Type.Optional(Whole),
+  /** Length the session was given, for forks and the trace of its expiry; 0 for one that does not expire. */
   ttlSeconds: Whole,
   expiresAt: Whole,
   /** Number of the current state version. */
@@ -332,6 +352,8 @@ export const sessions = table(
 const VersionRow = Type.Object({
   /** Its place among the other records of its session: version 0 has the session's own. */
   id: BareIdText,
+  /** The id of version 1, in the row of version 0 once that one is not kept any more. */
+  until: Type.Optional(BareIdText),
   createdAt: Whole,
   reasoning: Type.Optional(Text),
   actor: Text,
@@ -354,12 +376,21 @@ export const versionHeads: Readable<Omit<VersionRow, "body">> = {
   decode: rowsOfTable(versions.name, (value) => JSON.parse(value.slice(0, value.indexOf("\n"))) as VersionRow),
 };
 
+const TurnMore = Type.Object({
+  /** The version of the state that was current; rows of before are without it. */
+  stateVersion: Type.Optional(Whole),
+  externalId: Type.Optional(Text),
+  /** When it happened, in a session that has turns of other times than those of their ids. */
+  time: Type.Optional(Instant),
+});
+
 /** A turn never changes: it is kept as the two halves of its JSON object, because the context shows only the first. */
 export interface TurnRow {
   /** `"id":…,"input":…,"output":…,"created_at":…` */
   shown: string;
-  /** `"session_id":…` and all other members. */
+  /** `"session_id":…` and all other members, but those that depend on who looks, or that indexes need. */
   rest: string;
+  more?: Static<typeof TurnMore>;
 }
 export const turns = table(
   "turns",
@@ -367,22 +398,79 @@ export const turns = table(
   Type.Object({
     shown: Type.Object({ id: IdText("turn"), input: AnyObject, output: AnyObject, created_at: IsoTime }),
     rest: Type.Object({ session_id: IdText("sess"), turn_number: Whole }),
+    more: Type.Optional(TurnMore),
   }),
   halves,
+  {
+    byExternalId: {
+      of: (key, { more }) => (more?.externalId === undefined ? undefined : turnNameKey(sessionOf(key), more.externalId) + lastId(key)),
+      record: turnOf,
+    },
+    byTime: {
+      of: (key, { more }) => (more?.time === undefined ? undefined : sessionOf(key) + timeKey(more.time) + lastId(key)),
+      record: turnOf,
+    },
+  },
 );
+
+const BranchRow = Type.Object({
+  /** The branch has the turns of its session from this id on. */
+  start: BareIdText,
+  /** Before them come those of another branch before an id, and what comes before that one; left out where nothing does. */
+  before: Type.Optional(Type.Object({ session: BareIdText, branch: Whole, until: BareIdText })),
+  /** The first of those before that are shown; left out where all are. */
+  from: Type.Optional(BareIdText),
+  /** How many are shown before it, and the last number that was given before it. */
+  count: Whole,
+  number: Whole,
+  /** When a rollback began it, and the branch that was current until then. */
+  at: Type.Optional(Whole),
+  was: Type.Optional(Whole),
+});
+export type BranchRow = Static<typeof BranchRow>;
+/** Key of a branch: its session, and the version that a rollback made when it began; 0 for that of a fork. */
+const BRANCH_KEY_LENGTH = BARE_ID_LENGTH + NUMBER_KEY_LENGTH;
+export const branches = table("branches", /^[0-9A-Za-z]{19}$/, BranchRow, json<BranchRow>(), {
+  byParent: {
+    of: (key, { before }) => (before === undefined || before.session === sessionOf(key) ? undefined : before.session + before.until + key),
+    record: (entry) => entry.slice(-BRANCH_KEY_LENGTH),
+  },
+});
 
 const Embedding = Type.Object({ id: IdText("emb"), generation: Uint32, hasNoVector: Type.Optional(Type.Literal(true)) });
 
+export const MEMORY_SOURCES = ["user", "agent", "tool", "import"] as const;
+
 const MemoryRow = Type.Object({
-  sessionId: IdText("sess"),
-  /** Those of its session. */
+  /** Left out for one that belongs to a user or an agent alone. */
+  sessionId: Type.Optional(IdText("sess")),
+  /** Those of its session, where it has one; else one of them can be null. */
   userId: OrNull(Text),
-  agentId: Text,
+  agentId: OrNull(Text),
   content: Text,
   type: Text,
   tags: Type.Array(Text),
   metadata: AnyObject,
   createdAt: Whole,
+  updatedAt: Type.Optional(Whole),
+  /** The caller's own name of it, and within what that is unique: its user or else agent, or that agent of the user. */
+  externalId: Type.Optional(Text),
+  namedWithin: Type.Optional(OneOf(["owner", "agent"])),
+  /** Who says so; an agent, where it is left out. */
+  source: Type.Optional(OneOf(MEMORY_SOURCES)),
+  importance: Type.Optional(Fraction),
+  /** When it happened. */
+  occurredAt: Type.Optional(Instant),
+  expiresAt: Type.Optional(Instant),
+  /** When it holds: since ever and for ever, where they are left out. */
+  validFrom: Type.Optional(Instant),
+  validUntil: Type.Optional(Instant),
+  /** Those whose place it has taken. Some may be gone since. */
+  supersedes: Type.Optional(Type.Array(IdText("mem"))),
+  /** The one that has taken its place, from when on, and when that one expires. */
+  supersededBy: Type.Optional(IdText("mem")),
+  supersededAt: Type.Optional(Instant),
+  supersededUntil: Type.Optional(Instant),
   /** false when the caller asked for none: then a new content gets none either. */
   embed: Truth,
   /** Set while there is a vector: its id, which without the prefix is its key, and its generation. */
@@ -390,11 +478,21 @@ const MemoryRow = Type.Object({
 });
 export type MemoryRow = Static<typeof MemoryRow>;
 export const memories = table("memories", ID, MemoryRow, json<MemoryRow>(), {
-  bySession: (memory, row) => bare(row.sessionId) + memory,
+  bySession: (memory, row) => (row.sessionId === undefined ? undefined : bare(row.sessionId) + memory),
   byUser: (memory, row) => (row.userId === null ? undefined : hashKey(row.userId) + memory),
-  byAgent: (memory, row) => hashKey(row.agentId) + memory,
+  byAgent: (memory, row) => (row.agentId === null ? undefined : hashKey(row.agentId) + memory),
   byType: (memory, row) => hashKey(row.type) + memory,
   byTag: { of: (memory, row) => row.tags.map((tag) => hashKey(tag) + memory), hasMany: true },
+  byExternalId: {
+    of: (memory, { externalId, namedWithin, userId, agentId }) => {
+      if (externalId === undefined) return undefined;
+      const names = [ownNameKey(externalId, userId, agentId ?? undefined)];
+      if (namedWithin !== "agent" && userId !== null) names.push(ownNameKey(externalId, userId));
+      return [...new Set(names)].map((name) => name + memory);
+    },
+    hasMany: true,
+  },
+  byExpiry: (memory, { expiresAt }) => (expiresAt === undefined ? undefined : timeKey(expiresAt) + memory),
   ahead: (memory, row) => ahead(memory, row.createdAt),
 });
 export const RETRIEVAL_OPERATIONS = ["search", "context"] as const;
@@ -411,8 +509,8 @@ const RetrievalRow = Type.Object({
   threshold: Fraction,
   /** Set when only some types or tags were looked for. */
   filtered: Type.Optional(Type.Literal(true)),
-  /** Best first, with the agent where it is not that of the session. */
-  memories: Type.Array(Type.Object({ id: IdText("mem"), score: Fraction, agentId: Type.Optional(Text) })),
+  /** Best first, with the agent where it is not that of the session; null for a memory of none. */
+  memories: Type.Array(Type.Object({ id: IdText("mem"), score: Fraction, agentId: Type.Optional(OrNull(Text)) })),
 });
 export type RetrievalRow = Static<typeof RetrievalRow>;
 export const retrievals = table("retrievals", ID, RetrievalRow, json<RetrievalRow>(), {
@@ -476,8 +574,10 @@ const OutboxRow = Type.Object({
   webhooks: Type.Array(BareIdText),
   createdAt: Whole,
   sessionId: OrNull(IdText("sess")),
-  /** `hashKey` of the session's user, which outlives the session. */
+  /** `hashKey` of the user whose content it shows, which outlives the session. */
   user: UserHash,
+  /** What it is about, where that is somebody's without a session. */
+  record: Type.Optional(BareIdText),
   /** Key of the change's trace, which trace events carry. */
   trace: Text,
   /** The affected record as it was, with `object` and `id`; null where only trace events are wanted. */
@@ -535,8 +635,9 @@ const DeliveryRow = Type.Object({
   eventId: BareIdText,
   type: Text,
   sessionId: OrNull(IdText("sess")),
-  /** As that of the change in the outbox. */
+  /** As those of the change in the outbox. */
   user: UserHash,
+  record: Type.Optional(BareIdText),
   createdAt: Whole,
   status: OneOf(["pending", "delivered", "failed"]),
   /** Made in all. */
@@ -816,6 +917,7 @@ export const RECORD_TABLES: readonly Table<never>[] = [
   sessions,
   versions,
   turns,
+  branches,
   memories,
   retrievals,
   traces,

@@ -11,6 +11,11 @@ import { users } from "./tables.ts";
 /** Users whose sessions follow each other more closely than this are not written again for each. */
 const SEEN_AGAIN_MS = 60_000;
 
+/** Notes that somebody is named by a memory: when that was says nothing of a user who is noted already. */
+export function noteNamedUser(tx: Tx, userId: string | null): void {
+  if (userId !== null && !tx.has(users, hashKey(userId))) tx.put(users, hashKey(userId), { userId, seenAt: tx.now });
+}
+
 /** Notes that a user has a session that is created now, or at a later time than the clock shows now. */
 export function noteUser(tx: Tx, userId: string | null): void {
   if (userId === null) return;

@@ -8,7 +8,7 @@ import { Default, exampleOf, OneOf, RecordId, SomeOf, Timestamp } from "../http/
 import { Memory } from "../memories/schema.ts";
 import { Retrieval } from "../retrievals/schema.ts";
 import { ChangedVersion } from "../sessions/schema.ts";
-import { Turn } from "../turns/schema.ts";
+import { Turn, TurnStatus } from "../turns/schema.ts";
 import { TIMELINE_KINDS } from "./kinds.ts";
 
 const Fork = Type.Object(
@@ -41,5 +41,6 @@ export const TIMELINE_FILTER = {
   kinds: Type.Optional(
     SomeOf(TIMELINE_KINDS, { description: `Only entries of these kinds: ${TIMELINE_KINDS.join(", ")}, with commas between them.` }),
   ),
+  status: TurnStatus,
   order: Default(OneOf(["asc", "desc"], { description: "`desc` (newest first) unless given." }), "desc"),
 };

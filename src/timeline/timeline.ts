@@ -3,26 +3,28 @@
  * found for a query, and the sessions that were forked from it.
  *
  * All of these have ids of one source, so that merging them by id gives the order in which they were committed, and an id is a
- * cursor for all. It owns no data.
+ * cursor for all. Turns that were given a time of their own stand there instead (`turns/order.ts`). It owns no data.
  *
  * @module
  */
 import { nextTurn } from "../lib/clock.ts";
-import { bare, withPrefix, type BareId, type Id } from "../lib/ids.ts";
+import { bare, BARE_ID_LENGTH, withPrefix, type BareId, type Id } from "../lib/ids.ts";
 import { jsonWith, toJson, type JsonText } from "../lib/json.ts";
 import { toIso } from "../lib/time.ts";
-import { memoryJson } from "../memories/memories.ts";
+import { hasEnded, memoryJson } from "../memories/record.ts";
 import { looksOfRetrieval, retrievalJson, retrievalOf, type RetrievalDeps } from "../retrievals/retrievals.ts";
+import { allRanges, isIn, shownRanges, type Range } from "../sessions/branches.ts";
 import { isLive, liveSession, type LiveSession } from "../sessions/live-session.ts";
 import { changedVersion, versionsInOrder } from "../sessions/versions.ts";
 import { eachFetched, eachRead, type Reader } from "../storage/access.ts";
-import { AFTER_ALL, behind, turnKey } from "../storage/keys.ts";
+import { AFTER_ALL, behind, NUMBER_KEY_LENGTH, timeKey, turnKey } from "../storage/keys.ts";
 import { generationOf } from "../storage/memory-records.ts";
 import type { Owner } from "../storage/owner.ts";
 import { pageOfBatches, type Found, type Page } from "../storage/page.ts";
 import { memories, provider, PROVIDER_KEY, retrievals, sessions, turns, type AnyTable } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
-import { turnJson } from "../turns/turns.ts";
+import { cut, placeOfId, spansOf, timedTurns } from "../turns/order.ts";
+import { shownTurns } from "../turns/shown.ts";
 import { TIMELINE_KINDS } from "./kinds.ts";
 
 type Kind = (typeof TIMELINE_KINDS)[number];
@@ -30,20 +32,27 @@ type Kind = (typeof TIMELINE_KINDS)[number];
 export interface TimelinePage extends Page<Id<"entry">> {
   kinds?: readonly Kind[] | undefined;
   order: "asc" | "desc";
+  status: "current" | "all";
 }
 
 /** A record in the timeline. */
 interface Place {
   readonly kind: Kind;
   readonly id: BareId;
+  /** Sorts by time, then by id. */
+  readonly at: string;
   /** The number of a version. */
   readonly version?: number;
+  /** The key of a turn, which may be of another session. */
+  readonly key?: string;
 }
 
 /** Where a walk along one kind of record begins, and which way it goes. */
 interface Walk {
-  readonly after: BareId | undefined;
+  /** The place before the first one. */
+  readonly after: string | undefined;
   readonly descending: boolean;
+  readonly status: "current" | "all";
   /** How many are found at once. */
   readonly atOnce: number;
 }
@@ -58,19 +67,20 @@ export async function getTimeline(
   { store, listLooksMax, retrievals: log }: RetrievalDeps,
   owner: Owner,
   id: string,
-  { kinds = TIMELINE_KINDS, order, limit, startingAfter }: TimelinePage,
+  { kinds = TIMELINE_KINDS, order, status, limit, startingAfter }: TimelinePage,
 ): Promise<JsonText> {
   const descending = order === "desc";
   if (kinds.includes("retrieval")) await log.caughtUp();
   async function* found(): AsyncGenerator<Found[], void, undefined> {
     // Comparing two versions of a large state takes tens of milliseconds, and a page that is full with that never yields.
     await nextTurn();
-    let after = startingAfter === undefined ? undefined : bare(startingAfter);
+    let after: string | undefined;
     for (;;) {
-      const from = { after, descending };
       const { places, isEnd } = await store.read((reader) => {
+        const session = liveSession(reader, owner, id);
         const atOnce = Math.min(limit + 1, Math.max(PLACES_AT_ONCE_MIN, reader.recordsAtOnce));
-        const found = nextPlaces(reader, liveSession(reader, owner, id), kinds, { ...from, atOnce });
+        const from = after ?? (startingAfter === undefined ? undefined : placeOf(reader, session, bare(startingAfter)));
+        const found = nextPlaces(reader, session, kinds, { after: from, descending, status, atOnce });
         return { places: found, isEnd: found.length < atOnce };
       });
       const read = eachRead(store, places, (reader) => {
@@ -79,7 +89,7 @@ export async function getTimeline(
         return (place) => entriesOf(place, unlessUnreadable(() => RECORD_OF[place.kind](reader, session, place, owner)) ?? GONE);
       });
       for await (const entries of read) yield entries.flat();
-      after = places.at(-1)?.id;
+      after = places.at(-1)?.at;
       if (isEnd) return;
     }
   }
@@ -92,16 +102,32 @@ function entriesOf({ kind, id: place }: Place, { json, length }: RecordRead): Fo
   return json === undefined ? [passed] : [{ id, json: jsonWith({ object: "timeline_entry", id, kind }, { [kind]: json }) }, passed];
 }
 
-/** The next places of all kinds, merged by their ids. */
+/** Where an entry stands: that of a turn with a time of its own there, any other at its id. */
+function placeOf(reader: Reader, session: LiveSession, id: BareId): string {
+  const { timedFrom } = session.row;
+  if (timedFrom === undefined || id < timedFrom) return placeOfId(id);
+  const range = allRanges(reader, session).find((one) => isIn(one, id));
+  const time = range && unlessUnreadable(() => reader.get(turns, turnKey(range.session, id))?.more?.time);
+  return time === undefined ? placeOfId(id) : timeKey(time) + id;
+}
+
+/** What ids are before or after exactly where their records are before or after a place. */
+function idAt(place: string): BareId {
+  const [time, id] = [place.slice(0, NUMBER_KEY_LENGTH), place.slice(NUMBER_KEY_LENGTH)];
+  if (id.startsWith(time)) return id;
+  return time < id ? time + AFTER_ALL : time;
+}
+
+/** The next places of all kinds, merged. */
 function nextPlaces(reader: Reader, session: LiveSession, kinds: readonly Kind[], walk: Walk): Place[] {
-  const streams = kinds.map((kind) => placesOf(reader, session, kind, walk));
+  const streams = kinds.flatMap((kind) => placesOf(reader, session, kind, walk));
   const heads = eachFetched(streams, (stream) => stream.next().value as Place | undefined);
   const places: Place[] = [];
   while (places.length < walk.atOnce) {
     let next: number | undefined;
     for (const [index, head] of heads.entries()) {
       const best = next === undefined ? undefined : heads[next];
-      if (head !== undefined && (best === undefined || head.id < best.id !== walk.descending)) next = index;
+      if (head !== undefined && (best === undefined || head.at < best.at !== walk.descending)) next = index;
     }
     if (next === undefined) break;
     places.push(heads[next]!);
@@ -110,19 +136,53 @@ function nextPlaces(reader: Reader, session: LiveSession, kinds: readonly Kind[]
   return places;
 }
 
-function* placesOf(reader: Reader, session: LiveSession, kind: Kind, walk: Walk): Generator<Place, void, undefined> {
-  if (kind === "version") for (const place of versionsInOrder(reader, session, walk)) yield { kind, ...place };
-  else {
-    const ids = idsIn(reader, TABLE_OF[kind], session.key, walk);
-    // They say which memories are read.
-    if (kind === "retrieval") reader.ahead(retrievals, ids);
-    for (const id of ids) yield { kind, id };
+type Places = Generator<Place, void, undefined>;
+
+function placesOf(reader: Reader, session: LiveSession, kind: Kind, walk: Walk): Places[] {
+  const after = walk.after === undefined ? undefined : idAt(walk.after);
+  if (kind === "version") return [versionPlaces(reader, session, { ...walk, after })];
+  if (kind !== "turn") return [places(reader, kind, session.key, { ...walk, after })];
+  const { timedFrom } = session.row;
+  const shown = walk.status === "all" ? allRanges(reader, session) : shownRanges(reader, session);
+  if (timedFrom === undefined) return [turnPlaces(reader, shown, { ...walk, after })];
+  const ranges = [...shown];
+  const timed = [...cut(ranges, timedFrom, "from")];
+  const owners = new Set(timed.map((range) => range.session));
+  return [
+    turnPlaces(reader, cut(ranges, timedFrom, "before"), { ...walk, after }),
+    ...owners.values().map((owner) => timedPlaces(reader, owner, timed, walk)),
+  ];
+}
+
+function* versionPlaces(reader: Reader, session: LiveSession, walk: Walk): Places {
+  for (const place of versionsInOrder(reader, session, walk)) yield { kind: "version", at: placeOfId(place.id), ...place };
+}
+
+function* places(reader: Reader, kind: Exclude<Kind, "version" | "turn">, session: BareId, walk: Walk): Places {
+  const ids = idsIn(reader, TABLE_OF[kind], session, walk);
+  // They say which memories are read.
+  if (kind === "retrieval") reader.ahead(retrievals, ids);
+  for (const id of ids) yield { kind, id, at: placeOfId(id) };
+}
+
+function* turnPlaces(reader: Reader, ranges: Iterable<Range>, walk: Walk): Places {
+  let left = walk.atOnce;
+  for (const span of spansOf(ranges, walk)) {
+    for (const key of reader.keys(turns, { ...span, limit: left })) {
+      const id = key.slice(BARE_ID_LENGTH);
+      yield { kind: "turn", id, at: placeOfId(id), key };
+      left--;
+    }
+    if (left === 0) return;
   }
 }
 
+function* timedPlaces(reader: Reader, owner: BareId, ranges: readonly Range[], walk: Walk): Places {
+  for (const { at, key } of timedTurns(reader, owner, ranges, walk)) yield { kind: "turn", id: at.slice(NUMBER_KEY_LENGTH), at, key };
+}
+
 /** Where the ids of a kind are found under that of the session. */
-const TABLE_OF: Record<Exclude<Kind, "version">, AnyTable> = {
-  turn: turns,
+const TABLE_OF: Record<Exclude<Kind, "version" | "turn">, AnyTable> = {
   memory: memories.index.bySession,
   retrieval: retrievals.index.bySession,
   fork: sessions.index.byForkedFrom,
@@ -150,14 +210,14 @@ const GONE: RecordRead = { json: undefined, length: 0 };
 const read = (json: JsonText): RecordRead => ({ json, length: json.length });
 
 const RECORD_OF: Record<Kind, (reader: Reader, session: LiveSession, place: Place, owner: Owner) => RecordRead> = {
-  turn(reader, session, { id }) {
-    const row = reader.get(turns, turnKey(session.key, id));
-    return row === undefined ? GONE : read(turnJson(row));
+  turn(reader, session, { key = "" }) {
+    const row = reader.get(turns, key);
+    return row === undefined ? GONE : read(shownTurns(reader, session)(key, row));
   },
   version: (reader, session, { version = 0 }) => changedVersion(reader, session.key, version) ?? GONE,
   memory(reader, _, { id }) {
     const row = reader.get(memories, id);
-    return row === undefined ? GONE : read(memoryJson(withPrefix("mem", id), row, generationOf(reader)));
+    return row === undefined || hasEnded(row, reader.now) ? GONE : read(memoryJson(withPrefix("mem", id), row, generationOf(reader)));
   },
   retrieval(reader, session, { id }, owner) {
     const row = retrievalOf(reader, session, id);

@@ -5,8 +5,9 @@
  */
 import { nextTurn, type Clock } from "../lib/clock.ts";
 import { bare, bareIdTime, firstBareIdAt, withPrefix, type BareId, type SessionId, type TraceId } from "../lib/ids.ts";
-import type { Reader } from "../storage/access.ts";
+import type { LatestReader, Reader } from "../storage/access.ts";
 import { readable } from "../storage/bad-rows.ts";
+import { isErased } from "../storage/erasure.ts";
 import { AFTER_ALL, behind, hashKey } from "../storage/keys.ts";
 import { isOwned, narrowed, type Owner } from "../storage/owner.ts";
 import type { RecordStore } from "../storage/record-store.ts";
@@ -14,16 +15,17 @@ import { traces, type Index, type TraceRow } from "../storage/tables.ts";
 import { actionCode, actionOf, isAdminAction, TRACE_ACTIONS, type TraceAction } from "./events.ts";
 import { shownTrace, traceJson, type FoundTrace, type TraceFilter, type TraceReader } from "./traces.ts";
 
-/** What a reader may have been sent and not taken yet. Bun holds as much again on its way to the socket: 256 KiB in all. */
-const UNREAD_BYTES_MAX = 128 * 1024;
+/** What a reader may have been sent and not taken yet. Bun holds as much again on its way to the socket, in a buffer of up to 128 KiB. */
+const UNREAD_BYTES_MAX = 64 * 1024;
 /** What all streams together hold of events that they have sent in part. */
 const HELD_BYTES_MAX = 4 * 1024 * 1024;
 /** What is sent at once: Bun holds it a second time until the socket has taken it. */
 const PIECE_BYTES = 32 * 1024;
 /** Whether the keys of all streams are still valid is looked at as often, and whenever this server hears that a key has changed. */
 export const KEY_CHECK_MS = 1_000;
-/** Traces that are read at once while catching up. */
-const TRACES_AT_ONCE = 100;
+/** Traces that are read at once while catching up: few at first, and twice as many each time that all of them were sent. */
+const TRACES_AT_ONCE_MIN = 4;
+const TRACES_AT_ONCE_MAX = 128;
 const RETRY_MS = 2_000;
 /** When more traces than that are committed while the last seconds are read, these are read again. */
 const KEPT_MAX = 10_000;
@@ -83,31 +85,60 @@ interface Partly {
   from: number;
 }
 
-/** The event, if it is what it was. */
-function againIn(reader: Reader, { key, of }: Partly): Uint8Array | undefined {
-  if (of instanceof TraceEvent) return readable(() => reader.get(traces, key))?.body === of.found.row.body ? of.bytes : undefined;
-  const bytes = eventAt(reader, key)?.bytes;
-  return bytes !== undefined && Bun.hash(bytes) === of.hash ? bytes : undefined;
+interface Held {
+  readonly event: TraceEvent;
+  /** The revision of its row, once that was found to be the same. */
+  revision?: number | bigint | undefined;
+  holders: number;
 }
 
-/** Events of which streams have sent a part: at first most streams send the same one. Those for which there is no room are read again. */
+/** Events of which streams have sent a part, once for all of them. Those for which there is no room are read again for each part. */
 export class HeldEvents {
-  readonly #holders = new Map<TraceEvent, number>();
+  readonly #events = new Map<string, Held>();
   #bytes = 0;
 
+  has(key: string): boolean {
+    return this.#events.has(key);
+  }
+
+  /** The event of a trace as it is now: the one that is held, where that is the same, without reading all of it again. */
+  eventAt(reader: LatestReader, key: string): TraceEvent | undefined {
+    const held = this.#events.get(key);
+    if (held === undefined) return eventAt(reader, key);
+    const revision = reader.revision(traces, key);
+    const isSame = revision !== undefined && revision === held.revision && !isErased(reader, held.event.found.row, held.event.id);
+    if (isSame) return held.event;
+    const event = eventAt(reader, key);
+    if (event?.found.row.body !== held.event.found.row.body) return event;
+    held.revision = revision;
+    return held.event;
+  }
+
+  /** The bytes of an event of which a part was sent, if it is what it was. */
+  again(reader: LatestReader, { key, of }: Partly): Uint8Array | undefined {
+    const event = this.eventAt(reader, key);
+    if (of instanceof TraceEvent) return event === of ? of.bytes : undefined;
+    return event !== undefined && Bun.hash(event.bytes) === of.hash ? event.bytes : undefined;
+  }
+
   hold(event: TraceEvent): boolean {
-    const holders = this.#holders.get(event) ?? 0;
-    const { byteLength } = event.bytes;
-    if (holders === 0 && this.#bytes + byteLength > HELD_BYTES_MAX) return false;
-    if (holders === 0) this.#bytes += byteLength;
-    this.#holders.set(event, holders + 1);
+    const { key } = event.found;
+    const held = this.#events.get(key);
+    if (held === undefined && this.#bytes + event.bytes.byteLength <= HELD_BYTES_MAX) {
+      this.#bytes += event.bytes.byteLength;
+      this.#events.set(key, { event, holders: 1 });
+      return true;
+    }
+    if (held?.event !== event) return false;
+    held.holders++;
     return true;
   }
 
   release(event: TraceEvent): void {
-    const holders = (this.#holders.get(event) ?? 1) - 1;
-    if (holders > 0) this.#holders.set(event, holders);
-    else if (this.#holders.delete(event)) this.#bytes -= event.bytes.byteLength;
+    const held = this.#events.get(event.found.key);
+    if (held?.event !== event || --held.holders > 0) return;
+    this.#events.delete(event.found.key);
+    this.#bytes -= event.bytes.byteLength;
   }
 }
 
@@ -135,10 +166,14 @@ export class EventStream {
   #kept: string[] | undefined;
   /** Whether that is all that is left to be sent. */
   #hasRead = false;
+  /** How many traces the next read looks at. A database gives all of them, however large they are. */
+  #atOnce = TRACES_AT_ONCE_MIN;
   /** How often `send` was called. */
   #batches = 0;
   /** An event of which a part was sent: the rest is read again when there is room. */
   #partly: Partly | undefined;
+  /** Held events of which the last part waits to be taken, with what the reader will have taken by then. */
+  #waiting: { readonly event: TraceEvent; readonly until: number }[] = [];
   /** Whether it is dropped unless it has taken something since it fell behind, and what it had taken by then. */
   #mustTake: number | undefined;
   #queuedBytes = 0;
@@ -177,6 +212,7 @@ export class EventStream {
         },
         // What is under way may have found no room before there was some.
         pull: async () => {
+          this.#releaseTaken();
           await this.#readingOn;
           await this.#readOn();
         },
@@ -268,7 +304,8 @@ export class EventStream {
       if (this.#from === undefined) [this.#from, this.#kept] = [this.#cursor, []];
       const passed = this.#keptAndPassed();
       const room = this.#room;
-      const { events, looked, isEnd } = await this.#store.read((reader) => this.#next(reader, passed, room));
+      const { events, looked, isEnd, isFull } = await this.#store.read((reader) => this.#next(reader, passed, room));
+      this.#atOnce = isFull ? Math.max(1, looked.size) : Math.min(TRACES_AT_ONCE_MAX, 2 * this.#atOnce);
       if (passed.length > 0) this.#kept = this.#kept?.filter((key) => !looked.has(key));
       else for (const key of looked) this.#cursor = key.slice(1);
       for (const { id } of events) this.#noteSent(id);
@@ -290,7 +327,7 @@ export class EventStream {
 
   /** Sends more of an event. It may have gone meanwhile, or lost its content: then the reader asks again. */
   async #sendNextPart(partly: Partly): Promise<void> {
-    const bytes = await this.#store.read((reader) => againIn(reader, partly));
+    const bytes = await this.#store.read((reader) => this.#held.again(reader, partly));
     if (bytes === undefined) this.drop();
     else this.#sendPart(partly, bytes);
   }
@@ -299,13 +336,16 @@ export class EventStream {
   #sendPart(partly: Partly, bytes: Uint8Array): void {
     const part = bytes.subarray(partly.from, partly.from + this.#room);
     partly.from += part.byteLength;
-    if (partly.from === bytes.byteLength) this.#forgetPart();
-    this.#enqueue(part);
+    if (partly.from === bytes.byteLength) this.#partly = undefined;
+    if (!(partly.of instanceof TraceEvent)) return this.#enqueue(part);
+    this.#enqueueHeld(part);
+    if (this.#partly === undefined) this.#waiting.push({ event: partly.of, until: this.#queuedBytes });
   }
 
-  #forgetPart(): void {
-    if (this.#partly?.of instanceof TraceEvent) this.#held.release(this.#partly.of);
-    this.#partly = undefined;
+  /** Releases the held events of which all was taken. */
+  #releaseTaken(): void {
+    const taken = this.#takenBytes();
+    while (this.#waiting.length > 0 && this.#waiting[0]!.until <= taken) this.#held.release(this.#waiting.shift()!.event);
   }
 
   /**
@@ -315,7 +355,7 @@ export class EventStream {
   #keptAndPassed(): string[] {
     if (this.#kept === undefined || this.#kept.length === 0) return [];
     const [kept, cursor] = [this.#kept, this.#cursor ?? ""];
-    return (this.#hasRead ? kept : kept.filter((key) => key.slice(1) <= cursor)).slice(0, TRACES_AT_ONCE);
+    return (this.#hasRead ? kept : kept.filter((key) => key.slice(1) <= cursor)).slice(0, this.#atOnce);
   }
 
   /** @param settled - before this nothing could be committed any more when the last traces were read */
@@ -370,19 +410,26 @@ export class EventStream {
   }
 
   /**
-   * The next traces that are for this reader, how far that went, and whether the store has no more. There is one at least, if there are
-   * any, and no more than there is room for.
+   * The next traces that are for this reader, how far that went, whether the store has no more, and whether more are not looked at since
+   * these are much. There is one at least, if there are any, and no more than there is room for.
    *
    * @param passed - the keys of those that come before what is read
    */
-  #next(reader: Reader, passed: readonly string[], room: number): { events: TraceEvent[]; looked: ReadonlySet<string>; isEnd: boolean } {
+  #next(
+    reader: LatestReader,
+    passed: readonly string[],
+    room: number,
+  ): { events: TraceEvent[]; looked: ReadonlySet<string>; isEnd: boolean; isFull: boolean } {
     const events: TraceEvent[] = [];
     let length = 0;
     let looked = 0;
     const keys = passed.length > 0 ? passed : this.#nextKeys(reader);
-    reader.ahead(traces, keys);
+    reader.ahead(
+      traces,
+      keys.filter((key) => !this.#held.has(key)),
+    );
     for (const key of keys) {
-      const event = eventAt(reader, key);
+      const event = this.#held.eventAt(reader, key);
       if (event !== undefined && event.found.row.expiresAt > reader.now && this.#isWanted(event.found)) {
         length += event.bytes.byteLength;
         if (length > room && events.length > 0) break;
@@ -391,7 +438,8 @@ export class EventStream {
       looked++;
       if (length > UNREAD_BYTES_MAX / 2) break;
     }
-    return { events, looked: new Set(keys.slice(0, looked)), isEnd: looked === keys.length && looked < TRACES_AT_ONCE };
+    const isEnd = looked === keys.length && looked < this.#atOnce;
+    return { events, looked: new Set(keys.slice(0, looked)), isEnd, isFull: length > UNREAD_BYTES_MAX / 2 };
   }
 
   #nextKeys(reader: Reader): string[] {
@@ -400,7 +448,7 @@ export class EventStream {
     const { sessionId } = this.watcher.filter;
     const after = this.#cursor ?? "";
     const { byUser, byAgent, bySession } = traces.index;
-    const limit = TRACES_AT_ONCE;
+    const limit = this.#atOnce;
     const keysIn = (index: Index<TraceRow>, of: string) =>
       // Entries end with the action, which comes before what sorts behind all of them.
       reader.keys(index, { from: `${of}${after}${AFTER_ALL}`, to: of + AFTER_ALL, limit }).map((entry) => index.recordOf(entry));
@@ -460,16 +508,23 @@ export class EventStream {
 
   #ended(): void {
     this.#hasEnded = true;
-    this.#forgetPart();
+    if (this.#partly?.of instanceof TraceEvent) this.#held.release(this.#partly.of);
+    for (const { event } of this.#waiting) this.#held.release(event);
+    this.#partly = undefined;
+    this.#waiting = [];
     this.#onEnd();
   }
 
   /** Copies them piece by piece: a view would hold all of what it is of. */
   #enqueue(bytes: Uint8Array): void {
-    for (let at = 0; at < bytes.byteLength && !this.#hasEnded; at += PIECE_BYTES) {
-      const piece = new Uint8Array(bytes.subarray(at, at + PIECE_BYTES));
-      this.#queuedBytes += piece.byteLength;
-      this.#controller.enqueue(piece);
-    }
+    for (let at = 0; at < bytes.byteLength && !this.#hasEnded; at += PIECE_BYTES)
+      this.#enqueueHeld(new Uint8Array(bytes.subarray(at, at + PIECE_BYTES)));
+  }
+
+  /** What is held anyway is not copied. */
+  #enqueueHeld(bytes: Uint8Array): void {
+    if (this.#hasEnded) return;
+    this.#queuedBytes += bytes.byteLength;
+    this.#controller.enqueue(bytes);
   }
 }

@@ -7,9 +7,9 @@
  *                          ▼
  *                        live: what a commit has written is sent at once
  * ```
- * At most 128 KiB wait for a reader here, and as much in Bun. What does not fit is read from the store once there is room, a large event
- * a part at a time. A live reader that has not taken what it was sent is dropped when the next event comes: it asks again with the id of
- * the last trace that it got, and misses none.
+ * At most 64 KiB wait for a reader here, and as much in Bun. What does not fit is read from the store once there is room, and of a large
+ * event a part is sent at a time: all streams that send it hold it once. A live reader that has not taken what it was sent is dropped when
+ * the next event comes: it asks again with the id of the last trace that it got, and misses none.
  *
  * Where several servers share a store, what the others commit is looked for twice a second while anybody watches. It can come after a
  * trace with a higher id: so who continues is given again what is only a few seconds older than the last trace that it got, and while the

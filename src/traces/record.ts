@@ -30,6 +30,8 @@ export interface Quotas {
   readonly hasRoomForLogs: boolean;
   /** How many of the newest versions of a session's state are kept; version 0 is kept besides. */
   readonly versionsKept: number;
+  /** Whether keys without the scope `admin` may ask for sessions that do not expire. */
+  readonly areEndlessSessionsForAll: boolean;
   /** How large a state can become that is changed a part at a time. */
   readonly stateBytesMax: number;
 }
@@ -76,11 +78,13 @@ export function ofUser<Json extends AnswerJson>(
 
 export interface TraceEntry {
   action: TraceAction;
-  /** null for a change that concerns no session: then only a key with the scope `admin` reads the trace. */
+  /** null for a change that concerns no session. */
   sessionId: SessionId | null;
-  /** Those of the session; null where there is none. */
+  /** Whose record it is; null where it is nobody's: then only a key with the scope `admin` reads the trace. */
   userId: string | null;
   agentId: string | null;
+  /** The record that it is about, where that is somebody's without a session. */
+  recordId?: BareId;
   details: JsonText;
   /** The affected record, for the event that carries it. */
   record?: JsonText;
@@ -147,8 +151,8 @@ function commitOnce<Answer extends AnswerJson>(
 
 /** Writes the trace of a change, and the events that follow from it for the webhooks that want them. */
 export function record(tx: Tx, caller: Caller, entry: TraceEntry): void {
-  const { action, sessionId, userId, agentId } = entry;
-  const home = sessionId === null ? undefined : homeOf(sessionId);
+  const { action, sessionId, userId, agentId, recordId } = entry;
+  const home = sessionId === null ? recordId && homeOf(recordId) : homeOf(sessionId);
   const id = tx.bareId(home);
   const key = actionCode(action) + id;
   const { startedAt, requestId } = caller;
@@ -185,6 +189,7 @@ function putEvents(
     createdAt: tx.now,
     sessionId: entry.sessionId,
     ...(entry.userId === null ? {} : { user: hashKey(entry.userId) }),
+    ...(entry.recordId === undefined ? {} : { record: entry.recordId }),
     trace,
     body: (types.some((type) => type === recordEvent) ? entry.record : undefined) ?? toJson(null),
   });

@@ -13,14 +13,16 @@ const DETAILS: Record<TraceAction, readonly string[]> = {
   "session.created": ["agent_id", "user_id", "external_id", "initial_state"],
   "session.updated": ["metadata_diff", "ttl_seconds"],
   "session.deleted": ["session_id", "reason", "turn_count", "memory_count"],
-  "session.forked": ["source_session_id", "source_session", "fork_version"],
+  "session.forked": ["source_session_id", "source_session", "fork_version", "turns"],
   "session.expired": ["ttl_seconds", "last_activity"],
   "state.updated": ["reasoning", "state_diff", "version"],
-  "state.rolled_back": ["from_version", "to_version", "reason"],
+  "state.rolled_back": ["from_version", "to_version", "reason", "turns"],
   "turn.added": ["turn_number", "input_type", "output_type", "reasoning"],
   "memory.created": ["memory_id", "content_preview", "type", "tags", "embedded"],
   "memory.updated": ["memory_id", "content_changed", "tags_changed"],
   "memory.deleted": ["memory_id", "content_preview", "reason"],
+  "memory.expired": ["memory_id", "content_preview", "expires_at"],
+  "memory.superseded": ["memory_id", "content_preview", "superseded_by", "superseded_at"],
   "api_key.created": ["key_id", "kind", "prefix", "name", "scopes", "tier", "user_id", "agent_id", "source", "rate_limit", "expires_at"],
   "api_key.rolled": [
     "key_id",
@@ -78,8 +80,10 @@ export const Trace = Type.Object(
   {
     object: Type.Literal("trace"),
     id: RecordId("trace", "`trace_` and 12 characters."),
-    session_id: OrNull(RecordId("sess", "The session it concerns; null for traces of administration.")),
-    user_id: Type.Optional(Type.String({ description: "That session's user; left out when it has none.", examples: ["user-42"] })),
+    session_id: OrNull(RecordId("sess", "The session it concerns; null for traces of administration, and of memories without a session.")),
+    user_id: Type.Optional(
+      Type.String({ description: "The user whose record it concerns; left out when there is none.", examples: ["user-42"] }),
+    ),
     action: OneOf(TRACE_ACTIONS, { description: "What happened.", examples: ["state.updated"] }),
     actor: Type.String({
       description:
@@ -107,7 +111,7 @@ export const EventStream = Type.String({
 
 export const EVENT_FILTER = {
   session_id: Type.Optional(Text(1, undefined, { description: "Only traces of this session, which may be long gone." })),
-  user_id: Type.Optional(Text(1, LIMITS.userIdLengthMax, { description: "Only traces of this user's sessions." })),
+  user_id: Type.Optional(Text(1, LIMITS.userIdLengthMax, { description: "Only traces of this user's records." })),
   action: Type.Optional(OneOf(TRACE_ACTIONS, { description: "Only traces of this action." })),
 };
 

@@ -123,9 +123,10 @@ export function shownTrace(reader: Reader, { key, row }: FoundTrace): FoundTrace
 }
 
 /** The action decides, whatever else the row says: rows can come from an import. */
-function isVisible({ now }: Reader, { key, row: { expiresAt, sessionId } }: FoundTrace, isAdmin: boolean): boolean {
+function isVisible({ now }: Reader, { key, row: { expiresAt, sessionId, userId, agentId } }: FoundTrace, isAdmin: boolean): boolean {
   const action = actionOf(key);
-  return expiresAt > now && (isAdmin || (sessionId !== undefined && action !== undefined && !isAdminAction(action)));
+  const isSomebodys = (sessionId ?? userId ?? agentId) !== undefined;
+  return expiresAt > now && (isAdmin || (isSomebodys && action !== undefined && !isAdminAction(action)));
 }
 
 /** A trace as the wire has it. */

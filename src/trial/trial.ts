@@ -11,8 +11,12 @@ import { ProviderError } from "../embeddings/remote/provider-error.ts";
 import { relevance } from "../memories/relevance.ts";
 import { triedProvider, type SettingsDeps } from "../settings/operations.ts";
 import type { SettingChanges } from "../settings/schema.ts";
+import { dotStored, encodeVector, quantize } from "../vectors/encoding.ts";
 
 const RETRY_AFTER_SECONDS = 5;
+
+/** Whose the vector is that is tried. */
+const NOBODY = { memory: "0".repeat(12), generation: 0 };
 
 export interface Pair {
   query: string;
@@ -54,8 +58,7 @@ export class Trials {
       const asked = await embedder.embedQuery(query, BACKGROUND);
       const durationMs = clock.elapsed() - startedAt;
       const stored = await embedder.embedMemory(content, BACKGROUND);
-      const isCompared = asked.vector.length > 0 && stored.vector.length > 0;
-      const cosine = isCompared ? asked.vector.reduce((sum, value, i) => sum + value * (stored.vector[i] ?? 0), 0) : NO_COSINE;
+      const cosine = asked.vector.length === 0 ? NO_COSINE : dotStored(quantize(asked.vector), encodeVector(stored, NOBODY));
       return toJson({
         object: "embedding_trial",
         works: true,
@@ -64,7 +67,7 @@ export class Trials {
         duration_ms: Math.round(durationMs * 100) / 100,
         vector_length: provider.builtin?.dimension ?? provider.row.vectorLength ?? null,
         separation: provider.row.measured?.separation ?? null,
-        score: asked.lexical.size === 0 ? 0 : relevance(asked, cosine, stored.terms, embeddings.calibrationOf(provider)),
+        score: asked.lexical.ids.length === 0 ? 0 : relevance(asked, cosine, stored.terms, embeddings.calibrationOf(provider)),
       });
     } catch (error) {
       if (error instanceof ProviderError) return failed(error.message, "embedding");

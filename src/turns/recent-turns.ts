@@ -3,8 +3,8 @@
  * agent asks for them before each turn, and all but the last are those of the time before: so they are cached, and only the
  * turns that were added since are read.
  *
- * A turn never changes once it is committed, so an entry is right for as long as the session has as many turns as it had then,
- * which its row says.
+ * A turn never changes once it is committed, so an entry is right for as long as the session has the branch and the last turn that it
+ * had then, which its row says.
  *
  * @module
  */
@@ -13,16 +13,16 @@ import type { BareId } from "../lib/ids.ts";
 import type { JsonText } from "../lib/json.ts";
 import { CACHE_BYTES_MAX, LIMITS } from "../lib/limits.ts";
 import type { Reader } from "../storage/access.ts";
-import { AFTER_ALL, behind } from "../storage/keys.ts";
-import { rowsOf } from "../storage/page.ts";
-import { turns } from "../storage/tables.ts";
+import type { LiveSession } from "../sessions/live-session.ts";
+import { newestTurns } from "./order.ts";
 
 interface Recent {
-  /** How many turns were asked for, and how many the session had. */
+  /** How many turns were asked for, the branch that was current, and the number of the last turn of the session. */
   limit: number;
-  count: number;
-  /** Key of the newest. */
-  newest: string;
+  branch: number | undefined;
+  number: number;
+  /** The newest. */
+  newest: BareId;
   /** What is shown of each, newest first. */
   items: readonly string[];
 }
@@ -41,25 +41,26 @@ export class RecentTurns {
 
   /**
    * The newest turns of a session, newest first, as a JSON array; fewer than `limit` when they are large.
-   *
-   * @param count - how many turns its row says it has
    */
-  of(reader: Reader, session: BareId, count: number, limit: number): JsonText {
-    if (limit === 0 || count === 0) return "[]" as JsonText;
-    const known = this.#cache.get(session);
-    const before = known?.limit === limit ? known : { limit, count: 0, newest: session, items: [] };
-    if (before.count === count) return arrayOf(before.items);
+  of(reader: Reader, session: LiveSession, limit: number): JsonText {
+    const { turnCount, turnNumber: number = turnCount, branch, timedFrom } = session.row;
+    if (limit === 0 || turnCount === 0) return "[]" as JsonText;
+    const known = this.#cache.get(session.key);
+    const isOfBranch = known?.limit === limit && known.branch === branch;
+    if (isOfBranch && known.number === number) return arrayOf(known.items);
+    // One that was added need not be newer than those of before where turns have times of their own.
+    const before = isOfBranch && timedFrom === undefined ? known : { newest: "", items: [] };
     const items: string[] = [];
-    let newest: string | undefined;
+    let newest: BareId | undefined;
     let bytes = 0;
-    for (const { key, row } of rowsOf(reader, turns, { from: behind(before.newest), to: session + AFTER_ALL, descending: true }, limit)) {
-      newest ??= key;
+    for (const { id, row } of newestTurns(reader, session, before.newest, limit)) {
+      newest ??= id;
       items.push(row.shown);
       bytes += Buffer.byteLength(row.shown);
       if (bytes > LIMITS.pageBytesMax) return arrayOf(items);
     }
     items.push(...before.items.slice(0, limit - items.length));
-    this.#cache.set(session, { limit, count, newest: newest ?? before.newest, items }, bytesOf(items));
+    this.#cache.set(session.key, { limit, branch, number, newest: newest ?? before.newest, items }, bytesOf(items));
     return arrayOf(items);
   }
 }

@@ -3,34 +3,72 @@
  *
  * @module
  */
+import type { Static } from "@sinclair/typebox";
 import { endpointGroup, type Endpoint } from "../http/endpoint.ts";
 import { Cursor, ListOf } from "../http/types.ts";
-import type { Deps } from "../traces/record.ts";
-import { NewTurn, TOOL_RESPONSE, Turn, TURN_ORDER } from "./schema.ts";
-import { addTurn, getTurn, listTurns } from "./turns.ts";
+import { fieldReader, type Fields } from "../http/validate.ts";
+import type { NewMemory } from "../memories/create.ts";
+import type { MemoryDeps } from "../memories/deps.ts";
+import { AddedTurns, NewStep, NewTurn, NewTurns, Step, StepMemory, TOOL_RESPONSE, Turn, TURN_FILTER } from "./schema.ts";
+import { addTurn, addTurns, getTurn, listTurns, type NewTurn as TurnToAdd } from "./turns.ts";
 
 const turns = endpointGroup({ name: "Turns", description: "What came in and what went out, in the order of the session." });
 const path = "/v1/sessions/{session_id}/turns";
 
-export function turnEndpoints(deps: Deps): Endpoint[] {
+/** A turn of a batch by the names that operations have. */
+const fieldsOf = fieldReader(NewTurn) as unknown as (turn: Static<typeof NewTurn>) => Fields<typeof NewTurn.properties>;
+
+function turnOf(fields: Fields<typeof NewTurn.properties>): TurnToAdd {
+  const { output, stateBefore = null, stateAfter = null } = fields;
+  return { ...fields, output: { ...output, type: output.type === TOOL_RESPONSE ? "tool_result" : output.type }, stateBefore, stateAfter };
+}
+
+const memoryFieldsOf = fieldReader(StepMemory);
+
+function memoryOf(sent: object): NewMemory {
+  return { ...(memoryFieldsOf(sent as Record<string, unknown>) as unknown as NewMemory), sent };
+}
+
+export function turnEndpoints(deps: MemoryDeps): Endpoint[] {
   return [
     turns.post(path, {
       summary: "Add a turn",
+      existing: "The turn of the session that has the `external_id` already; or, of a step, a memory was there by its own.",
       echoes: true,
       status: 201,
-      body: NewTurn,
-      response: Turn,
+      description:
+        "With `state` or `state_patch`, and `memories`, a whole step of an agent in one request: the state changes first, so that the turn " +
+        "belongs to the new version; all of it is there or nothing, with the traces and events of separate requests. `reasoning` is kept with the version, too.",
+      body: NewStep,
+      response: Step,
+      errors: ["version_conflict", "already_exists", "content_too_large"],
+      run: ({ params, body, caller }) => {
+        const { state, statePatch, expectedVersion, memories, ...turn } = body;
+        const step = { state, statePatch, expectedVersion, memories: memories?.map(memoryOf) };
+        return addTurn(deps, caller, params.session_id, turnOf(turn), step);
+      },
+    }),
+    turns.post(`${path}/batch`, {
+      summary: "Add turns",
+      description:
+        "Up to 100 turns in one transaction, all of them or none; an error names the place: `turns[3].input`. Each leaves a trace and an event. " +
+        "With `external_id` a batch can be sent again: turns that are there are answered as they are.",
+      echoes: true,
+      existing: "At least one of the turns was there already, by its `external_id`; the others are logged.",
+      status: 201,
+      body: NewTurns,
+      response: AddedTurns,
       run: ({ params, body, caller }) =>
-        addTurn(deps, caller, params.session_id, {
-          ...body,
-          output: { ...body.output, type: body.output.type === TOOL_RESPONSE ? "tool_result" : body.output.type },
-          stateBefore: body.stateBefore ?? null,
-          stateAfter: body.stateAfter ?? null,
-        }),
+        addTurns(
+          deps,
+          caller,
+          params.session_id,
+          body.turns.map((turn) => turnOf(fieldsOf(turn))),
+        ),
     }),
     turns.list(path, {
       summary: "List the turns of a session",
-      filter: TURN_ORDER,
+      filter: TURN_FILTER,
       cursor: Cursor("turn"),
       response: ListOf(Turn, "A page of turns."),
       run: ({ params, filter, page, caller }) => listTurns(deps, caller.owner, params.session_id, { ...page, ...filter }),

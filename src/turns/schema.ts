@@ -4,7 +4,22 @@
  * @module
  */
 import { Type } from "@sinclair/typebox";
-import { Default, Metadata, OneOf, OrNull, RecordId, Timestamp, UserObject } from "../http/types.ts";
+import { Memory, NewMemory } from "../memories/schema.ts";
+import { ExpectedVersion } from "../sessions/schema.ts";
+import {
+  Default,
+  IN_BRACKETS,
+  Metadata,
+  NewOccurredAt,
+  OccurredAt,
+  OneOf,
+  OrNull,
+  RecordId,
+  Text,
+  Timestamp,
+  UserObject,
+} from "../http/types.ts";
+import { LIMITS } from "../lib/limits.ts";
 
 const INPUT_TYPES = ["text", "audio", "image", "tool_call"] as const;
 const OUTPUT_TYPES = ["text", "audio", "image", "tool_result", "error"] as const;
@@ -24,13 +39,26 @@ const output = Content("It arrives tomorrow.");
 const Output = Type.Object({ type: OneOf(OUTPUT_TYPES, { description: "What went out." }), content: output }, { title: "TurnOutput" });
 const Snapshot = (when: string) => OrNull(UserObject({ description: `The state ${when} the turn, if given.` }));
 
+const ExternalId = (description: string) => Text(1, LIMITS.externalIdLengthMax, { description });
+
 export const Turn = Type.Object(
   {
     object: Type.Literal("turn"),
     id: RecordId("turn", "`turn_` and 12 characters."),
     session_id: RecordId("sess", "The session."),
     turn_number: Type.Integer({ description: "1, 2, 3 … in the order of the session.", examples: [1] }),
+    state_version: Type.Integer({
+      description:
+        "Version of the session's state that was current when the turn was logged; 0 for one that a fork has from its parent. For one that a Cairn without this field has logged it follows from the versions that are kept.",
+      examples: [0],
+    }),
+    forked_from: Type.Optional(
+      Type.String({ description: "The session that this one was forked from, for a turn that it has from there; left out for others." }),
+    ),
+    rolled_back_at: Type.Optional(Timestamp("When a rollback hid the turn; left out for those that are shown.")),
+    external_id: Type.Optional(ExternalId("The name that you gave it; left out if there is none.")),
     created_at: Timestamp("When the turn was logged."),
+    occurred_at: Type.Optional(OccurredAt("When it happened, if that was given: for history that was moved in.")),
     input: Input,
     output: Output,
     reasoning: Reasoning("Left out when none was given."),
@@ -50,12 +78,76 @@ export const NewTurn = Type.Object(
     }),
     reasoning: Reasoning("Why the agent answered so."),
     metadata: Default(Metadata("Custom metadata; default `{}`."), {}),
+    external_id: Type.Optional(
+      ExternalId(
+        "A name of your own, such as the id of a message, unique in its session: where a turn has it already that one is answered, as it is, with 200, and nothing is changed.",
+      ),
+    ),
+    occurred_at: Type.Optional(
+      NewOccurredAt("When it happened, for history that is moved in: contexts and timelines go by it, lists by `created_at`."),
+    ),
     state_before: Type.Optional(UserObject({ description: "A snapshot; logging a turn never changes the state." })),
     state_after: Type.Optional(UserObject({ description: "A snapshot; logging a turn never changes the state." })),
   },
   { title: "NewTurn", description: "A turn to log." },
 );
 
-export const TURN_ORDER = {
+export const NewTurns = Type.Object(
+  {
+    turns: Type.Array(NewTurn, {
+      minItems: 1,
+      maxItems: LIMITS.turnsAtOnceMax,
+      description: `1 to ${LIMITS.turnsAtOnceMax} turns, logged in this order, all of them or none.`,
+      [IN_BRACKETS]: true,
+    }),
+  },
+  { title: "NewTurns", description: "Turns to log together." },
+);
+
+export const AddedTurns = Type.Object(
+  { object: Type.Literal("list"), data: Type.Array(Turn, { description: "In the order of the request." }) },
+  { title: "AddedTurns", description: "The turns of a batch." },
+);
+
+const { session_id: _, user_id: __, agent_id: ___, ...newMemory } = NewMemory.properties;
+/** A memory of the session that the turn is logged in. */
+export const StepMemory = Type.Object(newMemory, { title: "StepMemory", description: "A memory to add to the session." });
+
+export const NewStep = Type.Object(
+  {
+    ...NewTurn.properties,
+    state: Type.Optional(UserObject({ description: "Replaces the state, before the turn is logged." })),
+    state_patch: Type.Optional(
+      UserObject({ description: "Laid over the state, key by key, before the turn is logged; a null removes a key. Not with `state`." }),
+    ),
+    expected_version: Type.Optional(ExpectedVersion),
+    memories: Type.Optional(
+      Type.Array(StepMemory, {
+        maxItems: LIMITS.stepMemoriesMax,
+        description: `Up to ${LIMITS.stepMemoriesMax} memories to add to the session, each as for \`POST /v1/memory\`. An error names the one that is wrong: \`memories[3].content\`.`,
+        [IN_BRACKETS]: true,
+      }),
+    ),
+  },
+  { title: "NewStep", description: "A turn to log, and what else the step of the agent has changed." },
+);
+
+export const Step = Type.Object(
+  {
+    ...Turn.properties,
+    memories: Type.Optional(Type.Array(Memory, { description: "The memories of the step, in the order of the request." })),
+  },
+  { title: "Step", description: "A turn that was logged, with the memories that were added with it." },
+);
+
+export const TurnStatus = Default(
+  OneOf(["current", "all"], {
+    description: "`all`: with turns that a rollback has hidden, which have `rolled_back_at`. Default `current`.",
+  }),
+  "current",
+);
+
+export const TURN_FILTER = {
+  status: TurnStatus,
   order: Default(OneOf(["asc", "desc"], { description: "`desc` (newest first) unless given." }), "desc"),
 };

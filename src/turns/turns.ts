@@ -3,92 +3,249 @@
  *
  * @module
  */
+import { Existing, type Answered, type AnswerJson } from "../lib/answer.ts";
 import { ApiError } from "../lib/errors.ts";
-import { bare, homeOf, isId, withPrefix, type TurnId } from "../lib/ids.ts";
-import { jsonMembers, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
+import { bare, BARE_ID_LENGTH, bareIdTime, homeOf, isId, withPrefix, type TurnId } from "../lib/ids.ts";
+import { jsonArray, jsonMembers, jsonWith, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
+import { createMemories, memoriesCreated, prepareMemories, type CreatedMemory, type NewMemory } from "../memories/create.ts";
+import type { MemoryDeps } from "../memories/deps.ts";
+import { refuseFuture } from "../lib/occurred-at.ts";
 import { toIso } from "../lib/time.ts";
-import { AFTER_ALL, behind, turnKey } from "../storage/keys.ts";
+import type { Reader, Tx } from "../storage/access.ts";
+import { AFTER_ALL, turnKey, turnNameKey } from "../storage/keys.ts";
 import type { Owner } from "../storage/owner.ts";
-import { pageOf, rowsOf, type Page } from "../storage/page.ts";
+import { pageOf, type Page } from "../storage/page.ts";
 import { sessions, turns, type SessionRow, type TurnRow } from "../storage/tables.ts";
-import { laterOf, liveSession } from "../sessions/live-session.ts";
+import { allRanges, isIn, shownRanges } from "../sessions/branches.ts";
+import { laterOf, liveSession, type LiveSession } from "../sessions/live-session.ts";
+import { mergeState, refuseOtherVersion, replaceState } from "../sessions/versions.ts";
 import { commitFor, ofUser, record, type Caller, type Deps } from "../traces/record.ts";
+import { turnsIn } from "./order.ts";
+import { shownTurns, turnJson } from "./shown.ts";
 
 export interface NewTurn {
   input: { type: string; content: string };
   output: { type: string; content: string };
   reasoning?: string | undefined;
   metadata: JsonObject;
+  externalId?: string | undefined;
+  occurredAt?: number | undefined;
   stateBefore: JsonObject | null;
   stateAfter: JsonObject | null;
 }
 
-export function addTurn(deps: Deps, caller: Caller, sessionId: string, turn: NewTurn): Promise<JsonText> {
-  deps.quotas?.refuseGrowth();
-  // Written out before the transaction, which other requests wait for.
-  const { input, output, reasoning, metadata, stateBefore, stateAfter } = turn;
-  const said = jsonMembers({
-    input: { type: input.type, content: input.content },
-    output: { type: output.type, content: output.content },
-  });
-  const more = jsonMembers({ reasoning, metadata, state_before: stateBefore, state_after: stateAfter });
-  return commitFor(deps, caller, homeOf(sessionId), (tx) => {
+/** A turn that is written out already, since other requests wait for a transaction. */
+interface Prepared {
+  readonly said: string;
+  readonly more: string;
+  readonly occurredAt: number | undefined;
+  readonly externalId: string | undefined;
+  readonly details: { input_type: string; output_type: string; reasoning?: string | undefined };
+}
+
+function prepared(turn: NewTurn): Prepared {
+  const { input, output, reasoning, metadata, stateBefore, stateAfter, occurredAt, externalId } = turn;
+  return {
+    said: jsonMembers({
+      input: { type: input.type, content: input.content },
+      output: { type: output.type, content: output.content },
+    }),
+    more: jsonMembers({ reasoning, metadata, state_before: stateBefore, state_after: stateAfter }),
+    occurredAt,
+    externalId,
+    details: { input_type: input.type, output_type: output.type, reasoning },
+  };
+}
+
+/** What a step of an agent changes besides logging its turn. */
+export interface Step {
+  state?: JsonObject | undefined;
+  statePatch?: JsonObject | undefined;
+  expectedVersion?: number | undefined;
+  /** Memories of the session. */
+  memories?: readonly NewMemory[] | undefined;
+}
+
+/**
+ * Logs a turn, after the state has changed where the step changes it, and adds memories to its session.
+ *
+ * @returns an `Existing` where the session has a turn of that external id: then nothing is changed
+ */
+export async function addTurn(deps: MemoryDeps, caller: Caller, sessionId: string, turn: NewTurn, step: Step = {}): Promise<AnswerJson> {
+  if (step.state !== undefined && step.statePatch !== undefined)
+    throw new ApiError("invalid_request", "A step has state or state_patch, not both.", { param: "state_patch" });
+  const ready = prepared(turn);
+  const { externalId, reasoning } = turn;
+  const state = step.state && { ...step, state: step.state, reasoning, body: toJson(step.state) };
+  // Most often one that is named is sent again because it is there, and then nothing is to be committed but an answer that is kept.
+  if (externalId !== undefined && caller.once === undefined) {
+    const existing = await deps.store.read((reader) => existingTurn(reader, liveSession(reader, caller.owner, sessionId), externalId));
+    if (existing !== undefined) return existing.json;
+  }
+  const inputs = (step.memories ?? []).map((memory) => ({ ...memory, sessionId }));
+  const memories = inputs.length === 0 ? undefined : await prepareMemories(deps, caller, inputs, "memories");
+  const answer = await commitFor<AnswerJson>(deps, caller, homeOf(sessionId), (tx) => {
     const session = liveSession(tx, caller.owner, sessionId);
-    const id = tx.id("turn");
-    const row: SessionRow = { ...session.row, turnCount: session.row.turnCount + 1, updatedAt: laterOf(session.row, tx.now) };
-    const stored: TurnRow = {
-      shown: `"id":"${id}",${said},"created_at":"${toIso(tx.now)}"`,
-      rest: `"session_id":"${session.id}","turn_number":${row.turnCount},${more}`,
-    };
-    tx.put(sessions, session.key, row);
-    tx.add(turns, turnKey(session.key, bare(id)), stored);
-    const json = turnJson(stored);
-    record(tx, caller, {
-      action: "turn.added",
-      sessionId: session.id,
-      userId: row.userId,
-      agentId: row.agentId,
-      details: toJson({ turn_number: row.turnCount, input_type: input.type, output_type: output.type, reasoning }),
-      record: json,
-      isError: output.type === "error",
+    const existing = externalId === undefined ? undefined : existingTurn(tx, session, externalId);
+    if (existing !== undefined) return existing;
+    refuseFuture(ready.occurredAt, tx.now, "occurred_at");
+    deps.quotas?.refuseGrowth();
+    refuseOtherVersion(session, step.expectedVersion);
+    let changed = session;
+    if (state !== undefined) changed = replaceState(tx, deps, caller, session, state, state.body).session;
+    if (step.statePatch !== undefined)
+      changed = mergeState(tx, deps, caller, session, { state: step.statePatch, reasoning }, "state_patch");
+    const added = add(tx, caller, changed, ready);
+    tx.put(sessions, session.key, added.session.row);
+    return ofUser(session.row, memories === undefined ? added.json : withMemories(added.json, createMemories(tx, caller, memories)));
+  });
+  if (memories !== undefined) memoriesCreated(deps, memories);
+  return answer;
+}
+
+/** The answer to a step. One that shows a memory that was there before is no answer to what was sent alone. */
+function withMemories(turn: JsonText, created: readonly CreatedMemory[]): AnswerJson {
+  const memories = jsonArray(created.map(({ json }) => json));
+  const json = `${turn.slice(0, -1)},"memories":${memories}}` as JsonText;
+  return created.every(({ isNew }) => isNew) ? json : new Existing(json);
+}
+
+/**
+ * Logs turns in their order, all of them or none. One whose external id the session has, as the same batch may have it twice, is answered
+ * as it is there.
+ *
+ * @returns an `Existing` where any of them was there before
+ */
+export function addTurns(deps: Deps, caller: Caller, sessionId: string, given: readonly NewTurn[]): Promise<AnswerJson> {
+  const ready = given.map(prepared);
+  return commitFor<AnswerJson>(deps, caller, homeOf(sessionId), (tx) => {
+    let session = liveSession(tx, caller.owner, sessionId);
+    const { row: before } = session;
+    let isAnyThere = false;
+    const answers = ready.map((turn, i) => {
+      const existing = turn.externalId === undefined ? undefined : existingTurn(tx, session, turn.externalId);
+      if (existing !== undefined) {
+        isAnyThere = true;
+        return existing.json.json;
+      }
+      refuseFuture(turn.occurredAt, tx.now, `turns[${i}].occurred_at`);
+      const added = add(tx, caller, session, turn);
+      session = added.session;
+      return added.json;
     });
-    return ofUser(row, json);
+    const json = jsonWith({ object: "list" }, { data: jsonArray(answers) });
+    if (session.row !== before) {
+      deps.quotas?.refuseGrowth();
+      tx.put(sessions, session.key, session.row);
+    }
+    return ofUser(before, isAnyThere ? new Existing(json) : json);
   });
 }
 
-export function turnJson({ shown, rest }: TurnRow): JsonText {
-  return `{"object":"turn",${shown},${rest}}` as JsonText;
+/** The turn of a session that has an external id. */
+function existingTurn(reader: Reader, session: LiveSession, externalId: string): Answered<Existing> | undefined {
+  const key = namedTurn(reader, session, externalId);
+  const row = key === undefined ? undefined : reader.get(turns, key);
+  if (key === undefined || row === undefined) return undefined;
+  return ofUser(session.row, new Existing(shownTurns(reader, session)(key, row)), "if large");
+}
+
+/** The key of the turn by an external id, of the session or of another one whose turns it shows. */
+function namedTurn(reader: Reader, session: LiveSession, externalId: string): string | undefined {
+  const { byExternalId } = turns.index;
+  const asked = new Set<string>();
+  for (const range of allRanges(reader, session)) {
+    if (asked.has(range.session)) continue;
+    asked.add(range.session);
+    const name = turnNameKey(range.session, externalId);
+    const [entry] = reader.keys(byExternalId, { from: name, to: name + AFTER_ALL, limit: 1 });
+    const key = entry === undefined ? undefined : byExternalId.recordOf(entry);
+    if (key !== undefined && (range.session === session.key || isShown(reader, session, key))) return key;
+  }
+  return undefined;
+}
+
+/** Whether a session shows a turn, by its key. */
+function isShown(reader: Reader, session: LiveSession, key: string): boolean {
+  const [owner, id] = [key.slice(0, BARE_ID_LENGTH), key.slice(BARE_ID_LENGTH)];
+  return allRanges(reader, session).some((range) => range.session === owner && isIn(range, id));
+}
+
+/** Adds a turn, with its trace. @returns the session as it is then, which the caller has to put */
+function add(
+  tx: Tx,
+  caller: Caller,
+  { id: sessionId, key, row: before }: LiveSession,
+  turn: Prepared,
+): { session: LiveSession; json: JsonText } {
+  const id = tx.id("turn");
+  const { externalId, occurredAt } = turn;
+  // A session without a turn of another time than that of its id needs no index of them.
+  const timedFrom = before.timedFrom ?? (occurredAt === undefined ? undefined : bare(id));
+  const number = (before.turnNumber ?? before.turnCount) + 1;
+  const row: SessionRow = {
+    ...before,
+    turnCount: before.turnCount + 1,
+    ...(before.branch === undefined ? {} : { turnNumber: number }),
+    ...(timedFrom === undefined ? {} : { timedFrom }),
+    updatedAt: laterOf(before, tx.now),
+  };
+  const stored: TurnRow = {
+    shown: `"id":"${id}",${turn.said},"created_at":"${toIso(tx.now)}"${occurredAt === undefined ? "" : `,"occurred_at":"${toIso(occurredAt)}"`}`,
+    rest: `"session_id":"${sessionId}","turn_number":${number},${turn.more}`,
+    more: {
+      stateVersion: row.version,
+      ...(externalId === undefined ? {} : { externalId }),
+      ...(timedFrom === undefined ? {} : { time: occurredAt ?? bareIdTime(bare(id)) }),
+    },
+  };
+  tx.add(turns, turnKey(key, bare(id)), stored);
+  const json = turnJson(stored, { stateVersion: row.version });
+  record(tx, caller, {
+    action: "turn.added",
+    sessionId,
+    userId: row.userId,
+    agentId: row.agentId,
+    details: toJson({ turn_number: number, ...turn.details }),
+    record: json,
+    isError: turn.details.output_type === "error",
+  });
+  return { session: { id: sessionId, key, row }, json };
 }
 
 export function getTurn({ store }: Deps, owner: Owner, sessionId: string, turnId: string): JsonText | Promise<JsonText> {
   return store.read((reader) => {
     const session = liveSession(reader, owner, sessionId);
-    const row = isId("turn", turnId) ? reader.get(turns, turnKey(session.key, bare(turnId))) : undefined;
+    const id = isId("turn", turnId) ? bare(turnId) : "";
+    const range = allRanges(reader, session).find((one) => isIn(one, id));
+    const key = turnKey(range?.session ?? session.key, id);
+    const row = reader.get(turns, key);
     if (row === undefined)
       throw new ApiError("turn_not_found", `Session ${session.id} has no turn ${turnId.slice(0, 64)}.`, { param: "turn_id" });
-    return turnJson(row);
+    return shownTurns(reader, session)(key, row);
   });
+}
+
+export interface TurnPage extends Page<TurnId> {
+  order: "asc" | "desc";
+  status: "current" | "all";
 }
 
 export function listTurns(
   { store }: Deps,
   owner: Owner,
   sessionId: string,
-  page: Page<TurnId> & { order: "asc" | "desc" },
+  { order, status, limit, startingAfter }: TurnPage,
 ): JsonText | Promise<JsonText> {
   return store.read((reader) => {
     const session = liveSession(reader, owner, sessionId);
-    const cursor = page.startingAfter === undefined ? undefined : turnKey(session.key, bare(page.startingAfter));
-    const descending = page.order === "desc";
-    const span = {
-      from: descending || cursor === undefined ? session.key : behind(cursor),
-      to: descending && cursor !== undefined ? cursor : session.key + AFTER_ALL,
-      descending,
-    };
-    const rows = rowsOf(reader, turns, span, page.limit + 1);
+    const show = shownTurns(reader, session);
+    const ranges = status === "all" ? allRanges(reader, session) : shownRanges(reader, session);
+    const after = startingAfter === undefined ? undefined : bare(startingAfter);
+    const rows = turnsIn(reader, ranges, { after, descending: order === "desc" }, limit + 1);
     return pageOf(
-      rows.map(({ key, row }) => ({ id: withPrefix("turn", key.slice(session.key.length)), json: turnJson(row) })),
-      page.limit,
+      rows.map(({ key, row }) => ({ id: withPrefix("turn", key.slice(BARE_ID_LENGTH)), json: show(key, row) })),
+      limit,
     );
   });
 }

@@ -16,6 +16,7 @@ import { toJson, type JsonText } from "../lib/json.ts";
 import type { Log } from "../lib/log.ts";
 import { toIso } from "../lib/time.ts";
 import { removeEmptied } from "../documents/removal.ts";
+import { ownTurnCount } from "../sessions/branches.ts";
 import { areMemoriesHidden, removeLeftovers, removeSession } from "../sessions/removal.ts";
 import { eachFetched, FIRST, type Reader, type Span, type Tx } from "../storage/access.ts";
 import { BadRows, passingOver, readable } from "../storage/bad-rows.ts";
@@ -62,6 +63,8 @@ const ANSWERS_PER_COMMIT = 20;
 const COMMITS_PER_REQUEST = 32;
 const ERASURES_LOOKED_AT = 100;
 const TRACES_SEARCHED = 100;
+/** Those that cannot be read are in the way. */
+const REMOVALS_LOOKED_AT = 100;
 const IDLE_MS = 1_000;
 const NO_COUNTS = { sessions: 0, turns: 0, versions: 0, retrievals: 0, memories: 0, documents: 0, traces: 0, deliveries: 0, answers: 0 };
 
@@ -256,7 +259,7 @@ const PHASES: Record<ErasureRow["phase"], Phase> = {
       if (budget === 0) return done;
       done = entry;
       counts.sessions++;
-      counts.turns += row.turnCount;
+      counts.turns += ownTurnCount(tx, session, row);
       counts.versions += row.version + 1;
       counts.memories += row.memoryCount;
       removeSession(tx, session, { memories: true });
@@ -272,7 +275,7 @@ const PHASES: Record<ErasureRow["phase"], Phase> = {
       const row = readable(() => tx.get(memories, memory));
       if (row === undefined) return;
       // Those of a session that was just removed are counted with it.
-      if (!areMemoriesHidden(tx, row.sessionId)) counts.memories++;
+      if (row.sessionId === undefined || !areMemoriesHidden(tx, row.sessionId)) counts.memories++;
       removeRecord(tx, MEMORIES, memory);
     });
     return entries.length < ROWS_PER_COMMIT ? undefined : entries.at(-1);
@@ -335,8 +338,10 @@ const PHASES: Record<ErasureRow["phase"], Phase> = {
   /** What removed sessions have left, of this user and of others: it is hidden, and still there. */
   leftovers(tx, _, { after, until }) {
     const [session] = tx.keys(removals, { from: after, to: behind(until), limit: 1 });
-    if (session === undefined) return undefined;
-    return readable(() => removeLeftovers(tx, session)) === false ? session : behind(session);
+    if (session !== undefined) return readable(() => removeLeftovers(tx, session)) === false ? session : behind(session);
+    // A fork that was the last to show turns of a session leaves a note for that one, which comes before it.
+    const again = after === "" ? [] : tx.keys(removals, { from: "", to: behind(until), limit: REMOVALS_LOOKED_AT });
+    return again.some((one) => readable(() => removeLeftovers(tx, one)) !== undefined) ? "" : undefined;
   },
 
   documents(tx, _, { userId, after }) {

@@ -6,7 +6,7 @@
 import type { CacheUses } from "../lib/cache.ts";
 import type { Filter } from "../storage/walk.ts";
 import type { Candidate } from "./candidates.ts";
-import type { ScoredQuery } from "./query.ts";
+import type { Query } from "./query.ts";
 import type { IndexBytes, IndexStatus } from "./index-status.ts";
 
 export interface CandidateIndex {
@@ -24,7 +24,7 @@ export interface CandidateIndex {
    * @returns undefined when it would have to
    * @throws {ApiError} `service_unavailable` when it cannot answer at present
    */
-  nearest(query: ScoredQuery, filter: Filter, mayHoldMuch: boolean): Promise<Candidate[] | undefined>;
+  nearest(query: Query, filter: Filter, mayHoldMuch: boolean): Promise<Candidate[] | undefined>;
   /** To be called after a commit that stored or removed vectors. */
   changed(): void;
 }

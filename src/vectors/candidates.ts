@@ -17,7 +17,7 @@ import type { VectorRows } from "./vector-rows.ts";
 /** When its memory has another vector by now, the candidate is out of date. The cosine is exact. */
 export interface Candidate extends Neighbour {
   readonly terms: Uint32Array;
-  /** What the query's `score` gives for it, where that was asked. */
+  /** What `closenessTo` gives for it, where that is known. */
   readonly closeness?: number | undefined;
 }
 

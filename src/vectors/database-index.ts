@@ -26,7 +26,7 @@ import type { Filter } from "../storage/walk.ts";
 import type { CandidateIndex } from "./candidate-index.ts";
 import type { Candidate } from "./candidates.ts";
 import { dotStored, storedGeneration, storedTerms } from "./encoding.ts";
-import type { ScoredQuery } from "./query.ts";
+import { closenessTo, type Query } from "./query.ts";
 import type { Replica } from "./replica.ts";
 import { NO_BYTES, NO_STATUS, type IndexBytes, type IndexStatus } from "./index-status.ts";
 import { RESIDENT_MAX } from "./search-plan.ts";
@@ -95,7 +95,7 @@ export class DatabaseIndex implements CandidateIndex {
   /** The replica follows the database. */
   changed(): void {}
 
-  async nearest(query: ScoredQuery, filter: Filter, mayHoldMuch: boolean): Promise<Candidate[] | undefined> {
+  async nearest(query: Query, filter: Filter, mayHoldMuch: boolean): Promise<Candidate[] | undefined> {
     const name = JSON.stringify(filter);
     if (filter.some(({ table }) => this.#compared.has(table)) && !this.#wideFilters.has(name)) {
       const hasReplica = this.#replica.indexOf(this.#collection) !== undefined;
@@ -109,14 +109,14 @@ export class DatabaseIndex implements CandidateIndex {
   }
 
   /** Compares thousands only where it may hold much. */
-  async #withoutReplica(query: ScoredQuery, filter: Filter, mayHoldMuch: boolean): Promise<Candidate[] | undefined> {
+  async #withoutReplica(query: Query, filter: Filter, mayHoldMuch: boolean): Promise<Candidate[] | undefined> {
     const walksMax = mayHoldMuch ? WALKS_MAX : 1;
     const { found, isAll } = await this.#compareNewest(query, filter, COMPARED_MAX, walksMax);
     return isAll || mayHoldMuch ? found : undefined;
   }
 
   /** @returns undefined when it cannot say at present */
-  async #fromReplica(query: ScoredQuery, filter: Filter): Promise<Candidate[] | undefined> {
+  async #fromReplica(query: Query, filter: Filter): Promise<Candidate[] | undefined> {
     for (let attempt = 1; ; attempt++) {
       const index = await this.#replica.followed(this.#collection);
       if (index === undefined) return undefined;
@@ -163,12 +163,7 @@ export class DatabaseIndex implements CandidateIndex {
   }
 
   /** Compares the newest that pass. */
-  async #compareNewest(
-    query: ScoredQuery,
-    filter: Filter,
-    max: number,
-    walksMax = WALKS_MAX,
-  ): Promise<{ found: Candidate[]; isAll: boolean }> {
+  async #compareNewest(query: Query, filter: Filter, max: number, walksMax = WALKS_MAX): Promise<{ found: Candidate[]; isAll: boolean }> {
     let found: Candidate[] = [];
     let before: BareId | undefined;
     for (let compared = 0, walks = 0; compared < max && walks < walksMax; walks++) {
@@ -232,9 +227,10 @@ export class DatabaseIndex implements CandidateIndex {
  *
  * @param found - the newest first
  */
-function best({ limit, score }: ScoredQuery, found: readonly Candidate[]): Candidate[] {
+function best(query: Query, found: readonly Candidate[]): Candidate[] {
+  const { limit } = query;
   if (found.length <= limit) return [...found];
-  const scores = Float64Array.from(found, ({ cosine, terms }) => score(cosine, terms));
+  const scores = Float64Array.from(found, ({ cosine, terms }) => closenessTo(query, cosine, terms));
   const bar = kthLargest(scores, limit);
   let tied = limit - scores.reduce((sum, one) => sum + (one > bar ? 1 : 0), 0);
   return found.filter((_, i) => scores[i]! > bar || (scores[i] === bar && tied-- > 0));

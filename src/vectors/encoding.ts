@@ -2,32 +2,27 @@
  * The stored form of a vector, its terms, and whose it is.
  *
  * ```
- * numbers     int8: those from `HEAD` on but for the last, or all of them up to the last that is not zero
- * pairs       uint16 and int16: the place and the number of each other one that is not zero, in the order of places
+ * numbers     int8: all of them up to the last that is not zero; or all of each of several vectors
  * terms       uint32
  * generation  uint32: which provider made it
  * memory      12 characters
- * scale       uint16: what 1 is in the numbers and pairs, in 2^-22ths
- * shape       uint16: how many pairs there are; or `WHOLE` and how many numbers, where all stand there
+ * scale       uint16: what 1 is in the numbers, in 2^-22ths
+ * shape       uint16: WHOLE and how many numbers there are, a multiple of 8, and one more where they are those of several vectors
  * ```
  *
+ * A text that was cut into passages has a vector for each, all in one row, so that it has all of them or none. Its cosine with a query is
+ * that of the nearest.
+ *
  * The largest of the numbers is 127, whatever it was, which makes a cosine wrong by some 0.0001; and a sum of products is exact in
- * whatever order it is made: brute force and the kernel of rows agree to the last bit. Of the built-in provider's 1536 numbers four
- * fifths are zero, nearly all of them among the words before `HEAD`; the last is what a memory gives up of its length, and larger than
- * all others. So its vectors take some 0.4 KB, and those of other providers a byte a number. Little-endian, as is every machine that
- * Cairn runs on.
+ * whatever order it is made: brute force and the kernel of rows agree to the last bit. Little-endian, as is every machine that Cairn
+ * runs on.
+ *
+ * Before the encoder there was another form, without `WHOLE`, whose numbers were mostly zero. It is of an earlier generation wherever it
+ * is found: known as such, never compared, and replaced when its record is embedded again.
  *
  * @module
  */
-import {
-  DIMENSION_MAX,
-  type EmbeddedQuery,
-  type Embedding,
-  LENGTH_PLACE,
-  NO_COSINE,
-  NO_VECTOR,
-  WORD_PLACES,
-} from "../embeddings/embedder.ts";
+import { DIMENSION_MAX, type Embedding, NO_COSINE, NO_VECTOR, PASSAGE_DIMENSION, PASSAGES_MAX } from "../embeddings/embedder.ts";
 import { BARE_ID_LENGTH, HOME_WIDTH, type BareId } from "../lib/ids.ts";
 
 /** What 1 is in a number of a query. */
@@ -41,16 +36,14 @@ const SCALE_MIN = SCALE_UNIT / 2 ** 15;
 /** No vector of unit length has as large a one: it says that there is no vector. */
 export const NO_VECTOR_SCALE = 0xffff;
 const NUMBER_MAX = 127;
-const PAIR_NUMBER_MAX = 32_767;
 /** Half of the least that can be told from zero. */
 const ZERO_TO = SCALE_MIN / SCALE_UNIT / 2;
 /** Numbers are stored and compared eight at a time. */
 const STEP = 8;
-/** The first of the meaning stands before it: the next multiple of `STEP` comes after that. */
-export const HEAD = STEP * Math.ceil(WORD_PLACES / STEP);
 const WHOLE = 0x8000;
+/** In a shape: the numbers are those of several vectors. */
+const SEVERAL = 1;
 
-const PAIR_BYTES = 4;
 const TERM_BYTES = 4;
 const GENERATION_BYTES = 4;
 const SHAPE_BYTES = 2;
@@ -71,78 +64,29 @@ export interface VectorOwner {
   readonly generation: number;
 }
 
-/** What makes every number positive, and rounds it. */
-const SHIFT = UNIT + 1.5;
-const SHIFT_MIN = 1;
-const SHIFT_MAX = 2 * UNIT + 1;
-
-/** The numbers of a query as they are compared, in 32,767ths; what is no number becomes 0. */
+/** Returns the numbers of a query as they are compared, in 32,767ths; what is no number becomes 0. */
 export function quantize(vector: Float32Array): Int16Array {
   const numbers = new Int16Array(vector.length);
-  quantizeInto(numbers, vector, 0);
+  for (let i = 0; i < numbers.length; i++) numbers[i] = Math.max(-UNIT, Math.min(UNIT, Math.round(vector[i]! * UNIT)));
   return numbers;
 }
 
-/** Writes the numbers of some that stand side by side, of which those from `from` on are zero before. */
-function quantizeInto(numbers: Int16Array, some: Float32Array, from: number): void {
-  for (let i = 0; i < some.length; i++) {
-    const number = some[i]!;
-    // Most of the built-in provider's numbers are zero. A square has no sign, which nobody could predict.
-    if (number * number > 0) numbers[from + i] = quantized(number);
-  }
-}
-
-/** Rounded without a call and without a look at the sign: of a positive number only what lies behind the point is cut off. */
-function quantized(number: number): number {
-  const shifted = number * UNIT + SHIFT;
-  return (shifted < SHIFT_MIN ? SHIFT_MIN : shifted > SHIFT_MAX ? SHIFT_MAX : shifted | 0) - (UNIT + 1);
-}
-
-/** The numbers of the query that was compared last, which are compared synchronously: an array of its own for each is too much memory. */
-const compared = new Int16Array(DIMENSION_MAX);
-let comparedQuery: EmbeddedQuery | undefined;
-
-/** What `quantize` gives for the vector of a query: valid until this is asked for another one. */
-export function comparedNumbers(query: EmbeddedQuery): Int16Array {
-  if (comparedQuery === query) return compared;
-  compared.fill(0);
-  const { parts } = query;
-  if (parts === undefined) quantizeInto(compared, query.vector, 0);
-  else {
-    const { places, numbers, rest, restFrom } = parts;
-    for (let i = 0; i < places.length; i++) if (numbers[i] !== 0) compared[places[i]!] = quantized(numbers[i]!);
-    quantizeInto(compared, rest, restFrom);
-  }
-  comparedQuery = query;
-  return compared;
-}
-
 /** What this returns is always an embedding to `isEmbedding`, whatever numbers a provider gives. */
-export function encodeVector({ vector: given, terms }: Embedding, { memory, generation }: VectorOwner): Uint8Array {
-  const vector = ofUnitLength(given);
-  let pairs = isZero(vector[LENGTH_PLACE]!) ? 0 : 1;
-  for (let i = 0; i < HEAD; i++) if (!isZero(vector[i]!)) pairs++;
-  const length = STEP * Math.ceil((vector.findLastIndex((number) => !isZero(number)) + 1) / STEP) || STEP;
-  const sparseBytes = DIMENSION_MAX - HEAD + pairs * PAIR_BYTES;
-  const isWhole = length <= sparseBytes;
-  const [from, to] = isWhole ? [0, length] : [HEAD, LENGTH_PLACE];
-  const scale = vector.length === 0 ? NO_VECTOR_SCALE : scaleOf(vector, from, to);
-  const termsAt = isWhole ? length : sparseBytes;
-  const bytes = new Uint8Array(termsAt + terms.byteLength + TRAILER_BYTES);
-  const numbers = new Int8Array(bytes.buffer, 0, isWhole ? length : DIMENSION_MAX - HEAD);
-  for (let i = from; i < to; i++) numbers[i - from] = Math.max(-NUMBER_MAX, Math.min(NUMBER_MAX, scaled(vector[i]!, scale)));
-  if (!isWhole) {
-    const words = new Int32Array(bytes.buffer, sparseBytes - pairs * PAIR_BYTES, pairs);
-    for (let i = 0, at = 0; at < pairs; i = i === HEAD - 1 ? LENGTH_PLACE : i + 1) {
-      if (!isZero(vector[i]!)) words[at++] = (scaled(vector[i]!, scale) << 16) | i;
-    }
-  }
-  new Uint32Array(bytes.buffer, termsAt, terms.length).set(terms);
+export function encodeVector({ vector: given, passages = 1, terms }: Embedding, { memory, generation }: VectorOwner): Uint8Array {
+  const vector =
+    passages > 1 ? Float32Array.from(parts(given, passages).flatMap((one) => Array.from(ofUnitLength(one)))) : ofUnitLength(given);
+  const used = vector.findLastIndex((number) => !isZero(number)) + 1;
+  const length = passages > 1 ? vector.length : STEP * Math.ceil(used / STEP) || STEP;
+  const scale = vector.length === 0 ? NO_VECTOR_SCALE : scaleOf(vector);
+  const bytes = new Uint8Array(length + terms.byteLength + TRAILER_BYTES);
+  const numbers = new Int8Array(bytes.buffer, 0, length);
+  for (let i = 0; i < Math.min(length, vector.length); i++) numbers[i] = scaled(vector[i]!, scale);
+  new Uint32Array(bytes.buffer, length, terms.length).set(terms);
   const trailer = new DataView(bytes.buffer, bytes.byteLength - TRAILER_BYTES);
   trailer.setUint32(0, generation, true);
   for (let i = 0; i < BARE_ID_LENGTH; i++) trailer.setUint8(GENERATION_BYTES + i, memory.charCodeAt(i));
-  trailer.setUint16(TRAILER_BYTES - SHAPE_BYTES, isWhole ? WHOLE + length : pairs, true);
-  trailer.setUint16(TRAILER_BYTES - SHAPE_BYTES - SCALE_BYTES, shortened(scale, squareOf(storedNumbers(bytes))), true);
+  trailer.setUint16(TRAILER_BYTES - SHAPE_BYTES, WHOLE + length + (passages > 1 ? SEVERAL : 0), true);
+  trailer.setUint16(TRAILER_BYTES - SHAPE_BYTES - SCALE_BYTES, shortened(scale, longest(numbers, passages)), true);
   return bytes;
 }
 
@@ -155,18 +99,11 @@ function ofUnitLength(vector: Float32Array): Float32Array {
 }
 
 /**
- * The scale by which a vector is no longer than it may be. Small numbers are raised to 1, and a long text of rare words has hundreds of
- * them. By a smaller scale all numbers stay what they are, and the vector has the same direction.
+ * The scale by which a vector is no longer than it may be. Small numbers are raised to 1, and there may be hundreds of them. By a
+ * smaller scale all numbers stay what they are, and the vector has the same direction.
  */
 function shortened(scale: number, square: number): number {
   return square * (scale / SCALE_UNIT) ** 2 <= WRITTEN_SQUARE_MAX ? scale : Math.floor(SCALE_UNIT / Math.sqrt(square));
-}
-
-function squareOf({ numbers, pairs }: StoredNumbers): number {
-  let square = 0;
-  for (const number of numbers) square += number * number;
-  for (const pair of pairs) square += (pair >> 16) * (pair >> 16);
-  return square;
 }
 
 /** Whether a number is stored as zero, or is none. Any other stays one, so that what comes of it is stored alike. */
@@ -174,53 +111,63 @@ function isZero(number: number): boolean {
   return !(number * number >= ZERO_TO * ZERO_TO);
 }
 
-/** By which the largest of the numbers from one place to before another becomes 127: that of what comes of it is the same. */
-function scaleOf(vector: Float32Array, from: number, to: number): number {
+/** By which the largest of the numbers becomes 127: that of what comes of it is the same. */
+function scaleOf(vector: Float32Array): number {
   let most = 0;
-  for (let i = from; i < to; i++) most = Math.max(most, Math.abs(vector[i]!) || 0);
+  for (const number of vector) most = Math.max(most, Math.abs(number) || 0);
   return Math.max(SCALE_MIN, Math.round((most * SCALE_UNIT) / NUMBER_MAX));
 }
 
 function scaled(number: number, scale: number): number {
   if (isZero(number)) return 0;
-  const size = Math.min(PAIR_NUMBER_MAX, Math.max(1, Math.round((Math.abs(number) * SCALE_UNIT) / scale)));
+  const size = Math.min(NUMBER_MAX, Math.max(1, Math.round((Math.abs(number) * SCALE_UNIT) / scale)));
   return number < 0 ? -size : size;
 }
 
-/** The numbers of a stored vector, where they are stored: valid as long as the bytes are. */
+/** The numbers of several vectors that stand side by side, those of each. */
+function parts<Numbers extends Float32Array | Int8Array>(numbers: Numbers, count: number): Numbers[] {
+  const length = numbers.length / count;
+  return Array.from({ length: count }, (_, i) => numbers.subarray(i * length, (i + 1) * length) as Numbers);
+}
+
+/** The square of the length of the longest. */
+function longest(numbers: Float32Array | Int8Array, count: number): number {
+  return Math.max(...parts(numbers, count).map(squareLength));
+}
+
+/** The numbers of a stored vector, where they are stored, valid as long as the bytes are; none of one in the form of before. */
 export interface StoredNumbers {
-  /** Numbers side by side, and the place of the first. */
   readonly numbers: Int8Array;
-  readonly place: number;
-  /** Each pair with its place in the lower half and its number in the upper one. */
-  readonly pairs: Int32Array;
+  /** How many vectors they are of, each as long as the others. */
+  readonly passages: number;
   readonly scale: number;
 }
 
 /** @throws {RangeError} when the bytes are too few for what they say */
 export function storedNumbers(bytes: Uint8Array): StoredNumbers {
-  const { buffer, byteOffset } = bytes;
-  const shape = shapeOf(bytes);
-  const scale = scaleIn(bytes);
-  if (shape >= WHOLE) return { numbers: new Int8Array(buffer, byteOffset, shape - WHOLE), place: 0, pairs: NO_PAIRS, scale };
-  const length = DIMENSION_MAX - HEAD;
-  return {
-    numbers: new Int8Array(buffer, byteOffset, length),
-    place: HEAD,
-    pairs: new Int32Array(buffer, byteOffset + length, shape),
-    scale,
-  };
+  const length = numberCount(bytes);
+  const scale = length === 0 ? NO_VECTOR_SCALE : scaleIn(bytes);
+  return { numbers: new Int8Array(bytes.buffer, bytes.byteOffset, length), passages: passageCount(bytes), scale };
 }
 
-const NO_PAIRS = new Int32Array(0);
-
-/** The cosine of a query and a stored vector. The sum is one of integers, so its order does not matter. */
+/** The cosine of a query and a stored vector: that of the nearest passage. The sum is one of integers, so its order does not matter. */
 export function dotStored(query: Int16Array, bytes: Uint8Array): number {
-  const { numbers, place, pairs, scale } = storedNumbers(bytes);
-  let sum = 0;
-  for (let i = 0; i < numbers.length; i++) sum = (sum + Math.imul(query[place + i]!, numbers[i]!)) | 0;
-  for (let i = 0; i < pairs.length; i++) sum = (sum + Math.imul(query[pairs[i]! & 0xffff]!, pairs[i]! >> 16)) | 0;
-  return cosineOf(sum, scale);
+  return nearestPassage(query, bytes).cosine;
+}
+
+/** Returns which passage of a text is nearest to a query, from 0 on, of equal ones the first; and the cosine of that. */
+export function nearestPassage(query: Int16Array, bytes: Uint8Array): { passage: number; cosine: number } {
+  const { numbers, passages, scale } = storedNumbers(bytes);
+  const step = numbers.length / passages;
+  const length = Math.min(step, query.length);
+  let nearest = { passage: 0, sum: Number.NEGATIVE_INFINITY };
+  for (let passage = 0; passage < passages; passage++) {
+    const from = passage * step;
+    let sum = 0;
+    for (let i = 0; i < length; i++) sum = (sum + Math.imul(query[i]!, numbers[from + i]!)) | 0;
+    if (sum > nearest.sum) nearest = { passage, sum };
+  }
+  return { passage: nearest.passage, cosine: cosineOf(nearest.sum, scale) };
 }
 
 /** The cosine by a sum of products of a query's numbers with those of a vector of this scale; `NO_COSINE` where there is no vector. */
@@ -228,15 +175,15 @@ export function cosineOf(sum: number, scale: number): number {
   return scale === NO_VECTOR_SCALE ? NO_COSINE : (sum * scale) / COSINE_UNIT;
 }
 
-/** A stored vector, of which `encodeVector` makes the same numbers again. Of one stored whole the zeros at its end are left out. */
+/** A stored vector without the zeros at its end, or those of all passages, of which `encodeVector` makes the same numbers again. */
 export function storedVector(bytes: Uint8Array): Float32Array<ArrayBuffer> {
-  const { numbers, place, pairs, scale } = storedNumbers(bytes);
-  if (scale === NO_VECTOR_SCALE) return NO_VECTOR;
-  const unit = scale / SCALE_UNIT;
-  const vector = new Float32Array(place === 0 ? numbers.length : DIMENSION_MAX);
-  for (let i = 0; i < numbers.length; i++) vector[place + i] = numbers[i]! * unit;
-  for (const pair of pairs) vector[pair & 0xffff] = (pair >> 16) * unit;
-  return vector;
+  const { numbers, scale } = storedNumbers(bytes);
+  return scale === NO_VECTOR_SCALE ? NO_VECTOR : Float32Array.from(numbers, (number) => number * (scale / SCALE_UNIT));
+}
+
+/** The vector of each passage. */
+export function storedPassages(bytes: Uint8Array): Float32Array[] {
+  return parts(storedVector(bytes), passageCount(bytes));
 }
 
 /** Whether it says words alone. */
@@ -244,8 +191,15 @@ export function hasNoVector(bytes: Uint8Array): boolean {
   return scaleIn(bytes) === NO_VECTOR_SCALE;
 }
 
+/** Whether it is in the form of before. */
+export function isOfOldForm(bytes: Uint8Array): boolean {
+  return shapeOf(bytes) < WHOLE;
+}
+
+/** The terms of a stored vector, where they are stored; none of one in the form of before. */
 export function storedTerms(bytes: Uint8Array): Uint32Array {
-  const at = termsAt(bytes);
+  if (isOfOldForm(bytes)) return new Uint32Array(0);
+  const at = numberCount(bytes);
   return new Uint32Array(bytes.buffer, bytes.byteOffset + at, (bytes.byteLength - TRAILER_BYTES - at) / TERM_BYTES);
 }
 
@@ -259,44 +213,51 @@ export function storedMemory(bytes: Uint8Array): BareId {
   return Buffer.from(bytes.buffer, bytes.byteOffset, end).toString("latin1", Math.max(0, end - BARE_ID_LENGTH));
 }
 
-/** A number for the home of that memory. */
+/** A number for the partition of that memory. */
 export function storedHome(bytes: Uint8Array): number {
   const end = bytes.byteLength - SCALE_BYTES - SHAPE_BYTES;
   return (bytes[end - HOME_WIDTH]! << 8) | bytes[end - 1]!;
 }
 
-/** Whether bytes from the store, which may be damaged, are an embedding. */
+/** Whether bytes from the store, which may be damaged, are an embedding. Of the form of before no more is known than whose it is. */
 export function isEmbedding(bytes: Uint8Array): boolean {
-  if (bytes.byteLength < TRAILER_BYTES) return false;
-  const shape = shapeOf(bytes);
-  if (shape >= WHOLE && ((shape - WHOLE) % STEP !== 0 || shape === WHOLE || shape - WHOLE > DIMENSION_MAX)) return false;
-  const termBytes = bytes.byteLength - TRAILER_BYTES - termsAt(bytes);
+  if (bytes.byteLength < TRAILER_BYTES || !ID.test(storedMemory(bytes)) || scaleIn(bytes) < SCALE_MIN) return false;
+  if (isOfOldForm(bytes)) return bytes.byteLength >= TRAILER_BYTES + OLD_BYTES_MIN && bytes.byteLength % TERM_BYTES === 0;
+  const length = numberCount(bytes);
+  const passages = passageCount(bytes);
+  const areSeveral = (shapeOf(bytes) & SEVERAL) !== 0;
+  if (areSeveral ? passages === 1 || passages > PASSAGES_MAX || length !== passages * PASSAGE_DIMENSION : length > DIMENSION_MAX)
+    return false;
+  if (length % STEP !== 0 || length === 0) return false;
+  const termBytes = bytes.byteLength - TRAILER_BYTES - length;
   if (termBytes < 0 || termBytes % TERM_BYTES !== 0) return false;
-  const stored = storedNumbers(bytes);
-  const { pairs, scale } = stored;
-  if (scale < SCALE_MIN) return false;
-  const isAscending = pairs.every((pair, i) => isPairPlace(pair & 0xffff) && (i === 0 || (pair & 0xffff) > (pairs[i - 1]! & 0xffff)));
-  return isAscending && squareOf(stored) * (scale / SCALE_UNIT) ** 2 <= SQUARE_MAX && ID.test(storedMemory(bytes));
+  return longest(storedNumbers(bytes).numbers, passages) * (scaleIn(bytes) / SCALE_UNIT) ** 2 <= SQUARE_MAX;
 }
 
-function isPairPlace(place: number): boolean {
-  return place < HEAD || place === LENGTH_PLACE;
+/** Its numbers of meaning. */
+const OLD_BYTES_MIN = 256;
+
+/** Whether a vector can be compared with others, or those of all passages: they are of unit length, or shorter. */
+export function isComparable(vector: Float32Array, passages = 1): boolean {
+  if (passages === 1) return vector.length <= DIMENSION_MAX && squareLength(vector) <= SQUARE_MAX;
+  const areAll = passages > 1 && passages <= PASSAGES_MAX && vector.length === passages * PASSAGE_DIMENSION;
+  return areAll && longest(vector, passages) <= SQUARE_MAX;
 }
 
-/** Whether a vector can be compared with others: it is of unit length, or shorter. */
-export function isComparable(vector: Float32Array): boolean {
-  return vector.length <= DIMENSION_MAX && squareLength(vector) <= SQUARE_MAX;
-}
-
-function squareLength(vector: Float32Array): number {
+function squareLength(vector: Float32Array | Int8Array): number {
   let square = 0;
   for (const number of vector) square += number * number;
   return square;
 }
 
-function termsAt(bytes: Uint8Array): number {
-  const shape = shapeOf(bytes);
-  return shape >= WHOLE ? shape - WHOLE : DIMENSION_MAX - HEAD + shape * PAIR_BYTES;
+function numberCount(bytes: Uint8Array): number {
+  return Math.max(0, (shapeOf(bytes) & ~SEVERAL) - WHOLE);
+}
+
+/** How many vectors it says it has; 1 of one that has none. */
+export function passageCount(bytes: Uint8Array): number {
+  const areSeveral = !isOfOldForm(bytes) && (shapeOf(bytes) & SEVERAL) !== 0;
+  return areSeveral ? Math.max(1, Math.floor(numberCount(bytes) / PASSAGE_DIMENSION)) : 1;
 }
 
 function shapeOf(bytes: Uint8Array): number {

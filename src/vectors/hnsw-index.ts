@@ -1,10 +1,8 @@
 /**
- * hnswlib, and the only file that knows it: a graph of projections, whose labels are slots.
+ * hnswlib, and the only file that knows it: a graph of projections, whose labels are slots and passages.
  *
  * It leads from a vector to near ones and passes by what lies apart, so it is one of two sides: what has the query's words is found by
- * them (`term-index.ts`). The last place of every vector is left out. The built-in provider keeps there what a memory gives up of its
- * length; a query has nothing there, so for the two it makes no difference. Among memories it made short ones neighbours
- * whatever they say, and the way to a memory was lost.
+ * them (`term-index.ts`).
  *
  * A number is a byte (`scripts/hnswlib/bytes.patch`): next to what a projection leaves out, what rounding does to it is nothing.
  *
@@ -20,14 +18,12 @@
  */
 import { closeSync, openSync, readSync } from "node:fs";
 import hnswlib, { type SpaceName } from "hnswlib-node";
-import { project, SPARSE_DIMENSION } from "./projection.ts";
+import { PASSAGES_MAX } from "../embeddings/embedder.ts";
+import { project, PROJECTED_DIMENSION } from "./projection.ts";
 
 const LINKS = 12;
-/**
- * How widely to look for the links of a point. Meanings of the built-in provider need less, as words lead to most of what is sought:
- * of the 200 nearest of 200,000 it finds 91 % so, and 94 % with 80, which takes twice the time. The ten best of a search are the same.
- */
-const EF_CONSTRUCTION = { sparse: 40, dense: 80 };
+/** How widely to look for the links of a point. */
+const EF_CONSTRUCTION = 80;
 const CAPACITY_FIRST = 1024;
 const GROWTH = 1.2;
 
@@ -45,9 +41,7 @@ const POINT_OWN_BYTES = 8 + 4 + 8 + 2;
 const UPPER_LINKS_BYTES = ((LINKS + 1) * 4) / (LINKS - 1);
 
 /** What a point takes: its projection, its links and a label. A few have links of upper levels too. */
-export function pointBytes(dimension: number): number {
-  return dimension + (2 * LINKS + 1) * 4 + 8;
-}
+export const POINT_BYTES = PROJECTED_DIMENSION + (2 * LINKS + 1) * 4 + 8;
 
 function pointBytesIn(file: string): number {
   const descriptor = openSync(file, "r");
@@ -68,14 +62,9 @@ const BYTES = "bytes" as SpaceName;
 
 /** Projections as they are in a graph. */
 class Points {
-  readonly #numbers: Float64Array;
+  readonly #numbers = new Float64Array(PROJECTED_DIMENSION);
   /** That of the last vector. */
-  readonly bytes: Int8Array;
-
-  constructor(dimension: number) {
-    this.#numbers = new Float64Array(dimension);
-    this.bytes = new Int8Array(dimension);
-  }
+  readonly bytes = new Int8Array(PROJECTED_DIMENSION);
 
   of(vector: Float32Array | Int16Array): Int8Array {
     project(vector, this.#numbers);
@@ -89,7 +78,7 @@ class Points {
 
 /** Whether a point of a graph is what this vector became. */
 export function isPointOf(point: Int8Array, vector: Float32Array): boolean {
-  const expected = new Points(point.length).of(vector);
+  const expected = new Points().of(vector);
   return point.every((number, i) => number === expected[i]);
 }
 
@@ -100,19 +89,16 @@ export function loadHnswlib(): void {
 
 export class HnswIndex {
   readonly #graph: hnswlib.HierarchicalNSW;
-  readonly #points: Points;
+  readonly #points = new Points();
 
-  private constructor(graph: hnswlib.HierarchicalNSW, dimension: number) {
+  private constructor(graph: hnswlib.HierarchicalNSW) {
     this.#graph = graph;
-    this.#points = new Points(dimension);
   }
 
-  /** @param dimension - numbers of a projection */
-  static empty(dimension: number): HnswIndex {
-    const graph = new hnswlib.HierarchicalNSW(BYTES, dimension);
-    const efConstruction = EF_CONSTRUCTION[dimension === SPARSE_DIMENSION ? "sparse" : "dense"];
-    graph.initIndex({ maxElements: CAPACITY_FIRST, m: LINKS, efConstruction, randomSeed: 100 });
-    return new HnswIndex(graph, dimension);
+  static empty(): HnswIndex {
+    const graph = new hnswlib.HierarchicalNSW(BYTES, PROJECTED_DIMENSION);
+    graph.initIndex({ maxElements: CAPACITY_FIRST, m: LINKS, efConstruction: EF_CONSTRUCTION, randomSeed: 100 });
+    return new HnswIndex(graph);
   }
 
   /**
@@ -121,16 +107,12 @@ export class HnswIndex {
    * @param points - how many there are
    * @throws {Error} when the file is not sound (`scripts/hnswlib/damage.patch`), or has another number of points
    */
-  static async load(file: string, { dimension, points }: { dimension: number; points: number }): Promise<HnswIndex> {
-    if (pointBytesIn(file) !== pointBytes(dimension)) throw new Error("its points are of another length");
-    const graph = new hnswlib.HierarchicalNSW(BYTES, dimension);
+  static async load(file: string, points: number): Promise<HnswIndex> {
+    if (pointBytesIn(file) !== POINT_BYTES) throw new Error("its points are of another length");
+    const graph = new hnswlib.HierarchicalNSW(BYTES, PROJECTED_DIMENSION);
     await graph.readIndex(file);
     if (graph.getCurrentCount() !== points) throw new Error(`it has ${graph.getCurrentCount()} points, not ${points}`);
-    return new HnswIndex(graph, dimension);
-  }
-
-  get dimension(): number {
-    return this.#points.bytes.length;
+    return new HnswIndex(graph);
   }
 
   /** Points, those of removed vectors included. */
@@ -140,32 +122,41 @@ export class HnswIndex {
 
   /** Memory taken. There is room for more points, which takes none before they are there. */
   get bytes(): number {
-    return Math.round(this.points * (pointBytes(this.dimension) + POINT_OWN_BYTES + UPPER_LINKS_BYTES));
+    return Math.round(this.points * (POINT_BYTES + POINT_OWN_BYTES + UPPER_LINKS_BYTES));
   }
 
-  /** Must not be called twice for a slot. */
-  add(slot: number, vector: Float32Array): void {
-    const { points } = this;
-    if (points === this.#graph.getMaxElements()) this.#graph.resizeIndex(Math.ceil(Math.max(CAPACITY_FIRST, points * GROWTH)));
-    this.#graph.addPoint(given(this.#points.of(vector)), slot);
+  /** Adds a point for each passage of a slot. Must not be called twice for a slot. */
+  add(slot: number, passages: readonly Float32Array[]): void {
+    for (const [passage, vector] of passages.entries()) {
+      const { points } = this;
+      if (points === this.#graph.getMaxElements()) this.#graph.resizeIndex(Math.ceil(Math.max(CAPACITY_FIRST, points * GROWTH)));
+      this.#graph.addPoint(given(this.#points.of(vector)), labelOf(slot, passage));
+    }
   }
 
-  /** The slot, which must be there, is no longer found. Its point takes room until the index is rebuilt. */
+  /** The slot, which must be there, is no longer found. Its points take room until the index is rebuilt. */
   remove(slot: number): void {
     try {
-      this.#graph.markDelete(slot);
+      for (let passage = 0; passage < PASSAGES_MAX; passage++) this.#graph.markDelete(labelOf(slot, passage));
     } catch (error) {
       // hnswlib does not say otherwise which points it has. A memory whose vector was not made yet has a slot and no point.
       if (!(error instanceof Error && error.message.includes("Label not found"))) throw error;
     }
   }
 
-  /** Up to `count` slots whose vectors may be near the query; fewer when there are no more, or when it does not come to all of them. */
+  /**
+   * Up to `count` slots of which a vector may be near the query; fewer when there are no more, or when it does not come to all of them.
+   * Where many of the nearest are passages of the same texts, more are looked at.
+   */
   nearest(query: Int16Array, count: number): number[] {
-    const wanted = Math.min(count, this.points);
-    if (wanted === 0) return [];
-    this.#graph.setEf(wanted);
-    return this.#graph.searchKnn(given(this.#points.of(query)), wanted).neighbors;
+    const { points } = this;
+    for (let wanted = Math.min(count, points); ; wanted = Math.min(PASSAGES_LOOKED_AT * wanted, points)) {
+      if (wanted === 0) return [];
+      this.#graph.setEf(wanted);
+      const { neighbors } = this.#graph.searchKnn(given(this.#points.of(query)), wanted);
+      const slots = Array.from(new Set(neighbors.map(slotOf)));
+      if (slots.length >= count || neighbors.length < wanted || wanted === points) return slots.slice(0, count);
+    }
   }
 
   /** @throws {Error} when the disk did not take all of it */
@@ -182,13 +173,32 @@ export class HnswIndex {
   }
 }
 
+/** How many times as many points are looked at where those before were of too few slots. */
+const PASSAGES_LOOKED_AT = 4;
+
+/** hnswlib's bindings take labels below 2^32: of 67 million slots. */
+function labelOf(slot: number, passage: number): number {
+  return slot * PASSAGES_MAX + passage;
+}
+
+function slotOf(label: number): number {
+  return Math.floor(label / PASSAGES_MAX);
+}
+
 /** As the types of hnswlib-node want it. */
 function given(bytes: Int8Array): number[] {
   return bytes as unknown as number[];
 }
 
+/** A point as it is on disk: what became of the vector of a passage. */
+export interface GraphPoint {
+  readonly slot: number;
+  readonly passage: number;
+  readonly projection: Int8Array;
+}
+
 /** The points in a file that was found whole, one after the other, to be seen and not to be searched. */
-export function* pointsIn(file: string, dimension: number): Generator<{ slot: number; projection: Int8Array }, void, undefined> {
+export function* pointsIn(file: string): Generator<GraphPoint, void, undefined> {
   const descriptor = openSync(file, "r");
   try {
     const header = new DataView(new ArrayBuffer(HEADER_BYTES));
@@ -199,8 +209,9 @@ export function* pointsIn(file: string, dimension: number): Generator<{ slot: nu
     const point = new DataView(new ArrayBuffer(size));
     for (let i = 0; i < count; i++) {
       readSync(descriptor, point, 0, size, HEADER_BYTES + i * size);
-      const projection = new Int8Array(point.buffer.slice(vectorAt, vectorAt + dimension));
-      yield { slot: Number(point.getBigUint64(labelAt, true)), projection };
+      const projection = new Int8Array(point.buffer.slice(vectorAt, vectorAt + PROJECTED_DIMENSION));
+      const label = Number(point.getBigUint64(labelAt, true));
+      yield { slot: slotOf(label), passage: label % PASSAGES_MAX, projection };
     }
   } finally {
     closeSync(descriptor);

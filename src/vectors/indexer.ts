@@ -5,14 +5,14 @@
  * nothing can be missed, and a start after a crash is a search like any other: every answer is checked against the store
  * before it counts.
  *
- * A search looks from two sides: what has the query's words, and what is near its vector. Of all that both lead to the cosines are
- * computed, and the best of words and cosine together are the candidates.
+ * A search looks from two sides: what has the query's words, and what is near its vector. All that both lead to is scored as it will be
+ * in the end (`embeddings/score.ts`), and the best are the candidates.
  *
  * @module
  */
-import { closenessOf } from "../embeddings/score.ts";
 import { BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
-import { kthLargest } from "../lib/kth-largest.ts";
+import { distinct } from "../lib/distinct.ts";
+import { placesOfLargest } from "../lib/kth-largest.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { MEMORIES, type Collection } from "../storage/collections.ts";
 import { generationOf, vectorOf } from "../storage/memory-records.ts";
@@ -28,7 +28,6 @@ import { type Breadth, breadthOf, flatMax, workerPlan } from "./search-plan.ts";
 import { type LoadedSnapshot, loadSnapshot, removeSnapshot, saveSnapshot } from "./snapshot.ts";
 import type { Query } from "./query.ts";
 import type { Shared } from "./shared-vectors.ts";
-import { SlotTable } from "./slot-table.ts";
 import type { SlotFilter } from "./term-search.ts";
 
 export interface IndexerOptions {
@@ -65,15 +64,6 @@ const TAKEN_IN_PER_STEP = 200;
 const SWEPT_PER_STEP = 500;
 /** Looking a memory up in the indexes of a filter counts as this many postings: a search by words makes at most 40,000 of them. */
 const LOOKUP_COST = 20;
-/**
- * Memories that cover so much less of the query than those in the middle of as many as are wanted, by what they cover, are not compared:
- * of the ten best for 300 questions, of a million texts, 0.1 % more are lost with a gap of 0.2, and next to none with any larger one.
- */
-const COVERAGE_RANK = 0.5;
-const COVERAGE_GAP = 0.25;
-/** The last places of the candidates are for what is near and has few of the words. */
-const NEAR_SHARE = 0.25;
-
 export class Indexer {
   readonly #store: Store;
   readonly #directory: string;
@@ -87,8 +77,6 @@ export class Indexer {
   #sweepFrom = 0;
   #rebuilding: SearchIndex | undefined;
   readonly #passingSlots: PassingSlots;
-  /** Scratch of a search. */
-  readonly #hits = new SlotTable();
 
   constructor(store: Store, directory: string, options: Partial<IndexerOptions> = {}) {
     this.#store = store;
@@ -276,15 +264,7 @@ export class Indexer {
   /** Compares all that pass, or all there are. @returns undefined when it has to be done again */
   #flat(query: Query, passing: Uint32Array | undefined): Candidate[] | undefined {
     const { slots } = this.#index;
-    const all = passing ?? Uint32Array.from({ length: slots.length }, (_, slot) => slot);
-    if (all.length <= query.limit) return this.#read(query, all, this.#index.cosines(this.#store.latest, query.vector, all));
-    let slotFilter: SlotFilter | undefined;
-    if (passing !== undefined) {
-      const isPassing = new Uint8Array(slots.length);
-      for (const slot of passing) isPassing[slot] = 1;
-      slotFilter = { passes: (slot) => isPassing[slot] === 1, cost: 0 };
-    }
-    return this.#best(query, this.#breadth(query, passing !== undefined), all, slotFilter);
+    return this.#best(query, passing ?? Uint32Array.from({ length: slots.length }, (_, slot) => slot));
   }
 
   /**
@@ -307,8 +287,9 @@ export class Indexer {
       if (isPassing === undefined) lookedUp.set(slot, (isPassing = matches(reader, filter, slots.memory(slot))));
       return isPassing;
     };
-    let near: number[];
+    let near: number[] = [];
     for (let asked = firstAsked(breadth, known, oversampleMax); ; asked = Math.min(oversampleMax, 4 * asked)) {
+      if (query.vector.length === 0) break;
       const led = graph?.nearest(query.vector, asked) ?? [];
       near = led.filter(passes);
       if (near.length >= (filter.length === 0 ? query.limit : breadth.enough)) break;
@@ -318,9 +299,13 @@ export class Indexer {
     }
     const pending = this.#nearestFrom(query, graphEnd, oversampleMax, passes);
     if (!pending.isEnough && !orFewer) return undefined;
-    const slotFilter = filter.length === 0 ? undefined : { passes, cost: known === undefined ? LOOKUP_COST : 1 };
-    for (const slot of pending.found) near.push(slot);
-    return this.#best(query, breadth, near, slotFilter);
+    const slotFilter: SlotFilter = { passes, cost: filter.length === 0 ? 0 : known === undefined ? LOOKUP_COST : 1 };
+    const { terms } = this.#index;
+    const withWords = terms.search(query.words, breadth.words, slotFilter);
+    const same = terms.same(query.words.fingerprint, query.limit, slotFilter);
+    const all = distinct([...near, ...pending.found, ...withWords, ...same]);
+    // Who gets fewer than are wanted may rely on having got all.
+    return all.length < query.limit && !orFewer ? undefined : this.#best(query, all);
   }
 
   /** The nearest of the slots from one on, which are not in the graph. Not enough when too few of the first `max` pass. */
@@ -340,73 +325,23 @@ export class Indexer {
   }
 
   #breadth({ limit }: Query, isFiltered: boolean): Breadth {
-    return breadthOf({ isDense: this.#index.isDense, isFiltered, limit, vectors: this.#index.slots.size });
+    return breadthOf({ isFiltered, limit, vectors: this.#index.slots.size });
   }
 
-  /**
-   * The best by words and cosine together, of what has the query's words and what is near.
-   *
-   * @returns undefined when some of it turned out to be deleted
-   */
-  #best(query: Query, breadth: Breadth, near: Uint32Array | number[], filter?: SlotFilter): Candidate[] | undefined {
-    const { slots, terms } = this.#index;
-    const rank = Math.ceil(query.limit * COVERAGE_RANK);
-    const hits = terms.search(query.words, breadth.words, { filter, leading: { rank, gap: COVERAGE_GAP } });
-    const same = terms.same(query.words.fingerprint, query.limit, filter);
-    const least = kthLargest(hits.coverages, rank) - COVERAGE_GAP;
-    this.#hits.fill(hits.slots);
-    // Whatever else has the query's words, the same text comes first.
-    const sameAlone = new Set<number>();
-    for (const slot of same) {
-      const hit = this.#hits.find(slot);
-      if (hit === -1) sameAlone.add(slot);
-      else hits.coverages[hit] = SAME;
-    }
-    const all = new Uint32Array(hits.slots.length + sameAlone.size + near.length);
-    const coverages = new Float64Array(all.length);
-    let count = 0;
-    for (let i = 0; i < hits.slots.length; i++) {
-      if (hits.coverages[i]! < least) continue;
-      coverages[count] = hits.coverages[i]!;
-      all[count++] = hits.slots[i]!;
-    }
-    for (const slot of sameAlone) {
-      coverages[count] = SAME;
-      all[count++] = slot;
-    }
-    const nearFrom = count;
-    for (let i = 0; i < near.length; i++) {
-      const slot = near[i]!;
-      const hit = this.#hits.find(slot);
-      if (hit === -1 ? sameAlone.has(slot) : hits.coverages[hit]! >= least) continue;
-      coverages[count] = hit === -1 ? 0 : hits.coverages[hit]!;
-      all[count++] = slot;
-    }
-    const found = all.subarray(0, count);
-    const cosines = this.#index.cosines(this.#store.latest, query.vector, found);
-    const scores = new Float64Array(count);
-    for (let i = 0; i < count; i++) {
-      const slot = found[i]!;
-      scores[i] = slots.has(slot) ? closenessOf(query.calibration, coverages[i]!, cosines[i]!) : GONE;
-    }
-    const chosen = placesOfLargest(scores, found, Math.ceil(query.limit * (1 - NEAR_SHARE)));
-    // What has few of the words has places of its own, by its vector alone.
-    for (const i of chosen) scores[i] = GONE;
-    for (let i = nearFrom; i < count; i++) if (scores[i] !== GONE) scores[i] = cosines[i]!;
-    for (const i of placesOfLargest(scores.subarray(nearFrom), found.subarray(nearFrom), query.limit - chosen.length))
-      chosen.push(nearFrom + i);
-    if (chosen.length < query.limit) {
-      // Places that nothing near takes: who gets fewer than are wanted may rely on having got all.
-      for (const i of chosen) scores[i] = GONE;
-      chosen.push(...placesOfLargest(scores, found, query.limit - chosen.length));
-    }
-    const chosenSlots = new Uint32Array(chosen.length);
-    const chosenCosines = new Float64Array(chosen.length);
-    for (let i = 0; i < chosen.length; i++) {
-      chosenSlots[i] = found[chosen[i]!]!;
-      chosenCosines[i] = cosines[chosen[i]!]!;
-    }
-    return this.#read(query, chosenSlots, chosenCosines, chosen.length < count);
+  /** The best of some slots. @returns undefined when some of them turned out to be deleted */
+  #best(query: Query, slots: Uint32Array): Candidate[] | undefined {
+    const reader = this.#store.latest;
+    const cosines = this.#index.cosines(reader, query.vector, slots);
+    if (slots.length <= query.limit) return this.#read(query, slots, cosines);
+    const scores = this.#index.closeness(reader, query, slots, cosines);
+    const chosen = placesOfLargest(scores, slots, query.limit);
+    const isCut = chosen.length < slots.length;
+    return this.#read(
+      query,
+      Uint32Array.from(chosen, (i) => slots[i]!),
+      Float64Array.from(chosen, (i) => cosines[i]!),
+      isCut,
+    );
   }
 
   /** Reads the candidates. @returns undefined when one is deleted, and what was left out for it might take its place */
@@ -552,22 +487,3 @@ function firstAsked({ graph, enough }: Breadth, known: Passing | undefined, most
 }
 
 const EVENNESS = 1.25;
-
-/** More than any coverage. */
-const SAME = 2;
-/** Less than any score or cosine. */
-const GONE = Number.NEGATIVE_INFINITY;
-
-/** The places of the `count` largest values, without those that are `GONE`; of equal ones those with the newest slots. */
-function placesOfLargest(values: Float64Array, slots: Uint32Array, count: number): number[] {
-  const bar = count === 0 ? Number.POSITIVE_INFINITY : kthLargest(values, count);
-  const found: number[] = [];
-  const tied: number[] = [];
-  for (let i = 0; i < values.length; i++) {
-    const value = values[i]!;
-    if (value > bar) found.push(i);
-    else if (value === bar && value !== GONE) tied.push(i);
-  }
-  if (found.length + tied.length > count) tied.sort((a, b) => slots[b]! - slots[a]!).length = Math.max(0, count - found.length);
-  return [...found, ...tied];
-}

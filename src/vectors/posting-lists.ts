@@ -18,8 +18,7 @@
  * @module
  */
 import type { TermId } from "../embeddings/embedder.ts";
-import { mix } from "../embeddings/local/semantics.ts";
-import { wantLargePages } from "./large-pages.ts";
+import { mix } from "../lib/hash.ts";
 import type { PartSource } from "./snapshot-file.ts";
 
 const ENTRY_WORDS = 4;
@@ -46,13 +45,6 @@ const DISTANCE_MAX = 0xffff;
 const CHUNK_SHIFT = 18;
 const CHUNK_BYTES = 2 ** CHUNK_SHIFT;
 const CHUNK_MASK = CHUNK_BYTES - 1;
-/**
- * After this number of chunks more are made at a time, in large pages: the blocks of a list lie on pages of their own, and to look up
- * where one is takes as long as the memory itself. Of a million texts a search by words takes .95 of the time so.
- */
-const SINGLE_CHUNKS = 16;
-const CHUNKS_AT_ONCE = 64;
-
 /** The lists were read from a file that is not sound, which its checksum did not show. */
 export class DamagedListsError extends Error {
   override name = "DamagedListsError";
@@ -136,11 +128,6 @@ export class PostingLists {
     return lists;
   }
 
-  /** Where blocks lie. Chunks are added, and stay where they are. */
-  get chunks(): readonly Uint8Array[] {
-    return this.#chunks;
-  }
-
   /** Memory taken. */
   get bytes(): number {
     return this.#tables.reduce((sum, table) => sum + table.byteLength, this.#chunks.length * CHUNK_BYTES);
@@ -195,24 +182,14 @@ export class PostingLists {
     }
   }
 
+  /** Begins to read a list at its newest slot. @throws {DamagedListsError} */
+  cursor(head: ListHead): ListCursor {
+    return new ListCursor(this.#chunkWords, this.#chunkHalves, head);
+  }
+
   /** The slots of a list, the newest first. @throws {DamagedListsError} */
-  *slots({ newest, block }: ListHead): Generator<number> {
-    let slot = newest;
-    for (let next = block; next !== 0;) {
-      const words = this.#chunkWords[next >>> CHUNK_SHIFT];
-      // A chain that does not lead to older slots might lead round and round.
-      if (words === undefined || words[wordAt(next) + 1]! >= slot) throw new DamagedListsError();
-      const halves = this.#halves(next);
-      const from = 2 * wordAt(next) + DISTANCES_HALF;
-      for (let at = this.#distancesTo(next) - 1; at >= from; at--) {
-        yield slot;
-        slot -= halves[at]!;
-      }
-      yield slot;
-      slot = words[wordAt(next) + 1]!;
-      next = words[wordAt(next)]!;
-    }
-    yield slot;
+  *slots(head: ListHead): Generator<number> {
+    for (const cursor = this.cursor(head); cursor.slot >= 0; cursor.next()) yield cursor.slot;
   }
 
   #halves(block: number): Uint16Array {
@@ -271,22 +248,112 @@ export class PostingLists {
   }
 
   #addChunk(): Uint8Array {
-    const [buffer, at] = this.#roomForChunk();
-    const chunk = new Uint8Array(buffer, at, CHUNK_BYTES);
+    const chunk = new Uint8Array(CHUNK_BYTES);
     this.#chunks.push(chunk);
-    this.#chunkWords.push(new Uint32Array(buffer, at, CHUNK_BYTES / Uint32Array.BYTES_PER_ELEMENT));
-    this.#chunkHalves.push(new Uint16Array(buffer, at, CHUNK_BYTES / Uint16Array.BYTES_PER_ELEMENT));
+    this.#chunkWords.push(new Uint32Array(chunk.buffer));
+    this.#chunkHalves.push(new Uint16Array(chunk.buffer));
     return chunk;
   }
+}
 
-  #roomForChunk(): [buffer: ArrayBufferLike, at: number] {
-    const number = this.#chunks.length - SINGLE_CHUNKS;
-    if (number < 0) return [new ArrayBuffer(CHUNK_BYTES), 0];
-    const at = (number % CHUNKS_AT_ONCE) * CHUNK_BYTES;
-    if (at > 0) return [this.#chunks.at(-1)!.buffer, at];
-    const chunks = new Uint8Array(CHUNKS_AT_ONCE * CHUNK_BYTES);
-    wantLargePages(chunks);
-    return [chunks.buffer, at];
+const NO_DISTANCES = new Uint16Array(0);
+
+/**
+ * Reads a list from its newest slot to its oldest. Lists come from a file and may be damaged: a block is checked when it is entered, so
+ * that nothing is read from elsewhere, and no chain leads round and round.
+ */
+export class ListCursor {
+  /** The newest slot that was not passed; less than 0 once all were. */
+  slot: number;
+  /** Postings that were passed. */
+  passed = 0;
+  readonly #chunkWords: readonly Uint32Array[];
+  readonly #chunkHalves: readonly Uint16Array[];
+  /** Where the distances of the block are, the first of them, and that from `slot` to the one before it. */
+  #halves: Uint16Array = NO_DISTANCES;
+  #first = 0;
+  #at = -1;
+  #blockBefore = 0;
+  #slotBefore = -1;
+
+  constructor(chunkWords: readonly Uint32Array[], chunkHalves: readonly Uint16Array[], { newest, block }: ListHead) {
+    this.#chunkWords = chunkWords;
+    this.#chunkHalves = chunkHalves;
+    this.slot = newest;
+    this.#enter(block);
+  }
+
+  /** Passes a slot. */
+  next(): void {
+    this.passed++;
+    if (this.#at >= this.#first) this.slot -= this.#halves[this.#at--]!;
+    else this.#leave();
+  }
+
+  /** Whether a slot is in the list. Passes what is newer. */
+  has(slot: number): boolean {
+    while (this.slot > slot) {
+      // A block whose other slots are all newer is passed at once.
+      if (this.#slotBefore >= slot) this.#leave();
+      else this.next();
+    }
+    return this.slot === slot;
+  }
+
+  /**
+   * Adds a score to the sums of the slots from one on that are in the list, and passes them: none may be beyond the sums.
+   *
+   * @param touched - where slots go whose sum was 0, from a place on. @returns how many there are by then
+   */
+  add(score: number, sums: Uint32Array, from: number, touched: Uint32Array, count: number): number {
+    while (this.slot >= from) {
+      const [halves, first] = [this.#halves, this.#first];
+      let [slot, at] = [this.slot, this.#at];
+      const before = at;
+      for (;;) {
+        const place = slot - from;
+        if (sums[place] === 0) touched[count++] = slot;
+        sums[place]! += score;
+        if (at < first) break;
+        slot -= halves[at--]!;
+        if (slot < from) break;
+      }
+      this.slot = slot;
+      this.#at = at;
+      this.passed += before - at;
+      if (slot < from) continue;
+      this.passed++;
+      this.#leave();
+    }
+    return count;
+  }
+
+  /** Goes from the oldest slot of a block to the block before, whose slots are older. */
+  #leave(): void {
+    if (this.#slotBefore >= this.slot) throw new DamagedListsError();
+    this.slot = this.#slotBefore;
+    this.#enter(this.#blockBefore);
+  }
+
+  /** Stands at the newest slot of a block. */
+  #enter(block: number): void {
+    this.#blockBefore = 0;
+    this.#slotBefore = -1;
+    this.#first = 0;
+    this.#at = -1;
+    if (block === 0) return;
+    const kind = block & CLASS_MASK;
+    const [words, halves] = [this.#chunkWords[block >>> CHUNK_SHIFT], this.#chunkHalves[block >>> CHUNK_SHIFT]];
+    const at = wordAt(block);
+    if (words === undefined || halves === undefined || kind > CLASS_MAX || 4 * at + (ALIGNMENT << kind) > CHUNK_BYTES)
+      throw new DamagedListsError();
+    const count = halves[2 * at + COUNT_HALF]!;
+    if (count > distancesMax(kind)) throw new DamagedListsError();
+    this.#halves = halves;
+    this.#first = 2 * at + DISTANCES_HALF;
+    this.#at = this.#first + count - 1;
+    this.#blockBefore = words[at]!;
+    this.#slotBefore = words[at + 1]!;
   }
 }
 

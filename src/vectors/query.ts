@@ -3,39 +3,50 @@
  *
  * @module
  */
-import type { QueryTerms } from "../embeddings/embedder.ts";
-import type { Calibration } from "../embeddings/score.ts";
+import { NO_COSINE } from "../embeddings/embedder.ts";
+import { type AskedWords, type Calibration, closeness } from "../embeddings/score.ts";
 import type { BareId } from "../lib/ids.ts";
 import { packed, unpacked } from "./packed.ts";
-import type { QueryWords } from "./term-search.ts";
 
 export interface Query {
-  /** As `quantize` gives it; of one that was embedded here, valid until that of another is asked for. */
+  /** As `quantize` gives it; empty of one that finds by its words alone. */
   readonly vector: Int16Array;
-  readonly words: QueryWords & Pick<QueryTerms, "fingerprint">;
+  readonly words: AskedWords;
   /** How words and cosine make a score together. */
   readonly calibration: Calibration;
   /** How many candidates are wanted. */
   readonly limit: number;
+  /** How many are enough where all that pass are scored: at most `limit`. */
+  readonly enough: number;
+}
+
+/** Returns what the score of a memory rises with. @param terms - the memory's, from one place to before another, or all that are given */
+export function closenessTo(
+  { vector, words, calibration }: Query,
+  cosine: number,
+  terms: Uint32Array,
+  from = 0,
+  to = terms.length,
+): number {
+  return closeness(words, calibration, vector.length === 0 ? NO_COSINE : cosine, terms, from, to);
 }
 
 /**
  * A query as another thread is given it:
  *
  * ```
- * 8 bytes each: HEADER numbers  |  weights  |  4 each: keys  |  answers  |  2 each: vector
+ * 8 bytes each: HEADER numbers  |  weights  |  4 each: ids  |  2 each: vector
  * ```
  */
-export function packQuery({ vector, words: { weights, keys, answers, fingerprint }, calibration, limit }: Query): string {
-  const { keysAt, answersAt, vectorAt } = layoutOf(weights.length, keys.length);
+export function packQuery({ vector, words: { ids, weights, fingerprint }, calibration, limit, enough }: Query): string {
+  const { idsAt, vectorAt } = layoutOf(weights.length);
   return packed(vectorAt + vector.byteLength, (buffer) => {
     const { kind, lexicalShare, cosineOfUnrelated, cosineOfSame, relevant } = calibration;
     const numbers = new Float64Array(buffer, 0, HEADER + weights.length);
-    numbers.set([weights.length, keys.length, vector.length, limit, fingerprint]);
+    numbers.set([weights.length, vector.length, limit, enough, fingerprint]);
     numbers.set([KINDS.indexOf(kind), lexicalShare, cosineOfUnrelated, cosineOfSame, relevant], COUNTS);
     numbers.set(weights, HEADER);
-    new Uint32Array(buffer, keysAt, keys.length).set(keys);
-    new Uint32Array(buffer, answersAt, keys.length).set(answers);
+    new Uint32Array(buffer, idsAt, ids.length).set(ids);
     new Int16Array(buffer, vectorAt, vector.length).set(vector);
   });
 }
@@ -43,14 +54,14 @@ export function packQuery({ vector, words: { weights, keys, answers, fingerprint
 export function unpackQuery(text: string): Query {
   const buffer = unpacked(text);
   const header = new Float64Array(buffer, 0, HEADER);
-  const [weightCount, keyCount, dimension, limit, fingerprint, kindAt, lexicalShare, cosineOfUnrelated, cosineOfSame, relevant] =
+  const [wordCount, dimension, limit, enough, fingerprint, kindAt, lexicalShare, cosineOfUnrelated, cosineOfSame, relevant] =
     header as unknown as Header;
-  const { keysAt, answersAt, vectorAt } = layoutOf(weightCount, keyCount);
-  const weights = new Float64Array(buffer, 8 * HEADER, weightCount);
-  const [keys, answers] = [new Uint32Array(buffer, keysAt, keyCount), new Uint32Array(buffer, answersAt, keyCount)];
+  const { idsAt, vectorAt } = layoutOf(wordCount);
+  const weights = new Float64Array(buffer, 8 * HEADER, wordCount);
+  const ids = new Uint32Array(buffer, idsAt, wordCount);
   const vector = new Int16Array(buffer, vectorAt, dimension);
   const calibration = { kind: KINDS[kindAt]!, lexicalShare, cosineOfUnrelated, cosineOfSame, relevant };
-  return { vector, words: { weights, keys, answers, fingerprint }, calibration, limit };
+  return { vector, words: { ids, weights, fingerprint }, calibration, limit, enough };
 }
 
 const KINDS = ["builtin", "measured"] as const;
@@ -58,20 +69,9 @@ const COUNTS = 5;
 const HEADER = 10;
 type Header = [number, number, number, number, number, number, number, number, number, number];
 
-function layoutOf(weightCount: number, keyCount: number): { keysAt: number; answersAt: number; vectorAt: number } {
-  const keysAt = 8 * (HEADER + weightCount);
-  return { keysAt, answersAt: keysAt + 4 * keyCount, vectorAt: keysAt + 8 * keyCount };
-}
-
-/** A query on the thread that scores what is found. */
-export interface ScoredQuery extends Query {
-  /**
-   * A number that rises with the score of a memory of these terms: at most what the calibration gives, but for the very text of the query.
-   * Terms are from one place to before another, or all that are given.
-   */
-  readonly score: (cosine: number, terms: Uint32Array, from?: number, to?: number) => number;
-  /** How many candidates are enough where all that pass are scored by it: at most `limit`. */
-  readonly enough: number;
+function layoutOf(wordCount: number): { idsAt: number; vectorAt: number } {
+  const idsAt = 8 * (HEADER + wordCount);
+  return { idsAt, vectorAt: idsAt + 4 * wordCount };
 }
 
 /** A stored vector, by its id and its memory, and its cosine with the query. */

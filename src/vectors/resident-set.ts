@@ -1,7 +1,7 @@
 /**
  * The vectors of one session or one user, to compare a query with all of them.
  *
- * It knows their slots and places alone: what is compared lies in the worker's rows. A vector that has no row yet is read from the store
+ * It knows their slots alone: what is compared lies in the worker's rows. A vector that has no row yet is read from the store
  * with each search, which takes twenty times as long.
  *
  * @module
@@ -9,9 +9,8 @@
 import type { BareId } from "../lib/ids.ts";
 import { kthLargest } from "../lib/kth-largest.ts";
 import { type Candidate, type CandidateReader, RowCandidate } from "./candidates.ts";
-import type { ScoredQuery } from "./query.ts";
+import { closenessTo, type Query } from "./query.ts";
 import type { SharedVectors } from "./shared-vectors.ts";
-import { PLACE_WORDS } from "./vector-rows.ts";
 
 /** A set has room for an eighth more than it has, at least for this many. */
 const ROOM_MIN = 16;
@@ -22,8 +21,6 @@ const PENDING_BYTES = 100;
 export class ResidentSet {
   /** In no order. */
   #slots = new Uint32Array(ROOM_MIN);
-  /** The places of these, side by side: those of a user lie all over memory otherwise. */
-  #places = new Uint32Array(ROOM_MIN * PLACE_WORDS);
   #count = 0;
   /** Vectors that have no row yet. */
   readonly #pending = new Set<BareId>();
@@ -45,7 +42,7 @@ export class ResidentSet {
   }
 
   get bytes(): number {
-    return this.#slots.byteLength + this.#places.byteLength + this.#pending.size * PENDING_BYTES;
+    return this.#slots.byteLength + this.#pending.size * PENDING_BYTES;
   }
 
   has(id: BareId, shared: SharedVectors | undefined): boolean {
@@ -75,12 +72,11 @@ export class ResidentSet {
 
   #addSlot(slot: number, { rows }: SharedVectors): void {
     if (this.#count === this.#slots.length) {
-      const room = this.#count + Math.max(ROOM_MIN, Math.floor(this.#count * ROOM_SHARE));
-      this.#slots = longer(this.#slots, room);
-      this.#places = longer(this.#places, room * PLACE_WORDS);
+      const longer = new Uint32Array(this.#count + Math.max(ROOM_MIN, Math.floor(this.#count * ROOM_SHARE)));
+      longer.set(this.#slots);
+      this.#slots = longer;
     }
     this.#slots[this.#count] = slot;
-    this.#places.set(rows.place(slot), this.#count * PLACE_WORDS);
     this.#count++;
     this.#terms += rows.termCount(slot);
   }
@@ -93,7 +89,6 @@ export class ResidentSet {
     if (slot === undefined || at === -1) return;
     const last = --this.#count;
     this.#slots[at] = this.#slots[last]!;
-    this.#places.copyWithin(at * PLACE_WORDS, last * PLACE_WORDS, (last + 1) * PLACE_WORDS);
     this.#terms -= shared.rows.termCount(slot);
   }
 
@@ -104,7 +99,7 @@ export class ResidentSet {
    * @param termsMax - at most this many terms are looked at
    * @returns undefined when there are more
    */
-  nearest(query: ScoredQuery, shared: SharedVectors | undefined, reader: CandidateReader, termsMax = Infinity): Candidate[] | undefined {
+  nearest(query: Query, shared: SharedVectors | undefined, reader: CandidateReader, termsMax = Infinity): Candidate[] | undefined {
     const pending: Candidate[] = [];
     let terms = this.#terms;
     for (const id of this.#pending) {
@@ -114,52 +109,30 @@ export class ResidentSet {
       if (terms > termsMax) return undefined;
     }
     if (shared === undefined) return best(pending, query);
-    if (this.#count <= query.enough) {
-      const slots = this.#slots.subarray(0, this.#count);
-      const cosines = shared.rows.cosines(query.vector, slots);
-      const all = Array.from(slots, (slot, i) => new RowCandidate(shared, slot, cosines[i]!));
-      return best([...pending, ...all], query);
-    }
     return best([...pending, ...this.#best(query, shared)], query);
   }
 
-  /**
-   * As many as are enough of those that score best, and what scores the same as the last of them. Of each it is known what it scores at
-   * most: where that is not enough, its terms are not looked at closely.
-   */
-  #best(query: ScoredQuery, shared: SharedVectors): RowCandidate[] {
-    const [slots, places] = [this.#slots, this.#places];
-    const { rows } = shared;
-    const { cosines, bounds, best, next } = rows.bound(query, places, this.#count);
+  /** As many as are enough of those that score best, and what scores the same as the last of them; or all when they are no more. */
+  #best(query: Query, shared: SharedVectors): RowCandidate[] {
+    const slots = this.#slots.subarray(0, this.#count);
+    const cosines = shared.rows.cosines(query.vector, slots);
+    if (slots.length <= query.enough) return Array.from(slots, (slot, i) => new RowCandidate(shared, slot, cosines[i]!));
+    const scores = cosines.map((cosine, i) => shared.rows.closenessTo(query, slots[i]!, cosine));
+    const bar = kthLargest(scores, query.enough);
     const found: RowCandidate[] = [];
-    const scores: number[] = [];
-    let least = Number.POSITIVE_INFINITY;
-    const look = (i: number) => {
-      const score = rows.scoreAt(query, cosines[i]!, places, i);
-      if (score < least) least = score;
-      scores.push(score);
-      found.push(new RowCandidate(shared, slots[i]!, cosines[i]!, score));
-    };
-    // Those that can have most: what they do have hardly any of the others can.
-    for (const i of best) look(i);
-    if (next < least) return found;
-    const [needed, last] = [least, bounds[best.at(-1)!]!];
-    for (let i = 0; i < this.#count; i++) if (bounds[i]! >= needed && (bounds[i]! < last || !best.includes(i))) look(i);
-    const bar = kthLargest(Float64Array.from(scores), query.enough);
-    return found.filter((_, at) => scores[at]! >= bar);
+    for (const [i, score] of scores.entries()) if (score >= bar) found.push(new RowCandidate(shared, slots[i]!, cosines[i]!, score));
+    return found;
   }
 }
 
-function longer(numbers: Uint32Array, length: number): Uint32Array<ArrayBuffer> {
-  const more = new Uint32Array(length);
-  more.set(numbers);
-  return more;
-}
-
 /** As many as are enough, of equal ones the newer. */
-function best(candidates: Candidate[], { enough, score }: ScoredQuery): Candidate[] {
+function best(candidates: Candidate[], query: Query): Candidate[] {
+  const { enough } = query;
   if (candidates.length <= enough) return candidates;
-  const scored = candidates.map((candidate) => ({ candidate, score: candidate.closeness ?? score(candidate.cosine, candidate.terms) }));
+  const scored = candidates.map((candidate) => ({
+    candidate,
+    score: candidate.closeness ?? closenessTo(query, candidate.cosine, candidate.terms),
+  }));
   scored.sort((a, b) => b.score - a.score || b.candidate.cosine - a.candidate.cosine || (a.candidate.memory < b.candidate.memory ? 1 : -1));
   return scored.slice(0, enough).map(({ candidate }) => candidate);
 }

@@ -17,7 +17,7 @@ import type { Store } from "../storage/store.ts";
 import type { Filter } from "../storage/walk.ts";
 import { CandidateReader, type Candidate } from "./candidates.ts";
 import { storedMemory } from "./encoding.ts";
-import type { ScoredQuery } from "./query.ts";
+import type { Query } from "./query.ts";
 import { ResidentSet } from "./resident-set.ts";
 import { RESIDENT_MAX, RESIDENT_PENDING_MAX, RESIDENT_TERMS_MAX } from "./search-plan.ts";
 import { type Shared, SharedVectors } from "./shared-vectors.ts";
@@ -105,7 +105,7 @@ export class ResidentSets {
    *
    * @param pendingMax - at most this many vectors that have no row yet are read from the store
    */
-  nearest(query: ScoredQuery, filter: Filter, pendingMax = RESIDENT_PENDING_MAX): Candidate[] | undefined {
+  nearest(query: Query, filter: Filter, pendingMax = RESIDENT_PENDING_MAX): Candidate[] | undefined {
     const set = this.for(filter);
     if (set === undefined || set.pending > pendingMax) return undefined;
     const { collection, termsMax } = this.#options;

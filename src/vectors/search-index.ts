@@ -15,10 +15,10 @@ import type { BareId } from "../lib/ids.ts";
 import type { Reader } from "../storage/access.ts";
 import { AFTER_ALL, behind } from "../storage/keys.ts";
 import type { VectorTable } from "../storage/tables.ts";
-import { dotStored, hasNoVector, storedGeneration, storedMemory, storedTerms, storedVector } from "./encoding.ts";
+import { dotStored, hasNoVector, storedGeneration, storedMemory, storedPassages, storedTerms } from "./encoding.ts";
 import { HnswIndex } from "./hnsw-index.ts";
 import type { IndexBytes } from "./index-status.ts";
-import { DENSE_DIMENSION, SPARSE_DIMENSION } from "./projection.ts";
+import { closenessTo, type Query } from "./query.ts";
 import type { Shared } from "./shared-vectors.ts";
 import { Slots } from "./slots.ts";
 import { TermIndex } from "./term-index.ts";
@@ -144,28 +144,22 @@ export class SearchIndex {
   /** Inserts the next slot into the graph, where it has a vector; without one it is found by its words. @returns whether there was one */
   insert(reader: Reader): boolean {
     if (this.#graphEnd === this.slots.length) return false;
-    this.#graph ??= HnswIndex.empty(this.isDense ? DENSE_DIMENSION : SPARSE_DIMENSION);
+    this.#graph ??= HnswIndex.empty();
     const slot = this.#graphEnd;
     if (this.slots.has(slot)) {
       const stored = this.#stored(reader, this.slots.id(slot));
       if (stored === undefined) this.remove(slot);
-      else if (!hasNoVector(stored)) this.#graph.add(slot, storedVector(stored));
+      else if (!hasNoVector(stored)) this.#graph.add(slot, storedPassages(stored));
     }
     if (!this.slots.has(slot)) this.#removedAhead--;
     this.#graphEnd++;
     return true;
   }
 
-  /** Whether the vectors are those of a provider that is not the built-in one. */
-  get isDense(): boolean {
-    return this.#graph === undefined ? this.rows.areDense : this.#graph.dimension === DENSE_DIMENSION;
-  }
-
   /** The vector is no longer in the store. */
   remove(slot: number): void {
     if (!this.slots.has(slot)) return;
     this.slots.remove(slot);
-    this.terms.remove(slot);
     if (slot < this.#graphEnd) this.#toUnlink.push(slot);
     else this.#removedAhead++;
   }
@@ -189,6 +183,17 @@ export class SearchIndex {
       if (slot < rows) return inRows[next++]!;
       const stored = this.#stored(reader, this.slots.id(slot));
       return stored === undefined ? 0 : dotStored(query, stored);
+    });
+  }
+
+  /** What `closenessTo` gives for some slots, by their cosines; -Infinity for one that is gone. */
+  closeness(reader: Reader, query: Query, slots: Uint32Array, cosines: Float64Array): Float64Array {
+    return cosines.map((cosine, i) => {
+      const slot = slots[i]!;
+      if (!this.slots.has(slot)) return Number.NEGATIVE_INFINITY;
+      if (slot < this.rows.length) return this.rows.closenessTo(query, slot, cosine);
+      const stored = this.#stored(reader, this.slots.id(slot));
+      return stored === undefined ? Number.NEGATIVE_INFINITY : closenessTo(query, cosine, storedTerms(stored));
     });
   }
 

@@ -56,25 +56,19 @@ export interface Breadth {
  */
 const WORDS_MIN = 300;
 const WORDS_FACTOR = 2.5;
-const NEAR_MIN = 64;
-const NEAR_FACTOR = 2.4;
+const NEAR = 1_000;
+const ENOUGH_NEAR = 500;
 
 interface Asked {
-  isDense: boolean;
   isFiltered: boolean;
   limit: number;
   vectors: number;
 }
 
-/** The built-in provider's words carry most of its answers; another provider's vectors do. */
-export function breadthOf({ isDense, isFiltered, limit, vectors }: Asked): Breadth {
+export function breadthOf({ isFiltered, limit, vectors }: Asked): Breadth {
   return {
-    words: Math.max(isFiltered ? WORDS_MIN : growing(WORDS_MIN, WORDS_FACTOR * Math.sqrt(vectors)), 2 * limit),
-    graph: Math.max(isDense ? 1_000 : growing(NEAR_MIN, NEAR_FACTOR * Math.cbrt(vectors)), 2 * limit),
-    enough: Math.max(isDense ? 500 : 100, limit),
+    words: Math.max(WORDS_MIN, isFiltered ? 0 : Math.round(WORDS_FACTOR * Math.sqrt(vectors)), 2 * limit),
+    graph: Math.max(NEAR, 2 * limit),
+    enough: Math.max(ENOUGH_NEAR, limit),
   };
-}
-
-function growing(least: number, number: number): number {
-  return Math.max(least, Math.round(number));
 }

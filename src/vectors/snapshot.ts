@@ -18,13 +18,13 @@ import { readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { flush, freeBytes } from "../lib/files.ts";
 import { describeError } from "../lib/log.ts";
-import { HnswIndex, pointBytes } from "./hnsw-index.ts";
+import { HnswIndex, POINT_BYTES } from "./hnsw-index.ts";
 import type { SearchIndex } from "./search-index.ts";
 import { Slots } from "./slots.ts";
 import { checksumOf, isSame, PartReader, writeParts, type Checksum } from "./snapshot-file.ts";
 import { TermIndex } from "./term-index.ts";
 
-const FORMAT = 8;
+const FORMAT = 11;
 const MANIFEST = "manifest.json";
 /** More than what the links of upper levels take, by point. */
 const UPPER_LINKS_BYTES = 32;
@@ -38,10 +38,9 @@ interface Manifest {
   /** The generation of the vectors. */
   generation: number;
   slots: number;
-  /** The first slot that is not in the graph, how many points that has, and how many numbers a point. */
+  /** The first slot that is not in the graph, and how many points that has. */
   graphEnd: number;
   points: number;
-  dimension: number;
   tables: Checksum;
   graph: Checksum;
 }
@@ -52,7 +51,7 @@ const graphFile = (name: string) => `${name}.hnsw`;
 /** @throws {Error} when the disk did not take all of it; the snapshot before then stays */
 export async function saveSnapshot(directory: string, index: SearchIndex, graph: HnswIndex): Promise<void> {
   const { generation, graphEnd } = index;
-  const { points, dimension } = graph;
+  const { points } = graph;
   const slots = index.slots.length;
   const parts = [...index.slots.parts(), ...index.terms.parts()];
   // All within this turn, for then the next vector may be taken in while the graph is written.
@@ -62,16 +61,13 @@ export async function saveSnapshot(directory: string, index: SearchIndex, graph:
   const graphPath = join(directory, graphFile(name));
   const draft = join(directory, `${name}.manifest`);
   try {
-    assertSpace(
-      directory,
-      points * (pointBytes(dimension) + UPPER_LINKS_BYTES) + parts.reduce((sum, { byteLength }) => sum + byteLength, 0),
-    );
+    assertSpace(directory, points * (POINT_BYTES + UPPER_LINKS_BYTES) + parts.reduce((sum, { byteLength }) => sum + byteLength, 0));
     const tables = writeParts(tablesPath, parts);
     await graph.save(graphPath);
     await flush(tablesPath);
     await flush(graphPath);
     const checksums = { tables, graph: await checksumOf(graphPath) };
-    const manifest: Manifest = { format: FORMAT, name, generation, slots, graphEnd, points, dimension, ...checksums };
+    const manifest: Manifest = { format: FORMAT, name, generation, slots, graphEnd, points, ...checksums };
     await Bun.write(draft, JSON.stringify(manifest));
     await flush(draft);
     await rename(draft, join(directory, MANIFEST));
@@ -98,6 +94,8 @@ export interface LoadedSnapshot {
 }
 
 export const NO_SNAPSHOT = "there is no snapshot";
+/** Another version has written it: the next start builds the index again. */
+export const OTHER_FORMAT = "the snapshot is of another format";
 const UNREADABLE = "the files of the snapshot cannot be read";
 const DAMAGED = "the snapshot is damaged";
 
@@ -112,7 +110,7 @@ export async function loadSnapshot(
   if (manifest.generation !== generation) return { reason: "the snapshot is of another provider's vectors" };
   const reason = await graphProblem(directory, manifest, signal);
   if (reason !== undefined) return { reason };
-  const graph = HnswIndex.load(join(directory, graphFile(manifest.name)), manifest).catch(notLoaded);
+  const graph = HnswIndex.load(join(directory, graphFile(manifest.name)), manifest.points).catch(notLoaded);
   const tables = readTables(directory, manifest);
   if ("reason" in tables) {
     const loaded = await graph;
@@ -129,7 +127,6 @@ function notLoaded(error: unknown): { reason: string } {
 /** A snapshot whose files are whole. */
 export interface VerifiedSnapshot {
   graphPath: string;
-  dimension: number;
   generation: number;
   graphEnd: number;
   points: number;
@@ -153,7 +150,7 @@ async function readManifest(directory: string): Promise<Manifest | { reason: str
   if (!(await file.exists())) return { reason: NO_SNAPSHOT };
   const manifest: unknown = await file.json().catch(() => undefined);
   if (!isManifest(manifest)) return { reason: "the manifest of the snapshot cannot be read" };
-  return manifest.format === FORMAT ? manifest : { reason: "the snapshot is of another format" };
+  return manifest.format === FORMAT ? manifest : { reason: OTHER_FORMAT };
 }
 
 async function graphProblem(directory: string, { name, graph }: Manifest, signal?: AbortSignal): Promise<string | undefined> {
@@ -177,9 +174,9 @@ function readTables(directory: string, { name, slots, tables }: Manifest): { slo
 /** Another format's is one too, whatever else it says. */
 function isManifest(value: unknown): value is Manifest {
   if (typeof value !== "object" || value === null) return false;
-  const { format, name, generation, slots, graphEnd, points, dimension, tables, graph } = value as Partial<Manifest>;
+  const { format, name, generation, slots, graphEnd, points, tables, graph } = value as Partial<Manifest>;
   if (Number.isInteger(format) && format !== FORMAT) return true;
-  const isCounted = [generation, slots, graphEnd, points, dimension].every((count) => Number.isInteger(count) && count! >= 0);
+  const isCounted = [generation, slots, graphEnd, points].every((count) => Number.isInteger(count) && count! >= 0);
   return (
     isCounted &&
     graphEnd! <= slots! &&

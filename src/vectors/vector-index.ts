@@ -22,7 +22,7 @@ import type { CandidateIndex } from "./candidate-index.ts";
 import { CandidateReader, type Candidate } from "./candidates.ts";
 import { ResidentSets } from "./resident-sets.ts";
 import { FEW_MAX, GRAPH_FROM, RESIDENT_PENDING_MAX } from "./search-plan.ts";
-import { packQuery, type ScoredQuery } from "./query.ts";
+import { packQuery, type Query } from "./query.ts";
 import { NO_BYTES, NO_STATUS, type IndexBytes, type IndexStatus } from "./index-status.ts";
 
 /** At most this many filters are known to be wide. The worker falls back to brute force when few pass by now. */
@@ -118,7 +118,7 @@ export class VectorIndex implements CandidateIndex {
   }
 
   /** @throws {ApiError} `service_unavailable` when the worker has failed; the next call starts a new one */
-  async nearest(query: ScoredQuery, filter: Filter): Promise<Candidate[]> {
+  async nearest(query: Query, filter: Filter): Promise<Candidate[]> {
     // Nobody else can answer before the worker can.
     const pendingMax = this.#isReady ? RESIDENT_PENDING_MAX : Infinity;
     for (let turns = 0; turns < READING_TURNS_MAX; turns++) {
@@ -162,7 +162,7 @@ export class VectorIndex implements CandidateIndex {
   }
 
   /** All candidates that pass, when they are few; or when all vectors are. */
-  #allThatPass(query: ScoredQuery, filter: Filter): Candidate[] | undefined {
+  #allThatPass(query: Query, filter: Filter): Candidate[] | undefined {
     const reader = this.#store.latest;
     const candidates = new CandidateReader(reader, this.#collection, query);
     if (!this.#needsWorker()) {
@@ -195,7 +195,7 @@ export class VectorIndex implements CandidateIndex {
     this.#updated.clear();
   }
 
-  async #ask(query: ScoredQuery, filter: Filter): Promise<Candidate[]> {
+  async #ask(query: Query, filter: Filter): Promise<Candidate[]> {
     if (this.#isClosed) throw unavailable("the index is closed");
     try {
       const packed = { query: packQuery(query), filter: JSON.stringify(filter) };

@@ -2,15 +2,14 @@
  * The numbers and terms of all vectors by slot, where they can be compared in a tenth of the time that reading one from the store
  * takes: once, for the worker that writes them and for the request thread, which only reads.
  *
- * A row is what the store has of a vector before whose it is (`encoding.ts`): half a kilobyte for a memory of the built-in provider,
- * 1.6 KB for one of any other. Rows lie in chunks, where `row-comparer.ts` compares them; what is not written yet of one takes no memory.
+ * A row is what the store has of a vector before whose it is (`encoding.ts`): half a kilobyte for a memory of the built-in provider, up
+ * to 1.6 KB for one of another. Rows lie in chunks, where `row-comparer.ts` compares them; what is not written yet of one takes no memory.
  * A row is never taken out: the index is rebuilt when many are of deleted vectors. Rows of one home lie together, in blocks: those of a
  * user are compared in a third of the time that it takes when each has to come from another page of memory. Those that a start reads
  * stand side by side, which takes another tenth off.
  *
  * ```
- * place  uint32 where the row begins  |  uint16 bytes of numbers, uint16 chunk
- *        12 bits pairs, 20 bits terms  |  uint16 scale, uint16 1 if sparse
+ * place  uint32 where the row begins  |  uint16 bytes of numbers, uint16 chunk  |  uint32 terms  |  uint16 scale, uint16 passages
  * ```
  * The request thread knows the places and chunks that there were when it was told, and how many rows those hold by now: that is stored
  * last, and in memory of its own for every such telling.
@@ -18,16 +17,14 @@
  * @module
  */
 import { storedHome, storedNumbers, storedTerms } from "./encoding.ts";
-import type { ScoredQuery } from "./query.ts";
+import { closenessTo, type Query } from "./query.ts";
 import { newRowComparer, type RowComparer } from "./row-comparer.ts";
 
 const PIECE_BITS = 14;
 const PIECE_SLOTS = 2 ** PIECE_BITS;
 const SLOT_MASK = PIECE_SLOTS - 1;
 /** Numbers of a place. */
-export const PLACE_WORDS = 4;
-const PAIR_BITS = 12;
-const PAIR_MASK = 2 ** PAIR_BITS - 1;
+const PLACE_WORDS = 4;
 const CHUNK_BYTES = 64 * 1024 * 1024;
 /**
  * Blocks grow with what the home has, so that little of the last one is empty. A user of 400 memories is compared in .88 of the time that
@@ -60,13 +57,11 @@ export class VectorRows {
   #made: RowComparer | undefined;
   /** By home: where its next row goes, if it is not too long. */
   readonly #blocks = new Map<number, Block>();
-  readonly #scratch = { cosines: new Float64Array(0), bounds: new Float64Array(0), best: NO_TERMS, next: 0 };
   #told: Uint32Array;
   #shared: SharedRows | undefined;
   #length = 0;
   /** Rows before this slot are expected. */
   #expectedTo = 0;
-  #whole = 0;
 
   /** @param shared - what another thread writes */
   constructor(shared?: SharedRows, chunkBytes = CHUNK_BYTES) {
@@ -79,10 +74,8 @@ export class VectorRows {
 
   #addChunk(buffer: SharedArrayBuffer): Chunk {
     const chunk = new Chunk(buffer);
-    // It asks the system for large pages, which it has to do before the chunk is written to.
-    const comparer = this.#chunks.length === 0 ? this.#made : this.#comparer;
     this.#chunks.push(chunk);
-    comparer?.addChunk(chunk.bytes);
+    this.#made?.addChunk(chunk.bytes);
     return chunk;
   }
 
@@ -92,7 +85,7 @@ export class VectorRows {
     this.#made?.addPiece(places);
   }
 
-  /** Made with the second chunk, or the first comparison: a store of few memories does not load the add-on. */
+  /** Made with the first comparison: a store that nobody searches does not load the add-on. */
   get #comparer(): RowComparer {
     if (this.#made !== undefined) return this.#made;
     this.#made = newRowComparer();
@@ -104,11 +97,6 @@ export class VectorRows {
   /** One more than the last slot that has a row. */
   get length(): number {
     return this.#thread === 0 ? this.#length : Atomics.load(this.#told, 0);
-  }
-
-  /** Whether most vectors have all their numbers, as those of providers other than the built-in one. */
-  get areDense(): boolean {
-    return 2 * this.#whole > this.#length;
   }
 
   /** Memory taken. Chunks are longer than what is written of them, which takes none. */
@@ -148,19 +136,12 @@ export class VectorRows {
       this.#tellAgain();
     }
     if (stored !== undefined) {
-      const { numbers, place, pairs, scale } = storedNumbers(stored);
+      const { numbers, passages, scale } = storedNumbers(stored);
       const terms = storedTerms(stored);
-      const bytes = numbers.byteLength + pairs.byteLength + terms.byteLength;
+      const bytes = numbers.byteLength + terms.byteLength;
       const [chunk, at] = this.#takeIn(storedHome(stored), bytes);
       this.#chunks[chunk]!.bytes.set(stored.subarray(0, bytes), at);
-      this.#put(
-        slot,
-        at,
-        numbers.byteLength | (chunk << 16),
-        pairs.length | (terms.length << PAIR_BITS),
-        scale | (place > 0 ? 1 << 16 : 0),
-      );
-      if (place === 0) this.#whole++;
+      this.#put(slot, at, numbers.byteLength | (chunk << 16), terms.length, scale | (passages << 16));
     }
     this.#length++;
     Atomics.store(this.#told, 0, this.#length);
@@ -210,12 +191,6 @@ export class VectorRows {
     this.#places[slot >>> PIECE_BITS]!.set(words, (slot & SLOT_MASK) * PLACE_WORDS);
   }
 
-  /** The place of a slot, which never changes. */
-  place(slot: number): Uint32Array {
-    const at = (slot & SLOT_MASK) * PLACE_WORDS;
-    return this.#places[slot >>> PIECE_BITS]!.subarray(at, at + PLACE_WORDS);
-  }
-
   /** Whether a slot's vector was there when its row was made. */
   has(slot: number): boolean {
     return this.#places[slot >>> PIECE_BITS]![(slot & SLOT_MASK) * PLACE_WORDS + 3]! !== 0;
@@ -223,16 +198,16 @@ export class VectorRows {
 
   /** The terms of a slot's memory, where they are: they never change. */
   terms(slot: number): Uint32Array {
-    if (!this.has(slot)) return NO_TERMS;
     const places = this.#places[slot >>> PIECE_BITS]!;
     const at = (slot & SLOT_MASK) * PLACE_WORDS;
-    const [start, numbers, counts] = [places[at]!, places[at + 1]!, places[at + 2]!];
-    const from = (start + (numbers & 0xffff)) / 4 + (counts & PAIR_MASK);
-    return this.#chunks[numbers >>> 16]!.words.subarray(from, from + (counts >>> PAIR_BITS));
+    if (places[at + 3] === 0) return NO_TERMS;
+    const numbers = places[at + 1]!;
+    const from = (places[at]! + (numbers & 0xffff)) / 4;
+    return this.#chunks[numbers >>> 16]!.words.subarray(from, from + places[at + 2]!);
   }
 
   termCount(slot: number): number {
-    return this.#places[slot >>> PIECE_BITS]![(slot & SLOT_MASK) * PLACE_WORDS + 2]! >>> PAIR_BITS;
+    return this.#places[slot >>> PIECE_BITS]![(slot & SLOT_MASK) * PLACE_WORDS + 2]!;
   }
 
   /** The cosines of a query with the vectors of some slots; 0 with one that is gone. */
@@ -242,57 +217,15 @@ export class VectorRows {
     return cosines;
   }
 
-  /**
-   * The cosines of a query with the vectors at some places, and what each scores at most: valid until this is asked again.
-   *
-   * @param places - one after the other, of at least as many as are enough; those beyond the length are left alone
-   */
-  bound({ vector, words, calibration, enough }: ScoredQuery, places: Uint32Array, length: number): Bounded {
-    const scratch = this.#scratch;
-    if (scratch.cosines.length < length) {
-      scratch.cosines = new Float64Array(2 * length);
-      scratch.bounds = new Float64Array(2 * length);
-    }
-    if (scratch.best.length !== enough) scratch.best = new Uint32Array(enough);
-    const { cosines, bounds, best } = scratch;
-    const { weights, keys, answers, fingerprint } = words;
-    const { lexicalShare, cosineOfUnrelated, cosineOfSame } = calibration;
-    scratch.next = this.#comparer.bound(
-      vector,
-      places,
-      length,
-      cosines,
-      bounds,
-      best,
-      weights,
-      keys,
-      answers,
-      fingerprint,
-      lexicalShare,
-      cosineOfUnrelated,
-      cosineOfSame,
-    );
-    return scratch;
+  /** What `closenessTo` gives for the vector of a slot. Its terms are read where they are, without an object for them. */
+  closenessTo(query: Query, slot: number, cosine: number): number {
+    const places = this.#places[slot >>> PIECE_BITS]!;
+    const at = (slot & SLOT_MASK) * PLACE_WORDS;
+    if (places[at + 3] === 0) return closenessTo(query, cosine, NO_TERMS);
+    const numbers = places[at + 1]!;
+    const from = (places[at]! + (numbers & 0xffff)) / 4;
+    return closenessTo(query, cosine, this.#chunks[numbers >>> 16]!.words, from, from + places[at + 2]!);
   }
-
-  /** What the query's `score` gives for the vector at one of some places. Its terms are read where they are, without an object for them. */
-  scoreAt({ score }: ScoredQuery, cosine: number, places: Uint32Array, i: number): number {
-    const at = i * PLACE_WORDS;
-    const [start, numbers, counts] = [places[at]!, places[at + 1]!, places[at + 2]!];
-    if (places[at + 3] === 0) return score(cosine, NO_TERMS);
-    const from = (start + (numbers & 0xffff)) / 4 + (counts & PAIR_MASK);
-    return score(cosine, this.#chunks[numbers >>> 16]!.words, from, from + (counts >>> PAIR_BITS));
-  }
-}
-
-/** In the order of the places that were asked for, and longer than they are many. */
-interface Bounded {
-  readonly cosines: Float64Array;
-  readonly bounds: Float64Array;
-  /** Those that have the largest bounds, largest first: as many as are enough. */
-  readonly best: Uint32Array;
-  /** The largest bound of the others. */
-  readonly next: number;
 }
 
 function sharedBuffer({ buffer }: Uint32Array): SharedArrayBuffer {

@@ -107,11 +107,11 @@ export function addEvent(tx: Tx, body: JsonText, receivers: readonly { webhook: 
 export function newDelivery(
   eventId: BareId,
   type: string,
-  { sessionId, user }: Pick<OutboxRow, "sessionId" | "user">,
+  { sessionId, user, record }: Pick<OutboxRow, "sessionId" | "user" | "record">,
   now: number,
 ): Omit<DeliveryRow, "payload"> {
   const nextAttemptAt = sessionId === null ? now : null;
-  const owner = user === undefined ? {} : { user };
+  const owner = { ...(user === undefined ? {} : { user }), ...(record === undefined ? {} : { record }) };
   return { eventId, type, sessionId, ...owner, createdAt: now, status: "pending", attempts: 0, failures: 0, nextAttemptAt, recent: [] };
 }
 

@@ -59,6 +59,13 @@ export function pauseUntil({ status, retryAfter }: Answer, now: number): number 
   return ms === undefined ? undefined : now + ms;
 }
 
+/** Until when nothing is sent to a webhook, as its receiver has asked; undefined for one that is not paused. */
+export function pauseOf({ pausedUntil }: Pick<WebhookRow, "pausedUntil">, now: number): number | undefined {
+  // No receiver can ask for a longer pause: the clock was ahead when it began.
+  const isPaused = typeof pausedUntil === "number" && pausedUntil > now && pausedUntil <= now + RETRY_AFTER_MS_MAX;
+  return isPaused ? pausedUntil : undefined;
+}
+
 export function afterAttempt(row: DeliveryRow, attempt: Attempt, now: number, schedule: readonly number[], random: number): DeliveryRow {
   const { retryAfter, ...last } = attempt;
   const made = { ...row, attempts: row.attempts + 1, recent: [...row.recent, last].slice(-LIMITS.deliveryAttemptsKept) };

@@ -22,7 +22,7 @@ import { unlessUnreadable } from "../storage/unreadable.ts";
 import type { Activator } from "../tasks/task.ts";
 import type { EventType } from "../traces/events.ts";
 import { commitAdmin, commitSecret, recordAdmin, type Caller, type Deps } from "../traces/record.ts";
-import type { Outcomes } from "./outcome.ts";
+import { pauseOf, type Outcomes } from "./outcome.ts";
 import { firstDueAt } from "./queue.ts";
 import { newSecret, secretProblem } from "./signature.ts";
 import { checkUrl, refusalOf } from "./target.ts";
@@ -243,9 +243,9 @@ export function webhookJson(reader: Reader, key: BareId, row: WebhookRow, secret
 }
 
 /** Not before the end of a pause that the receiver has asked for. */
-function nextAttemptAt(reader: Reader, webhook: BareId, { pausedUntil }: WebhookRow): number | null {
+function nextAttemptAt(reader: Reader, webhook: BareId, row: WebhookRow): number | null {
   const dueAt = firstDueAt(reader, webhook);
-  return dueAt === undefined ? null : Math.max(dueAt, pausedUntil ?? 0);
+  return dueAt === undefined ? null : Math.max(dueAt, pauseOf(row, reader.now) ?? 0);
 }
 
 function refuseBadSecret(secret: string | undefined): void {

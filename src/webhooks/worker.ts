@@ -18,13 +18,13 @@ import { withPrefix, type BareId } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
 import type { Network } from "../lib/outbound.ts";
 import { BadRows, readable } from "../storage/bad-rows.ts";
+import { isEventErased } from "../storage/erasure.ts";
 import { LeaseLost, leasedTask, type Leases } from "../storage/leases.ts";
 import { deliveries, webhookFailures, webhooks, type DeliveryRow, type WebhookRow } from "../storage/tables.ts";
 import type { Activator, Task } from "../tasks/task.ts";
 import { enabledWebhooks, recordAdmin, type Caller, type Deps } from "../traces/record.ts";
 import { attemptDelivery } from "./attempt.ts";
-import { RETRY_AFTER_MS_MAX } from "./backoff.ts";
-import { afterAttempt, failuresAfter, webhookAfterAttempt, type Attempt, type Outcomes } from "./outcome.ts";
+import { afterAttempt, failuresAfter, pauseOf, webhookAfterAttempt, type Attempt, type Outcomes } from "./outcome.ts";
 import { Places } from "./places.ts";
 import type { WebhookPolicy } from "./policy.ts";
 import { nextDue, putDelivery, type Next, type Queued } from "./queue.ts";
@@ -33,6 +33,8 @@ import { tracedDisabling } from "./webhooks.ts";
 const NAME = "webhook deliveries";
 /** When nothing is due; new deliveries wake the task. */
 const IDLE_MS = 60_000;
+/** When a delivery that is being erased is looked at again, unless it is removed by then. */
+const ERASED_LATER_MS = 60_000;
 /** What an attempt came to, by the status of its delivery after it. */
 const OUTCOMES = { delivered: "delivered", pending: "retry", failed: "exhausted" } as const;
 
@@ -111,10 +113,9 @@ export class Worker {
     return Math.max(1, nextAt - now);
   }
 
-  async #nextOf(webhook: BareId, { pausedUntil }: WebhookRow, now: number, attempted: ReadonlySet<BareId>): Promise<Next> {
-    // No receiver can ask for a longer pause: the clock was ahead when it began.
-    const isPaused = typeof pausedUntil === "number" && pausedUntil > now && pausedUntil <= now + RETRY_AFTER_MS_MAX;
-    if (isPaused) return { kind: "later", at: pausedUntil };
+  async #nextOf(webhook: BareId, row: WebhookRow, now: number, attempted: ReadonlySet<BareId>): Promise<Next> {
+    const pausedUntil = pauseOf(row, now);
+    if (pausedUntil !== undefined) return { kind: "later", at: pausedUntil };
     const isPassedOver = (delivery: BareId) => attempted.has(delivery) || this.#bad.has(webhook + delivery);
     return this.#deps.store.read((reader) => nextDue(reader, webhook, now, isPassedOver, (key, error) => this.#bad.note(key, error)));
   }
@@ -146,6 +147,11 @@ export class Worker {
         const before = tx.get(webhooks, webhook);
         // Deleted meanwhile.
         if (row === undefined || before === undefined) return;
+        // What was not sent since it is being erased is no failure of the receiver. The erasure removes it.
+        if (attempt.status === null && isEventErased(tx, row)) {
+          putDelivery(tx, { webhook, delivery, row: { ...row, nextAttemptAt: tx.now + ERASED_LATER_MS } });
+          return;
+        }
         written.after = afterAttempt(row, attempt, tx.now, schedule, chance);
         putDelivery(tx, { webhook, delivery, row: written.after });
         if (attempt.error !== null) {

@@ -139,7 +139,7 @@ for (const [framework, begin] of Object.entries(FRAMEWORKS)) {
     const [second, first] = await sessionsOf(ada);
     expect(first).toMatchObject({ agent_id: "support-bot", external_id: `${framework}:c%3a1@${ada}`, turn_count: 2 });
     expect(second).toMatchObject({ agent_id: framework, external_id: `${framework}:c%3a2@${ada}`, turn_count: 0 });
-    expect(Date.parse(first!.ttl_expires_at) - client.server.cairn.clock.now()).toBe(86_400_000);
+    expect(Date.parse(first!.ttl_expires_at ?? "") - client.server.cairn.clock.now()).toBe(86_400_000);
     expect(await turnsOf(first!.id)).toEqual([
       ["Where is my order?", "It arrives tomorrow."],
       ["Are you sure?", "Yes."],

@@ -5,7 +5,8 @@
  */
 import { afterAll, beforeAll, expect } from "bun:test";
 import { signedInTab, type Tab } from "../support/browser.ts";
-import { inBrowser as test } from "../support/in-browser.ts";
+import { BROWSER, inBrowser as test } from "../support/in-browser.ts";
+import { CURL, needs } from "../support/platform.ts";
 import { startProcess, type CairnProcess } from "../support/process.ts";
 import { tellStory, type Story } from "../support/story.ts";
 
@@ -46,7 +47,7 @@ test("a search says which memories pass, what the best has, and why; moving the 
   expect(await tab.run<string>("location.search")).toBe("?q=what+may+she+not+eat&threshold=0");
 });
 
-test("the request that is copied gives the same answer", async () => {
+needs(BROWSER, CURL)("the request that is copied gives the same answer", async () => {
   using tab = await signedInTab(cairn, `/memories?q=${encodeURIComponent(`${QUESTION}, she's asked`)}&threshold=0.2&user_id=user-42`);
   await tab.has(".matches > li");
   const shown = await tab.run<string[]>(`[...document.querySelectorAll(".matches:not(.below) .text")].map((text) => text.textContent)`);

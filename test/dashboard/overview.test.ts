@@ -5,11 +5,12 @@
  */
 import { expect } from "bun:test";
 import { signedInTab } from "../support/browser.ts";
-import { inBrowser as test } from "../support/in-browser.ts";
+import { BROWSER, inBrowser as test } from "../support/in-browser.ts";
+import { CURL, needs } from "../support/platform.ts";
 import { inTurns, startProcess, until } from "../support/process.ts";
 import { tellStory } from "../support/story.ts";
 
-test("without any record it shows a first conversation, which works as it stands and appears", async () => {
+needs(BROWSER, CURL)("without any record it shows a first conversation, which works as it stands and appears", async () => {
   await using cairn = await startProcess();
   using tab = await signedInTab(cairn);
   await tab.sees("Nothing is stored yet");

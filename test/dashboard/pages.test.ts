@@ -89,6 +89,7 @@ test("a browser at the root gets to the dashboard, a program is told where every
       name: "cairn",
       version: expect.stringMatching(/^\d/),
       docs: "/docs",
+      guide: "/docs/guide",
       openapi: "/openapi.json",
       dashboard: "/dashboard",
     });

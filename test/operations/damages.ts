@@ -171,6 +171,16 @@ export const VECTOR_LOST: Damage[] = [
     },
     "vectors: missing or damaged",
   ],
+  [
+    "a vector that says it is several",
+    (tx) => {
+      const { vector } = embedded(tx);
+      const bytes = tx.vectorBytes(vectors, vector)!.slice();
+      bytes[bytes.length - 2]! |= 1;
+      tx.putVector(vectors, vector, bytes);
+    },
+    "vectors: missing or damaged",
+  ],
   ["a vector of another generation than its memory says", (tx) => putAgain(tx, { generation: 7 }), OF_ANOTHER],
   [
     "a vector of a generation that there was not yet",

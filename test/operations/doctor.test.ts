@@ -203,7 +203,9 @@ test("settings that make no sense are taken back, a key with the server it was f
 test("a delivery of nothing goes, and a memory of another user than its session's is that one's again", async () => {
   const memory = await store.commit(NO_HOME, (tx) => {
     tx.remove(payloads, firstKey(tx, payloads));
-    const found = tx.rows(memories, all).find(({ row }) => row.userId !== null && tx.has(sessions, row.sessionId.slice("sess_".length)));
+    const found = tx
+      .rows(memories, all)
+      .find(({ row }) => row.userId !== null && tx.has(sessions, row.sessionId?.slice("sess_".length) ?? ""));
     if (found === undefined) throw new Error("no memory has a user");
     tx.put(memories, found.key, { ...found.row, userId: "somebody else" });
     return found;

@@ -16,6 +16,9 @@ const ODD_TEXTS = ["\ud800", "\udfff x", "a\u0000b", "line\nfeed\r\u2028", "__pr
 /** As a client sends it: `__proto__` is a member like any other. */
 const ODD_OBJECT = JSON.parse('{"__proto__":{"a":1},"2":"two","1":"one","constructor":null,"number":1e-7}') as Record<string, unknown>;
 
+/** So long that it has several vectors. */
+const OF_PASSAGES = "The parcel is still on its way, and nobody knows where it is by now. ".repeat(12);
+
 export interface Filled {
   cairn: Cairn;
   sessions: string[];
@@ -59,13 +62,18 @@ export async function startFilled(options: Pick<Options, "directory" | "database
   memories.splice(-1, 0, (await cairn.addMemory(behind.id, "Made while the clock was behind.")).id);
   cairn.clock.set(cairn.clock.now() + 5_000);
   const [first = "", second = ""] = sessions;
-  sessions.push((await cairn.ok(cairn.post(`/v1/sessions/${first}/fork`, {}))).id);
+  await cairn.addTurn(first, "Moved in.", "", { external_id: "message-1", occurred_at: "2020-02-29T12:00:00Z" });
+  sessions.push((await cairn.ok(cairn.post(`/v1/sessions/${first}/fork`, { turns: "all" }))).id);
   await cairn.ok(cairn.patch(`/v1/memory/${memories[0]}`, { content: "Changed, with another vector.", tags: ["changed"] }));
   await cairn.ok(cairn.delete(`/v1/memory/${memories.pop()}`));
   await cairn.ok(cairn.delete(`/v1/sessions/${second}?reason=gone`));
   await cairn.runTask("users");
   sessions.splice(1, 1);
   memories.splice(2, 2);
+  const named = { external_id: "row-7", expires_at: "9999-12-31T23:59:59Z", importance: 0.5, occurred_at: "1960-01-01T00:00:00Z" };
+  const old = await cairn.addMemory(first, "The parcel is in Rome.", { valid_until: "9999-12-31T23:59:59Z" });
+  memories.push(old.id, (await cairn.addMemory(first, "The parcel is in Oslo.", { ...named, supersedes: [old.id] })).id);
+  memories.push((await cairn.addMemory(first, OF_PASSAGES)).id);
   await cairn.ok(cairn.post("/v1/sessions", { agent_id: "once", user_id: "once" }, { headers: { "Idempotency-Key": "once" } }));
   const key = await cairn.ok(cairn.post("/v1/api_keys", { expires_at: "9999-12-31T23:59:59Z" }));
   await cairn.ok(cairn.post(`/v1/api_keys/${key.id}/roll`, { expires_at: "1960-01-01T00:00:00Z" }));

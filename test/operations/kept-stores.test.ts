@@ -64,12 +64,18 @@ function withoutVectors(answer: unknown): any {
   return JSON.parse(JSON.stringify(answer, (name, value: unknown) => (OF_VECTORS.has(name) ? undefined : value)));
 }
 
+/** Lists have got filters since, which the error about a parameter that is none of them names. */
+const comparable = (answer: unknown) =>
+  JSON.parse(JSON.stringify(withoutVectors(answer)).replaceAll(/(is not a parameter of this list; it has) [^"]*/g, "$1 …"));
+
 /** The members that were answered then are answered now, beside any that came later. */
 async function expectSameAnswers({ cairn, kept: { keys, reads, settings } }: Opened): Promise<void> {
   for (const { method, path, body, key, status, answer } of reads) {
+    // It was no filter of memories then.
+    if (path.startsWith("/v1/memory?agent_id=") && status === 400) continue;
     const now = await cairn.request(method, path, { body, key: keys[key] ?? "" });
     const shown = { method, path, key, status: now.status, answer: now.body };
-    expect(withoutVectors(shown)).toMatchObject(withoutVectors({ method, path, key, status, answer }));
+    expect(comparable(shown)).toMatchObject(comparable({ method, path, key, status, answer }));
   }
   expect(await cairn.settings()).toMatchObject(settings);
 }

@@ -190,7 +190,7 @@ async function runExample(example: string, name: string) {
   return run([process.execPath, name]);
 }
 
-test("the first conversation of its README works as it is printed", async () => {
+test("the first conversation of its page works as it is printed", async () => {
   const [example = ""] = EXAMPLES;
   const printing = example.replace("console.log(state, memories, ", "console.log(JSON.stringify(state), memories[0].content, ");
   expect(await runExample(printing, "first.js")).toEqual({
@@ -200,7 +200,16 @@ test("the first conversation of its README works as it is printed", async () => 
   });
 });
 
-test("each example of its README that ends by itself runs as it is printed", async () => {
+test("the examples of the README run as they are printed", async () => {
+  const outputs = [];
+  for (const [i, example] of examplesOf("README.md").entries()) outputs.push(await runExample(example, `readme-${i}.ts`));
+  expect(outputs).toEqual([
+    { code: 0, stdout: "The customer prefers e-mail to phone calls.\n", stderr: "" },
+    { code: 0, stdout: "undefined\n", stderr: "" },
+  ]);
+});
+
+test("each example of its page that ends by itself runs as it is printed", async () => {
   for (const [i, example] of EXAMPLES.entries()) {
     // Events come until the loop is left.
     if (example.includes("cairn.events(")) continue;
@@ -259,7 +268,7 @@ new CairnError("", { code: "nonsense" });
 `;
 
 for (const resolution of ["--module nodenext", "--module esnext --moduleResolution bundler"]) {
-  test(`its types fit its README, and refuse what the API does not know: ${resolution}`, async () => {
+  test(`its types fit its page, and refuse what the API does not know: ${resolution}`, async () => {
     const programs = [TYPED_PROGRAM, ...EXAMPLES].map((text, i) => {
       const name = `program-${i}.ts`;
       writeFileSync(join(project, name), text);

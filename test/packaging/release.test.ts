@@ -12,6 +12,7 @@ import { changesOf, writeRelease, type Release } from "../../scripts/packaging/r
 import { hostTarget, TARGET_NAMES } from "../../scripts/targets.ts";
 import { SCHEMA_VERSION } from "../../src/storage/tables.ts";
 import { version } from "../../package.json";
+import { block } from "../support/pages.ts";
 import { CURL, needs, onLinux } from "../support/platform.ts";
 import { scratchDirectory, type Scratch } from "../support/process.ts";
 
@@ -76,6 +77,8 @@ test("an archive unpacks into one directory with the executable, the licences an
     expect(readdirSync(directory.at(name)).toSorted()).toEqual(files);
     expect(readFileSync(directory.at(`${name}/cairn`), "utf8")).toBe(standIn(target));
     expect(statSync(directory.at(`${name}/cairn`)).mode & 0o777).toBe(0o755);
+    // What it links to is not in the archive.
+    expect(Array.from(readFileSync(directory.at(`${name}/README.md`), "utf8").matchAll(/\]\((?!https?:)[^)]*\)/g), String)).toEqual([]);
     expect(readFileSync(directory.at(`${name}/LICENSE`))).toEqual(readFileSync(join(ROOT, "LICENSE")));
   }
 });
@@ -174,7 +177,7 @@ function serving(files: string) {
 }
 
 for (const shell of ["sh", "bash"]) {
-  test(`install.sh installs the executable for this machine, and nothing else (${shell})`, async () => {
+  needs(CURL)(`install.sh installs the executable for this machine, and nothing else (${shell})`, async () => {
     expect(await install(shell, made)).toEqual({
       code: 0,
       stdout: `Downloading Cairn ${version} for ${HOST} ...\nInstalled cairn ${version} ${HOST} as ~/.local/bin/cairn\nStart it: ~/.local/bin/cairn serve\n`,
@@ -185,20 +188,16 @@ for (const shell of ["sh", "bash"]) {
   });
 }
 
-/** The commands of the README's section on installing, by what they begin with. */
-function readmeCommands(beginning: string): string {
-  const [, section = ""] = /^## Install\n([^]*?)^## /m.exec(readFileSync(join(ROOT, "README.md"), "utf8")) ?? [];
-  const blocks = Array.from(section.matchAll(/^```sh\n([^]*?)^```$/gm), ([, block = ""]) => block);
-  const found = blocks.find((block) => block.startsWith(beginning));
-  if (found === undefined) throw new Error(`the README does not install with ${beginning}`);
-  return found;
+/** The commands of the page on installing, by what they begin with. */
+function installCommands(beginning: string): string {
+  return block("src/docs/operate/install.md", "sh", beginning);
 }
 
-needs(CURL)("what the README says installs: with install.sh, and by hand", async () => {
+needs(CURL)("what the page on installing says installs: with install.sh, and by hand", async () => {
   using server = serving(made);
   for (const { commands, executable } of [
-    { commands: readmeCommands('curl -fsSL "$RELEASE/install.sh"'), executable: ".local/bin/cairn" },
-    { commands: readmeCommands("curl -fsSL --remote-name-all"), executable: `cairn-${version}-${HOST}/cairn` },
+    { commands: installCommands('curl -fsSL "$RELEASE/install.sh"'), executable: ".local/bin/cairn" },
+    { commands: installCommands("curl -fsSL --remote-name-all"), executable: `cairn-${version}-${HOST}/cairn` },
   ]) {
     using home = scratchDirectory();
     const variables = { RELEASE: server.url, CAIRN_RELEASE_URL: server.url, VERSION: version, TARGET: HOST };
@@ -229,30 +228,33 @@ function changed(name: string, change: (archive: Buffer) => Buffer | undefined):
   return copy;
 }
 
-test("install.sh refuses an archive with a changed byte, one that was cut short, and one that is not there, and leaves nothing", async () => {
-  const flip = (archive: Buffer) => {
-    archive[archive.length - 20]! ^= 1;
-    return archive;
-  };
-  for (const [name, change] of Object.entries({ flipped: flip, short: (archive: Buffer) => archive.subarray(0, 100) })) {
-    const { code, stderr, left } = await install("sh", changed(name, change));
-    expect({ code, stderr, left }).toEqual({
-      code: 1,
-      stderr: expect.stringMatching(
-        /^What was downloaded is not Cairn \S+: its SHA-256 is [0-9a-f]{64}, not [0-9a-f]{64}\. Nothing was installed\.\n$/,
+needs(CURL)(
+  "install.sh refuses an archive with a changed byte, one that was cut short, and one that is not there, and leaves nothing",
+  async () => {
+    const flip = (archive: Buffer) => {
+      archive[archive.length - 20]! ^= 1;
+      return archive;
+    };
+    for (const [name, change] of Object.entries({ flipped: flip, short: (archive: Buffer) => archive.subarray(0, 100) })) {
+      const { code, stderr, left } = await install("sh", changed(name, change));
+      expect({ code, stderr, left }).toEqual({
+        code: 1,
+        stderr: expect.stringMatching(
+          /^What was downloaded is not Cairn \S+: its SHA-256 is [0-9a-f]{64}, not [0-9a-f]{64}\. Nothing was installed\.\n$/,
+        ),
+        left: [".local", ".local/bin"],
+      });
+    }
+    expect(
+      await install(
+        "sh",
+        changed("absent", () => undefined),
       ),
-      left: [".local", ".local/bin"],
-    });
-  }
-  expect(
-    await install(
-      "sh",
-      changed("absent", () => undefined),
-    ),
-  ).toMatchObject({ code: 1, stderr: expect.stringContaining("The download failed: http://127.0.0.1:"), left: [".local", ".local/bin"] });
-});
+    ).toMatchObject({ code: 1, stderr: expect.stringContaining("The download failed: http://127.0.0.1:"), left: [".local", ".local/bin"] });
+  },
+);
 
-test("install.sh keeps the executable that was there when the new one does not start here, and says why", async () => {
+needs(CURL)("install.sh keeps the executable that was there when the new one does not start here, and says why", async () => {
   const broken = directory.at("broken");
   const executables = { [HOST]: directory.at("does-not-start") };
   writeFileSync(directory.at("does-not-start"), "#!/bin/sh\necho 'GLIBC_2.99 not found' >&2\nexit 1\n");

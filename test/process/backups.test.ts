@@ -7,10 +7,10 @@ import { expect, test } from "bun:test";
 import { existsSync, readdirSync, readlinkSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { endOf } from "../support/backups.ts";
-import { onLinux } from "../support/platform.ts";
+import { onLinux, PS } from "../support/platform.ts";
 import { runCairn, scratchDirectory, startProcess, until, type CairnProcess } from "../support/process.ts";
 
-const it = onLinux("what a process has open, and its children");
+const it = onLinux("what a process has open, and its children", PS);
 
 const backupsIn = (directory: string) => (existsSync(join(directory, "backups")) ? readdirSync(join(directory, "backups")) : []);
 const begin = async (server: CairnProcess): Promise<string> => (await server.ok(server.post("/v1/backups", {}))).id;

@@ -238,7 +238,7 @@ test("a server on a store whose list of free pages names pages in use ends when 
     });
     expect({ seed, code: await server.stop() }).toEqual({ seed, code: 0 });
   }
-}, 60_000);
+}, 600_000);
 /** What is written over is drawn: each has one of about four. */
 const LISTS_OF_FREE_PAGES = 10;
 const SESSIONS_MADE = 200;

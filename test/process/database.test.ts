@@ -67,7 +67,7 @@ if (isHere(POSTGRES, "cairn serve on a database")) {
         expect(stderr).not.toContain(KEY);
       }
       expect(first.logged("serving")).toMatchObject([{ store: expect.stringMatching(SHOWN) }]);
-    }, 60_000);
+    }, 600_000);
 
     /** Runs a command in an empty directory, in which it has to leave nothing. */
     const command = async (at: string, args: readonly string[]) => {

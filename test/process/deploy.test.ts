@@ -52,6 +52,9 @@ const unit = directivesOf(UNIT);
 const said = (name: string) => unit.filter((directive) => directive.name === name).map(({ value }) => value);
 const environmentOf = (assignments: readonly string[]) =>
   Object.fromEntries(assignments.map((text) => [text.slice(0, text.indexOf("=")), text.slice(text.indexOf("=") + 1)]));
+const namesOfOthers = (environment: object) => Object.keys(environment).filter((name) => !VARIABLE_NAMES.includes(name));
+
+const ALLOCATOR_VARIABLES = ["MIMALLOC_PURGE_DELAY", "MIMALLOC_PURGE_HOLES_MIN_INTERVAL"];
 
 test("the systemd unit has only directives that systemd knows in their section", () => {
   let section = "";
@@ -69,10 +72,10 @@ test("the systemd unit has only directives that systemd knows in their section",
 test("the unit starts a command that there is, with variables that there are, in the directory that systemd makes for it", () => {
   const environment = environmentOf(said("Environment"));
   const [executable, command, ...args] = said("ExecStart").join(" ").split(" ");
-  expect({ executable, command, variables: Object.keys(environment).filter((name) => !VARIABLE_NAMES.includes(name)) }).toEqual({
+  expect({ executable, command, others: namesOfOthers(environment) }).toEqual({
     executable: "/usr/local/bin/cairn",
     command: "serve",
-    variables: [],
+    others: ALLOCATOR_VARIABLES,
   });
   expect(readConfig(args, environment)).toMatchObject({
     host: "127.0.0.1",
@@ -80,6 +83,17 @@ test("the unit starts a command that there is, with variables that there are, in
     dataDirectory: `/var/lib/${said("StateDirectory").join()}`,
   });
   expect([said("StateDirectoryMode"), said("UMask"), said("Type")]).toEqual([["0700"], ["0077"], ["notify"]]);
+});
+
+test("unit and container have the allocator give memory back as seldom as they say", async () => {
+  for (const assignments of [said("Environment"), inFinal("ENV").join(" ").split(" ")]) {
+    const environment = Object.fromEntries(
+      Object.entries(environmentOf(assignments)).filter(([name]) => ALLOCATOR_VARIABLES.includes(name)),
+    );
+    const { stderr } = await runCairn(["version"], { environment: { MIMALLOC_VERBOSE: "1", ...environment } });
+    const known = ["purge_delay", "purge_holes_min_interval"].map((name) => new RegExp(`'${name}': (\\d+)`).exec(stderr)?.[1]);
+    expect(known).toEqual(["1000", "5000"]);
+  }
 });
 
 test("the unit waits longer for a stop than a stop takes, for a migration as long as it takes, and does not try again what cannot be right", () => {
@@ -225,7 +239,7 @@ test("what the Dockerfile copies is there, is let through by its .dockerignore, 
 
 test("the container runs as a user with no rights, on what it declares, and its variables are a configuration", () => {
   const environment = environmentOf(inFinal("ENV").join(" ").split(" "));
-  expect(Object.keys(environment).filter((name) => !VARIABLE_NAMES.includes(name))).toEqual([]);
+  expect(namesOfOthers(environment)).toEqual(ALLOCATOR_VARIABLES);
   expect(readConfig([], environment)).toMatchObject({
     host: "0.0.0.0",
     port: Number(inFinal("EXPOSE")[0]),
@@ -284,7 +298,7 @@ test("the Cairns of the compose file share its database, by variables that there
   const { database } = compose.services;
   expect(nodes).toHaveLength(2);
   for (const [, { environment = {}, volumes, depends_on, stop_grace_period }] of nodes) {
-    expect(Object.keys(environment).filter((name) => !VARIABLE_NAMES.includes(name))).toEqual([]);
+    expect(namesOfOthers(environment)).toEqual([]);
     const store = new URL(readConfig([], environment).database ?? "");
     expect({
       POSTGRES_USER: store.username,

@@ -6,7 +6,7 @@ import { onLinux } from "../support/platform.ts";
 
 const test = onLinux("a shim of the calls of a process");
 
-/** EX_IOERR of sysexits.h, as the README says. */
+/** EX_IOERR of sysexits.h, as the page on deploying says. */
 const STORE_FAILED = 74;
 
 const start = (directory: Scratch, shim: DiskShim, more: Record<string, string> = {}) =>

@@ -6,9 +6,9 @@
 import { NO_HOME, type SessionId } from "../../src/lib/ids.ts";
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync, statSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { BUILTIN_VERSION } from "../../src/embeddings/builtin/version.ts";
-import { wordsOf } from "../../src/embeddings/local/local.ts";
+import { wordsOf } from "../../src/embeddings/words/terms.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { toIso } from "../../src/lib/time.ts";
 import { toJson, type JsonText } from "../../src/lib/json.ts";
@@ -21,6 +21,7 @@ import { memories, sessions, turns, versions, provider, PROVIDER_KEY } from "../
 import { prose } from "../../scripts/benchmark/workload.ts";
 import { startCairn } from "../support/cairn.ts";
 import { numberedTexts } from "../support/fill.ts";
+import { pageText } from "../support/pages.ts";
 import { inTurns, scratchDirectory, startProcess, until, type CairnProcess, type Scratch } from "../support/process.ts";
 import { chance, unitVector } from "../unit/vectors/stored-vectors.ts";
 import { onLinux } from "../support/platform.ts";
@@ -29,7 +30,7 @@ const it = onLinux("the memory of a process's own in /proc");
 
 const TIMEOUT_MS = 180_000;
 const MIB = 1024 * 1024;
-const README = readFileSync(join(dirname(dirname(import.meta.dir)), "README.md"), "utf8");
+const SIZING = pageText("src/docs/operate/sizing.md");
 
 const MEMORIES = 20_000;
 const USERS = 40;
@@ -50,10 +51,10 @@ let directory: Scratch;
 let sessionIds: string[];
 let memoryIds: string[];
 
-/** The number that the README gives in a sentence. */
+/** The number that the page on sizing gives in a sentence. */
 function claimed(pattern: RegExp): number {
-  const [, number] = pattern.exec(README.replaceAll(/\s+/g, " ")) ?? [];
-  if (number === undefined) throw new Error(`the README says nothing like ${pattern}`);
+  const [, number] = pattern.exec(SIZING.replaceAll(/\s+/g, " ")) ?? [];
+  if (number === undefined) throw new Error(`the page says nothing like ${pattern}`);
   return Number(number);
 }
 
@@ -174,7 +175,7 @@ function* reads(first: number, count: number): Generator<["GET" | "POST", string
   }
 }
 
-it("with 20,000 memories the server has as much memory of its own as the README says, and all caches together add 80 MB at most to that", async () => {
+it("with 20,000 memories the server has as much memory of its own as the page on sizing says, and all caches together add 80 MB at most to that", async () => {
   const most = claimed(/With 20,000 memories the server has about (\d+) MB of memory of its own/) * MIB * MARGIN;
   await using server = await startProcess({ dataDirectory: directory.path, environment: {} });
   await ask(server, [["POST", "/v1/memory/search", { query: "parcel", threshold: 0 }]]);
@@ -187,7 +188,7 @@ it("with 20,000 memories the server has as much memory of its own as the README 
   expect((await settledBytes(server, before + CACHES_MAX_BYTES)) - before).toBeLessThanOrEqual(CACHES_MAX_BYTES);
 });
 
-test("a memory of 200 characters and a turn of 1,000 take as much disk as the README says", async () => {
+test("a memory of 200 characters and a turn of 1,000 take as much disk as the page on sizing says", async () => {
   await using cairn = await startCairn();
   const session = await cairn.createSession({ user_id: "user" });
   const file = join(cairn.directory, "store", "data.mdb");

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { expect, test } from "bun:test";
+import { expect } from "bun:test";
 import {
   chmodSync,
   chownSync,
@@ -19,9 +19,9 @@ import {
 import { join } from "node:path";
 import { buildBinary } from "../support/binary.ts";
 import { runCairn, scratchDirectory, startProcess, until } from "../support/process.ts";
-import { onLinux } from "../support/platform.ts";
+import { needs, onLinux, PS } from "../support/platform.ts";
 
-const it = onLinux("paths of open directories");
+const it = onLinux("paths of open directories", PS);
 
 /** A data directory of 20 MB. */
 async function fillStore(dataDirectory: string): Promise<void> {
@@ -64,7 +64,7 @@ for (const { command, file } of [
   { command: "backup", file: "data.mdb" },
   { command: "export", file: "export" },
 ]) {
-  test(`a cairn ${command} that is told to stop ends at once, with its draft`, async () => {
+  needs(PS)(`a cairn ${command} that is told to stop ends at once, with its draft`, async () => {
     using directory = scratchDirectory();
     await fillStore(directory.at("data"));
     for (const [signal, code] of [
@@ -82,7 +82,7 @@ for (const { command, file } of [
     }
   });
 
-  test(`what a killed cairn ${command} has left is removed by the next to the same name, and nothing of one that runs`, async () => {
+  needs(PS)(`what a killed cairn ${command} has left is removed by the next to the same name, and nothing of one that runs`, async () => {
     using directory = scratchDirectory();
     await fillStore(directory.at("data"));
     const args = [command, directory.at("copy"), "--data-dir", directory.at("data")];
@@ -149,30 +149,33 @@ for (const { command, file } of [
   });
 }
 
-test("an import that is told to stop leaves nothing, and what a killed one has left goes with the next start of the server", async () => {
-  using directory = scratchDirectory();
-  const dataDirectory = directory.path;
-  const importing = async () => {
-    const command = [await buildBinary(), "import", "--data-dir", dataDirectory];
-    const child = Bun.spawn(command, { env: {}, stdin: "pipe", stdout: "ignore", stderr: "ignore" });
-    await until("the import to begin", () => existsSync(join(dataDirectory, "incoming/store/data.mdb")));
-    return child;
-  };
-  for (const [signal, code] of [
-    ["SIGINT", 130],
-    ["SIGTERM", 143],
-  ] as const) {
+needs(PS)(
+  "an import that is told to stop leaves nothing, and what a killed one has left goes with the next start of the server",
+  async () => {
+    using directory = scratchDirectory();
+    const dataDirectory = directory.path;
+    const importing = async () => {
+      const command = [await buildBinary(), "import", "--data-dir", dataDirectory];
+      const child = Bun.spawn(command, { env: {}, stdin: "pipe", stdout: "ignore", stderr: "ignore" });
+      await until("the import to begin", () => existsSync(join(dataDirectory, "incoming/store/data.mdb")));
+      return child;
+    };
+    for (const [signal, code] of [
+      ["SIGINT", 130],
+      ["SIGTERM", 143],
+    ] as const) {
+      const child = await importing();
+      child.kill(signal);
+      expect({ code: await child.exited, left: existsSync(join(dataDirectory, "incoming")) }).toEqual({ code, left: false });
+    }
     const child = await importing();
-    child.kill(signal);
-    expect({ code: await child.exited, left: existsSync(join(dataDirectory, "incoming")) }).toEqual({ code, left: false });
-  }
-  const child = await importing();
-  child.kill("SIGKILL");
-  await child.exited;
-  expect(existsSync(join(dataDirectory, "incoming"))).toBe(true);
-  await using server = await startProcess({ dataDirectory });
-  expect({ status: (await server.get("/health")).status, left: existsSync(join(dataDirectory, "incoming")) }).toEqual({
-    status: 200,
-    left: false,
-  });
-});
+    child.kill("SIGKILL");
+    await child.exited;
+    expect(existsSync(join(dataDirectory, "incoming"))).toBe(true);
+    await using server = await startProcess({ dataDirectory });
+    expect({ status: (await server.get("/health")).status, left: existsSync(join(dataDirectory, "incoming")) }).toEqual({
+      status: 200,
+      left: false,
+    });
+  },
+);

@@ -11,6 +11,7 @@ import { buildBinary } from "../support/binary.ts";
 import { GENERATIONS } from "../support/mcp.ts";
 import { IPV6, needs, onLinux, ROOT } from "../support/platform.ts";
 import { failed, runCairn, scratchDirectory, startProcess, succeeded, type CairnProcess } from "../support/process.ts";
+import { longRounds } from "../support/rounds.ts";
 import { connectFrom, SAME_PORT, type Connection } from "../support/same-port.ts";
 
 const READY = { code: 0, stdout: "ready\n", stderr: "" };
@@ -176,7 +177,10 @@ test("a nonce that is none is refused, and the proof of one is another for each 
   expect(new Set(proofs).size).toBe(3);
 });
 
-for (const host of ["127.0.0.1", "0.0.0.0", "::1", "::", "localhost"]) {
+const PLAIN: string[] = [];
+const TLS = ["--tls-cert", tls("certificate.pem"), "--tls-key", tls("key.pem")];
+
+for (const [i, host] of ["127.0.0.1", "0.0.0.0", "::1", "::", "localhost"].entries()) {
   (host.includes("::") ? needs(IPV6) : test)(
     `a server on ${host} is found by its data directory, by its socket and without one, with TLS and without`,
     async () => {
@@ -184,7 +188,8 @@ for (const host of ["127.0.0.1", "0.0.0.0", "::1", "::", "localhost"]) {
       mkdirSync(join(scratch.at("without"), "local.sock"), { recursive: true });
       writeFileSync(scratch.at("without/serve.lock"), "");
       for (const directory of ["with", "without"]) {
-        for (const more of [[], ["--tls-cert", tls("certificate.pem"), "--tls-key", tls("key.pem")]]) {
+        // In the gate each host has both ways and both kinds of connection, and the next host the other pairs of them.
+        for (const more of (directory === "with") === (i % 2 === 0) ? longRounds([TLS], [TLS, PLAIN]) : longRounds([PLAIN], [PLAIN, TLS])) {
           await using server = await startProcess({ dataDirectory: scratch.at(directory), flags: ["--host", host, ...more] });
           const isSocket = lstatSync(join(server.dataDirectory, "local.sock")).isSocket();
           const { url, socket } = JSON.parse(readFileSync(join(server.dataDirectory, "local.json"), "utf8"));

@@ -109,3 +109,51 @@ test("lists that compare many large documents with a filter hold a few of them, 
   expect(most).toBeLessThan(500 * MIB);
   expect(await server.stop()).toBe(0);
 });
+
+/** Looks again and again how much memory a server has. */
+class Sampling implements Disposable {
+  most = 0;
+  readonly #timer: ReturnType<typeof setInterval>;
+
+  constructor(server: CairnProcess) {
+    this.#timer = setInterval(() => (this.most = Math.max(this.most, ownMemory(server))), 5);
+  }
+
+  [Symbol.dispose](): void {
+    clearInterval(this.#timer);
+  }
+}
+
+for (const { when, isLive } of [
+  { when: "live", isLive: true },
+  { when: "after an id", isLive: false },
+]) {
+  test(`a hundred streams that nobody reads hold less than 256 KiB each, and hardly more while large events come: ${when}`, async () => {
+    await using server = await startProcess();
+    const { id } = await server.createSession();
+    const turn = { input: { type: "text", content: "in" }, output: { type: "text", content: "out" }, reasoning: "x".repeat(400_000) };
+    // More than the system takes for a connection.
+    const addTurns = async () => {
+      for (let i = 0; i < 14; i++) await server.ok(server.post(`/v1/sessions/${id}/turns`, turn));
+    };
+    const [first] = (await server.ok(server.get("/v1/traces?limit=1"))).data;
+    const keys: string[] = [];
+    for (let i = 0; i < 10; i++) keys.push((await server.ok(server.post("/v1/api_keys", { name: "reader", scopes: ["read"] }))).key);
+    if (!isLive) await addTurns();
+    const before = ownMemory(server);
+    using sampling = new Sampling(server);
+    const connections = await connectionsTo(server, 100);
+    for (const [i, connection] of connections.entries()) {
+      connection.pause();
+      const after = isLive ? [] : [`Last-Event-ID: ${first.id}`];
+      connection.send(["GET /v1/events HTTP/1.1", "Host: localhost", `X-API-Key: ${keys[i % 10]}`, ...after, "", ""].join("\r\n"));
+    }
+    await until("all of it to be sent", () => connections.every(({ isSent }) => isSent));
+    expect((await server.get("/v1/sessions")).status).toBe(200);
+    // Live ones are dropped meanwhile, as they take nothing.
+    if (isLive) await addTurns();
+    else await until("what they hold to be all", () => ownMemory(server) - before < 25 * MIB);
+    // What was read and let go waits for the next collection of garbage: 14 such changes take 35 MiB without any stream.
+    expect(sampling.most - before).toBeLessThan(120 * MIB);
+  });
+}

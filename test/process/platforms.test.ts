@@ -35,10 +35,10 @@ it("where the system's pages have 16 KiB the store's have 4 KiB all the same: it
   expect(await again.ok(again.get(`/v1/sessions/${session.id}`))).toEqual(session);
 });
 
-test("the add-on of the search index is unpacked with the first search of more memories than are compared one by one, and not before", async () => {
+test("the add-on of the graph is unpacked once a search needs a graph, and not before", async () => {
   using directory = scratchDirectory();
   const native = () => readdirSync(directory.at(".native")).map((name) => name.replace(/-[0-9a-f]{16}\.node$/, ""));
-  await using server = await startProcess({ dataDirectory: directory.path, environment: {} });
+  await using server = await startProcess({ dataDirectory: directory.path, environment: { CAIRN_GRAPH_FROM: "100" } });
   const session = await server.createSession();
   const addMemories = async (count: number) => {
     for (let i = 0; i < count; i++) await server.addMemory(session.id, `Parcel ${i} waits at counter ${i * 7}.`);
@@ -50,19 +50,11 @@ test("the add-on of the search index is unpacked with the first search of more m
     expect((await server.ok(server.post("/v1/memory/search", { query: "parcel", threshold: 0 }))).data.length).toBeGreaterThan(0);
   await addMemories(90);
   await search();
-  await addMemories(20);
   expect(native().toSorted()).toEqual(["encoder", "lmdb"]);
+  await addMemories(20);
   await search();
+  await until("the graph to be built", () => native().length === 3);
   expect(native().toSorted()).toEqual(["encoder", expect.stringMatching(/^hnsw-/), "lmdb"]);
-});
-
-test("the allocator gives memory back as seldom as its build says, unless the environment says otherwise", async () => {
-  const intervalsIn = async (environment: Record<string, string>) => {
-    const { stderr } = await runCairn(["version"], { environment: { MIMALLOC_VERBOSE: "1", ...environment } });
-    return ["purge_delay", "purge_holes_min_interval"].map((name) => Number(new RegExp(`'${name}': (\\d+)`).exec(stderr)?.[1]));
-  };
-  expect(await intervalsIn({})).toEqual([1_000, 5_000]);
-  expect(await intervalsIn({ MIMALLOC_PURGE_DELAY: "4", MIMALLOC_PURGE_HOLES_MIN_INTERVAL: "5" })).toEqual([4, 5]);
 });
 
 test("a server removes the add-ons that other versions have unpacked, once the data directory is its own, and nothing else", async () => {
@@ -140,7 +132,7 @@ test("cairn version --check says which version is newer, whether its schema diff
   expect(readdirSync(directory.path)).toEqual([]);
 });
 
-/** More than the code, its bytecode, the table of meanings, the API docs and the native add-ons take. */
+/** More than the code, its bytecode, the API docs and the native add-ons take. */
 const BESIDES_BUN_AND_WEIGHTS_MAX = 27_000_000;
 
 test("the executable is Bun, the weights and at most 27 MB: each file in it once, no source map, and no path of where it was built", async () => {
@@ -150,11 +142,7 @@ test("the executable is Bun, the weights and at most 27 MB: each file in it once
   const weightBytes = weights.reduce((sum, part) => sum + part.bytes, 0);
   expect(bytes.length - statSync(runtime).size - weightBytes).toBeLessThan(BESIDES_BUN_AND_WEIGHTS_MAX);
   const toolchain = process.env["CAIRN_TEST_EXECUTABLE"] === undefined ? "system" : "zig";
-  const files = [
-    ...Object.values(addonPaths(hostTarget(), toolchain)),
-    ...weights.map(({ path }) => path),
-    ...["semantics.bin"].map((name) => join(ROOT, "src/embeddings/local", name)),
-  ];
+  const files = [...Object.values(addonPaths(hostTarget(), toolchain)), ...weights.map(({ path }) => path)];
   const timesInside = (path: string) => {
     const content = readFileSync(path);
     let times = 0;

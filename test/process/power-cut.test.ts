@@ -67,6 +67,8 @@ test("the answer to every kind of write is sent after its pages are flushed and 
   await write("POST /v1/sessions/{session_id}/fork", session.id);
   const text = { type: "text", content: "Where is the boat?" };
   await write("POST /v1/sessions/{session_id}/turns", session.id, { input: text, output: text });
+  await write("POST /v1/sessions/{session_id}/turns/batch", session.id, { turns: [{ input: text, output: text }] });
+  await write("POST /v1/memory/batch", "", { memories: [{ session_id: session.id, content: "The anchor is in the shed." }] });
   const memory = await write("POST /v1/memory", "", { session_id: session.id, content: "The boat is moored at pier nine." });
   await write("PATCH /v1/memory/{memory_id}", memory.id, { tags: ["harbour"] });
   await write("DELETE /v1/memory/{memory_id}", memory.id);

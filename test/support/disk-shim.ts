@@ -7,7 +7,7 @@
 import { appendFileSync, copyFileSync, mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { constants } from "node:os";
 import { join } from "node:path";
-import { compileLibrary, type Library } from "./library.ts";
+import { compileLibrary } from "./library.ts";
 import type { Chance } from "./process.ts";
 
 /** Disks write a sector whole or not at all. */
@@ -38,18 +38,6 @@ export interface DiskShim extends Disposable {
   cutPower(dataDirectory: string, chance: Chance): void;
 }
 
-let compiled: Library | undefined;
-
-/** Compiles the shim once for each run of tests. */
-function library(): string {
-  if (compiled === undefined) {
-    const made = compileLibrary(readFileSync(join(import.meta.dir, "disk-shim.c"), "utf8"));
-    process.once("exit", () => made[Symbol.dispose]());
-    compiled = made;
-  }
-  return compiled.path;
-}
-
 export function diskShim(directory: string, { traces = false, isSlow = false, hasLargePages = false } = {}): DiskShim {
   const path = join(directory, "shim");
   const own = (name: string) => join(path, name);
@@ -61,7 +49,7 @@ export function diskShim(directory: string, { traces = false, isSlow = false, ha
   const mend = () => rmSync(own("faults"), { force: true });
   const fail: DiskShim["fail"] = (kind, error, once) => appendFileSync(own("faults"), `${kind} ${constants.errno[error]} ${once ?? ""}\n`);
   return {
-    environment: { LD_PRELOAD: library(), DISK_SHIM: path },
+    environment: { LD_PRELOAD: compileLibrary(readFileSync(join(import.meta.dir, "disk-shim.c"), "utf8")), DISK_SHIM: path },
     trace: () => readFileSync(own("trace"), "utf8").split("\n").slice(0, -1),
     fail,
     fill: () => (["data", "space"] as const).forEach((kind) => fail(kind, "ENOSPC")),

@@ -5,7 +5,7 @@
  *
  * @module
  */
-import { localEmbedder } from "../../src/embeddings/local/local.ts";
+import { embeddedMemory } from "./meaning.ts";
 
 export interface EmbeddingServerOptions {
   /** Length of its vectors. */
@@ -77,8 +77,6 @@ export const floods: Behaviour = () => {
 export function when(concerns: (request: EmbeddingRequest) => boolean, behaviour: Behaviour): Behaviour {
   return (request, usual) => (concerns(request) ? behaviour(request, usual) : usual());
 }
-
-const embedder = localEmbedder;
 
 export class EmbeddingServer implements AsyncDisposable {
   readonly requests: EmbeddingRequest[] = [];
@@ -163,10 +161,10 @@ export class EmbeddingServer implements AsyncDisposable {
  */
 function vectorOf(text: string, length: number, unrelated: number): Float32Array<ArrayBuffer> {
   const folded = new Float64Array(length);
-  embedder.embedQuery(text).vector.forEach((value, place) => {
+  embeddedMemory(text).vector.forEach((value, place) => {
     folded[place % (length - 1)] = folded[place % (length - 1)]! + value;
   });
-  const norm = Math.sqrt(folded.reduce((sum, value) => sum + value * value, 0));
+  const norm = Math.sqrt(folded.reduce((sum, value) => sum + value * value, 0)) || 1;
   const vector = Float32Array.from(folded, (value) => (value / norm) * Math.sqrt(1 - unrelated));
   vector[length - 1] = Math.sqrt(unrelated);
   return vector;

@@ -3,13 +3,13 @@
  *
  * @module
  */
-import { localEmbedder } from "../../src/embeddings/local/local.ts";
 import { homeOf, withPrefix, type MemoryId, type SessionId } from "../../src/lib/ids.ts";
 import { MEMORIES } from "../../src/storage/collections.ts";
 import { storeVector } from "../../src/vectors/store-vector.ts";
 import { generationOf } from "../../src/storage/memory-records.ts";
 import { memories } from "../../src/storage/tables.ts";
 import type { Cairn } from "./cairn.ts";
+import { madeEmbedder } from "./made-embedder.ts";
 
 /** One memory for each content, in one commit, as adding it to the session would make it; the session does not count them. */
 export async function fillMemories(
@@ -18,12 +18,11 @@ export async function fillMemories(
   contents: readonly string[],
 ): Promise<MemoryId[]> {
   const { store } = cairn.service;
-  const embedder = localEmbedder;
   const filled = await store.commit(homeOf(session.id), (tx) =>
     contents.map((content) => {
       const id = tx.id("mem");
       const memory = id.slice("mem_".length);
-      const embedding = storeVector(tx, MEMORIES, memory, generationOf(tx), embedder.embedMemory(content), withPrefix("emb", memory));
+      const embedding = storeVector(tx, MEMORIES, memory, generationOf(tx), madeEmbedder.embedMemory(content), withPrefix("emb", memory));
       tx.add(memories, memory, {
         sessionId: session.id as SessionId,
         userId: session.user_id,

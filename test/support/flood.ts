@@ -3,7 +3,8 @@
  *
  * @module
  */
-import { mix } from "../../src/embeddings/local/semantics.ts";
+import { SYMBOL } from "../../src/embeddings/embedder.ts";
+import { mix } from "../../src/lib/hash.ts";
 
 const SYLLABLES_FROM = 0xac00;
 const SYLLABLES = 11_172;
@@ -31,7 +32,8 @@ export function floodingSyllables(length: number): string {
     const hash = Math.imul(mix(last.charCodeAt(0)), 31);
     let found: string | undefined;
     for (let unit = SYLLABLES_FROM; unit < SYLLABLES_FROM + SYLLABLES && found === undefined; unit++) {
-      const slot = (Math.imul(0x80000000 | (mix(hash + unit) & 0x3fffffff), 0x9e3779b1) >>> 12) & 32_767;
+      const id = mix(hash + unit);
+      const slot = (Math.imul(id < SYMBOL ? id : id - SYMBOL, 0x9e3779b1) >>> 12) & 32_767;
       if (slot >>> 3 === 128 && !used.has(last + String.fromCharCode(unit))) found = last + String.fromCharCode(unit);
     }
     // From here no pair leads on.

@@ -4,8 +4,9 @@
  * @module
  */
 import { chromiumProblem } from "./chromium.ts";
-import { needs } from "./platform.ts";
+import { needs, type Part } from "./platform.ts";
 
 const problem = await chromiumProblem();
 
-export const inBrowser = needs({ name: "a browser", problem: () => problem });
+export const BROWSER: Part = { name: "a browser", problem: () => problem };
+export const inBrowser = needs(BROWSER);

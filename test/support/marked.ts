@@ -62,6 +62,8 @@ function markedBody(request: DocumentedRequest, ids: Ids, markers: Markers): Rec
   const marked = markedFields(fields, `${method} ${template}`, markers);
   // The types of a turn's input and output are no free texts, and what an example has besides goes with the rest.
   for (const side of ["input", "output"]) if (side in marked) marked[side] = { ...(marked[side] as object), type: "text" };
+  // A turn brings the whole state or changes of it, not both.
+  if ("state_patch" in marked) delete marked["state"];
   const owner = "user_id" in fields ? { user_id: ids["user_id"] } : {};
   return { ...example, ...marked, ...owner, ...("session_id" in fields ? { session_id: ids["session_id"] } : {}) };
 }
@@ -119,14 +121,22 @@ export async function useEverythingAs(cairn: Cairn, userId: string, agentId = "a
     expect(markers.foundIn(JSON.stringify(answer.body))).not.toEqual([]);
     repeatable.push({ path: batch.template, body: pop, options, answer: answer.body });
   }
-  ids["memory_id"] = (await send(find("POST", "/v1/memory"), markedBody(find("POST", "/v1/memory"), ids, markers))).answer.body.id;
+  const addMemory = find("POST", "/v1/memory");
+  const { external_id: _, supersedes: __, ...memory } = markedBody(addMemory, ids, markers) ?? {};
+  ids["memory_id"] = (await send(addMemory, memory)).answer.body.id;
+  // A user has one memory of a name.
+  const ofMemories: Record<string, object> = {
+    "/v1/memory": { external_id: `${markers.of("a memory's name")} ${cairn.clock.now()}`, supersedes: [ids["memory_id"]] },
+    "/v1/memory/batch": { memories: [memory] },
+  };
   ids["turn_id"] = (
     await send(find("POST", "/v1/sessions/{session_id}/turns"), markedBody(find("POST", "/v1/sessions/{session_id}/turns"), ids, markers))
   ).answer.body.id;
   for (const request of REQUESTS) {
     if (request.scope === "read" || request.scope !== "write" || request.method === "DELETE" || request === batch) continue;
     if (request === create) continue;
-    const { answer, options } = await send(request, markedBody(request, ids, markers));
+    const marked = markedBody(request, ids, markers);
+    const { answer, options } = await send(request, { ...marked, ...ofMemories[request.template] });
     if (request.template.endsWith("/fork"))
       repeatable.push({ path: request.path(ids), body: request.body(ids), options, answer: answer.body });
   }

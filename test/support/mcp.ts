@@ -118,18 +118,20 @@ export async function useEverything(mcp: McpClient, user: string): Promise<void>
 
   const memory = await use("add_memory", { content: FACT, type: "preference", tags: ["contact, first"], metadata: { from: "a form" } });
   expect(memory).toMatchObject({ content: FACT, type: "preference", tags: ["contact, first"], metadata: { from: "a form" } });
-  const { session_id } = memory;
-  expect(await use("list_sessions")).toMatchObject({ data: [{ id: session_id, user_id: user }] });
+  // It is the user's: no session is made for it.
+  expect(memory).toMatchObject({ session_id: null, user_id: user });
+  expect(await use("list_sessions")).toMatchObject({ data: [] });
   expect((await use("search_memories", { query: "How should we contact the customer?" })).data).toMatchObject([{ id: memory.id }]);
   expect((await use("search_memories", { query: "the weather", threshold: 1 })).data).toEqual([]);
   expect(await use("update_memory", { memory_id: memory.id, tags: ["contact"] })).toMatchObject({ content: FACT, tags: ["contact"] });
   expect((await use("list_memories", { tags: ["contact", "a, b"], limit: 1 })).data).toMatchObject([{ id: memory.id }]);
   expect((await use("list_memories", { tags: ["con"] })).data).toEqual([]);
 
-  expect(await use("update_state", { changes: { step: 1, order: "A-17" }, reasoning: "It came." })).toMatchObject({
-    session_id,
-    version: 1,
-  });
+  const updated = await use("update_state", { changes: { step: 1, order: "A-17" }, reasoning: "It came." });
+  expect(updated).toMatchObject({ version: 1 });
+  const { session_id } = updated;
+  expect(await use("list_sessions")).toMatchObject({ data: [{ id: session_id, user_id: user }] });
+  expect(await use("add_memory", { content: "Of this session.", session_id })).toMatchObject({ session_id, user_id: user });
   expect(await use("update_state", { changes: { step: 2, order: null } })).toMatchObject({ session_id, version: 2, state: { step: 2 } });
   expect(await use("rollback_state")).toMatchObject({ session_id, version: 3, state: { step: 1, order: "A-17" } });
   expect(await use("get_state")).toMatchObject({ session_id, version: 3, state: { step: 1, order: "A-17" } });
@@ -140,7 +142,7 @@ export async function useEverything(mcp: McpClient, user: string): Promise<void>
   expect(await use("get_context", { query: "How to contact the customer?" })).toMatchObject({
     session_id,
     state: { step: 1, order: "A-17" },
-    memories: [{ id: memory.id }],
+    memories: [{ id: memory.id }, { content: "Of this session." }],
     recent_turns: [{ input: { content: "Where is it?" }, output: { content: "On its way." } }],
   });
   const started = await use("start_session", { initial_state: { step: 9 }, metadata: { topic: "tea" } });
@@ -162,6 +164,6 @@ export async function useEverything(mcp: McpClient, user: string): Promise<void>
   expect(messages).toMatchObject([{ role: "user", content: { text: expect.stringContaining(FACT) } }]);
 
   expect(await use("delete_memory", { memory_id: memory.id, reason: "asked to" })).toMatchObject({ id: memory.id, deleted: true });
-  expect((await use("list_memories")).data).toEqual([]);
+  expect((await use("list_memories")).data).toMatchObject([{ content: "Of this session." }]);
   expect(used).toEqual(new Set((await mcp.tools()).map(({ name }) => name)));
 }

@@ -24,10 +24,12 @@ export interface Missing {
 
 type Register = (name: string, run: () => void | Promise<unknown>, timeoutMs?: number) => void;
 
-/** Gives the function that registers a test of what only machines with a part can do. */
-export function needs({ name: part, problem }: Part): Register {
-  const reason = problem();
-  if (reason === undefined) return test;
+/** Gives the function that registers a test of what only machines with some parts can do. */
+export function needs(...parts: readonly Part[]): Register {
+  const [missing] = parts.filter(({ problem }) => problem() !== undefined);
+  if (missing === undefined) return test;
+  const { name: part } = missing;
+  const reason = missing.problem() ?? "";
   return (name, run, timeoutMs) => {
     const title = `${name} (not on this machine: ${reason})`;
     if (!note({ part, reason, test: name })) test.skip(title, run, timeoutMs);
@@ -55,9 +57,12 @@ function note(missing: Missing): boolean {
   return process.env["CAIRN_TEST_REQUIRE"] === "all";
 }
 
-/** @param reason - what only Linux has */
-export function onLinux(reason: string): Register {
-  return needs({ name: "Linux", problem: () => (process.platform === "linux" ? undefined : `only Linux has ${reason}`) });
+/**
+ * @param reason - what only Linux has
+ * @param more - needed besides
+ */
+export function onLinux(reason: string, ...more: readonly Part[]): Register {
+  return needs({ name: "Linux", problem: () => (process.platform === "linux" ? undefined : `only Linux has ${reason}`) }, ...more);
 }
 
 /** A program that this process would find. One that a version manager stands in for may be found and still not run. */
@@ -71,6 +76,7 @@ function program(part: string, command: string, ...args: readonly string[]): Par
 }
 
 export const CURL = program("curl", "curl", "--version");
+export const PS = program("ps", "ps", "-p", String(process.pid));
 export const GIT = program("git", "git", "--version");
 export const NODE = program("Node.js", "node", "--version");
 export const NPM = program("npm", "npx", "--version");

@@ -7,9 +7,9 @@
  * @module
  */
 import { SQL } from "bun";
-import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { systemClock } from "../../src/lib/clock.ts";
 import { PostgresStore } from "../../src/storage/postgres/postgres-store.ts";
 import { definitions } from "../../src/storage/postgres/schema.ts";
@@ -301,10 +301,16 @@ const REMOVE =
 function newDirectory(): { bin: string; directory: string } {
   const bin = programs();
   if (bin === undefined) throw new Error("there is no PostgreSQL here");
-  // Its user may not enter what is private to root.
-  const directory = mkdtempSync(join(process.getuid?.() === 0 ? "/tmp" : tmpdir(), "cairn-postgres-"));
+  const directory = mkdtempSync(join(mayEnter(tmpdir()) ? tmpdir() : "/tmp", "cairn-postgres-"));
   own(directory);
   return { bin, directory };
+}
+
+/** Whether the server's user may: what is private to root it may not. */
+function mayEnter(path: string): boolean {
+  if (process.getuid?.() !== 0) return true;
+  const isOpen = (statSync(path).mode & 0o001) !== 0;
+  return isOpen && (path === dirname(path) || mayEnter(dirname(path)));
 }
 
 /** Gives a path to the server's user. */

@@ -19,7 +19,8 @@ export const KEY = "crn_ProcessTestsAdminKey0001";
 export const WITH_GRAPH = { CAIRN_GRAPH_FROM: "0" };
 
 const LOOK_MS = 5;
-const LOOK_SECONDS = 30;
+/** Only ends what never comes: machines can be slow. */
+const LOOK_SECONDS = 110;
 
 export interface Scratch extends Disposable {
   path: string;

@@ -27,6 +27,9 @@ export async function setProvider(cairn: Cairn, server: EmbeddingServer, more: R
   return (await cairn.ok(setEmbedding(cairn, openai(server, more)))).embedding;
 }
 
+/** Has texts found by their words, for tests of many that are not about the encoder. */
+export const findByWords = (cairn: Cairn) => cairn.ok(cairn.patch("/v1/settings", { embedding: { provider: "words" } }));
+
 /** The task that makes pending vectors. */
 export const EMBEDDINGS = "embeddings";
 export const makeVectors = (cairn: Cairn) => cairn.runTask(EMBEDDINGS);

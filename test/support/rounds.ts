@@ -5,6 +5,6 @@
  */
 
 /** Returns `few` rounds for the gate, and `many` with `scripts/test --all`, where a test may take half an hour. */
-export function longRounds(few: number, many: number): number {
+export function longRounds<Rounds>(few: Rounds, many: Rounds): Rounds {
   return process.env["CAIRN_TEST_ALL"] === "1" ? many : few;
 }

@@ -20,6 +20,12 @@ export class Watch {
     this.#reader = response.body!.getReader() as ReadableStreamDefaultReader<Uint8Array>;
   }
 
+  /** Reads on as far as there is something. Returns what is there of the next part, which need not be all of it. */
+  async some(): Promise<string> {
+    const { value } = await this.#reader.read();
+    return (this.#text += new TextDecoder().decode(value));
+  }
+
   /** The next part: an event, or a comment; undefined at the end. */
   async part(): Promise<string | undefined> {
     for (;;) {

@@ -14,10 +14,10 @@ export interface SessionOptions {
   /** The agent of the sessions; the documents' own, or else the name of the framework, unless given. */
   agent_id?: string;
   /**
-   * How long a session is kept after a change; 30 days unless given, which is the longest. It is prolonged by a change when less than half
-   * of that is left. What the conversation has ends with it.
+   * How long a session is kept after a change; 30 days unless given, which is the longest but `never`. It is prolonged by a change when
+   * less than half of that is left. What the conversation has ends with it.
    */
-  ttl_seconds?: number;
+  ttl_seconds?: number | "never";
   /** Logs a turn for each answer to a user, so that contexts and people see the conversation. */
   logTurns?: boolean;
 }
@@ -98,7 +98,8 @@ export class Sessions {
       question ??= lastAsked(await before());
       const turn = { input: textOf(question), output: textOf(text) };
       const key = name === undefined ? undefined : await hashOf(JSON.stringify([name, turn]));
-      await this.#within(conversation, (id) => cairn.turns.add(id, turn, { idempotencyKey: key && `${id} ${key}` }));
+      const named = key === undefined ? turn : { ...turn, external_id: key };
+      await this.#within(conversation, (id) => cairn.turns.add(id, named));
     }
   }
 
@@ -141,8 +142,9 @@ export class Sessions {
   async #openOrProlong(conversation: string): Promise<Open> {
     const { cairn, ttl_seconds = TTL_SECONDS } = this.#options as SessionOptions;
     const session = await cairn.sessions.create({ ...(await this.#keyOf(conversation)), if_exists: "return", ttl_seconds });
+    if (session.ttl_expires_at === null) return { id: session.id, renewAt: Number.POSITIVE_INFINITY };
     const now = this.#clock.time().getTime();
-    const half = (ttl_seconds * 1000) / 2;
+    const half = ttl_seconds === "never" ? Number.POSITIVE_INFINITY : (ttl_seconds * 1000) / 2;
     const renewAt = Date.parse(session.ttl_expires_at) - half;
     if (renewAt > now) return { id: session.id, renewAt: Math.min(renewAt, now + half) };
     await cairn.sessions.update(session.id, { ttl_seconds });

@@ -179,14 +179,14 @@ export const api = {
   sessions: (query: Query, signal?: AbortSignal) => list<Session>("sessions", query, signal),
   session: (id: string, signal?: AbortSignal) => get<Session>(`sessions/${encodeURIComponent(id)}`, {}, signal),
   turn: (sessionId: string, id: string, signal?: AbortSignal) => get<Turn>(`sessions/${sessionId}/turns/${id}`, {}, signal),
-  updateSession: (id: string, body: { metadata?: object; ttl_seconds?: number }) => patch<Session>(`sessions/${id}`, body),
+  updateSession: (id: string, body: { metadata?: object; ttl_seconds?: number | "never" }) => patch<Session>(`sessions/${id}`, body),
   deleteSession: (id: string, reason: string) => remove(`sessions/${id}`, { reason }),
   timeline: (id: string, query: Query, signal?: AbortSignal) =>
     get<List<TimelineEntry>>(`sessions/${encodeURIComponent(id)}/timeline`, query, signal),
   version: (id: string, version: number, signal?: AbortSignal) => get<StateVersion>(`sessions/${id}/versions/${version}`, {}, signal),
   setState: (id: string, body: { state: object; reasoning?: string; expected_version: number }) =>
     post<Session>(`sessions/${id}/state`, body),
-  rollBack: (id: string, body: { version: number; expected_version: number; reason?: string }) =>
+  rollBack: (id: string, body: { version: number; expected_version: number; reason?: string; turns?: "hide" }) =>
     post<Session>(`sessions/${id}/rollback`, body),
   fork: (id: string, version: number) => post<Session>(`sessions/${id}/fork`, { version }),
   retrieval: (id: string, signal?: AbortSignal) => get<Retrieval>(`retrievals/${id}`, {}, signal),

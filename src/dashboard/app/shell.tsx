@@ -168,6 +168,7 @@ function Who({ me }: { me: ApiKey | undefined }) {
         </p>
       )}
       <p class="row">
+        <a href="/docs/guide">Guide</a>
         <a href="/docs">API docs</a>
         <button class="small" onClick={() => void signOut()}>
           Sign out

@@ -5,21 +5,20 @@
  */
 import { Cache, type CacheUses, textBytes } from "../../lib/cache.ts";
 import { CACHE_BYTES_MAX } from "../../lib/limits.ts";
-import { type EmbeddedQuery, type Embedder, type Embedding, NO_VECTOR, type Request } from "../embedder.ts";
-import { memoryTerms, plainQueryTerms, wordsOf } from "../local/local.ts";
+import { type EmbeddedQuery, type Embedder, type Embedding, NO_VECTOR, PASSAGE_DIMENSION, type Request } from "../embedder.ts";
 import type { ProviderError } from "../remote/provider-error.ts";
+import { memoryTerms, queryTerms, wordsOf } from "../words/terms.ts";
 import type { EncoderThread } from "./encoder-thread.ts";
+import { passagesOf } from "./passages.ts";
 import { WordWeights } from "./word-weights.ts";
-
-const BUILTIN_DIMENSION = 384;
 
 /** The encoder reads 512 tokens of a text, each of a few characters. */
 const ENCODED_LENGTH_MAX = 8_000;
 
-/** What the encoder makes of memories in some 50 ms, where the processor has AVX512, or in twice that with AVX2. */
+/** What the encoder takes some 50 ms for, where the processor has AVX512, or twice that with AVX2. */
 const PROMPT_CHARACTERS = 1_000;
 
-const QUERY_VECTOR_BYTES = BUILTIN_DIMENSION * 4 + 300;
+const QUERY_VECTOR_BYTES = PASSAGE_DIMENSION * 4 + 300;
 
 /** Finds by words alone, which weigh as with the encoder. */
 export class WordEmbedder implements Embedder {
@@ -30,16 +29,18 @@ export class WordEmbedder implements Embedder {
   }
 
   embedQuery(text: string): EmbeddedQuery {
-    return { vector: NO_VECTOR, lexical: plainQueryTerms(text, (word) => this.#weights.of(word)) };
+    return { vector: NO_VECTOR, lexical: queryTerms(text, (word) => this.#weights.of(word)) };
   }
 }
 
 export class BuiltinEmbedder implements Embedder {
-  readonly dimension = BUILTIN_DIMENSION;
+  readonly dimension = PASSAGE_DIMENSION;
   readonly #thread: EncoderThread;
   readonly #weights = new WordWeights();
   /** Promises, so that equal queries share one. */
   readonly #queryVectors = new Cache<Promise<Float32Array>>(CACHE_BYTES_MAX.queryVectors);
+  /** How long the texts are that are being encoded, with passages that have not been given to the thread yet. */
+  #characters = 0;
 
   constructor(thread: EncoderThread) {
     this.#thread = thread;
@@ -64,19 +65,19 @@ export class BuiltinEmbedder implements Embedder {
     this.#thread.open();
   }
 
-  /** Whether the vector of a memory comes at once, as far as it can be told. */
-  isPrompt(text: string): boolean {
-    return this.#thread.characters + text.length <= PROMPT_CHARACTERS;
+  /** Whether a text has its turn soon: what waits decides, and not how long the text itself is. */
+  get isPrompt(): boolean {
+    return this.#characters <= PROMPT_CHARACTERS;
   }
 
   async embedMemory(text: string, request: Request): Promise<Embedding> {
     const terms = memoryTerms(text);
-    return { vector: await this.#encode(text, false, request), terms };
+    return { ...(await this.#counted(text, () => this.#encodePassages(text, request))), terms };
   }
 
   async embedQuery(text: string, request: Request): Promise<EmbeddedQuery> {
-    const lexical = plainQueryTerms(text, (word) => this.#weights.of(word));
-    return { vector: lexical.size === 0 ? NO_VECTOR : await this.#queryVector(text, request), lexical };
+    const lexical = queryTerms(text, (word) => this.#weights.of(word));
+    return { vector: lexical.ids.length === 0 ? NO_VECTOR : await this.#queryVector(text, request), lexical };
   }
 
   close(): Promise<void> {
@@ -86,12 +87,33 @@ export class BuiltinEmbedder implements Embedder {
   #queryVector(text: string, request: Request): Promise<Float32Array> {
     const cached = this.#queryVectors.get(text);
     if (cached !== undefined) return cached;
-    const vector = this.#encode(text, true, request);
+    const vector = this.#counted(text, () => this.#encode(text, true, request));
     this.#queryVectors.set(text, vector, textBytes(text) + QUERY_VECTOR_BYTES);
     vector.catch(() => {
       if (this.#queryVectors.peek(text) === vector) this.#queryVectors.delete(text);
     });
     return vector;
+  }
+
+  /** Encodes passages one after another, so that others get their turns in between. */
+  async #encodePassages(text: string, request: Request): Promise<Pick<Embedding, "vector" | "passages">> {
+    const vectors: Float32Array[] = [];
+    for (const { from, to } of passagesOf(text)) vectors.push(await this.#encode(text.slice(from, to), false, request));
+    if (vectors.every(({ length }) => length === 0)) return { vector: NO_VECTOR };
+    if (vectors.length === 1) return { vector: vectors[0]! };
+    const vector = new Float32Array(vectors.length * PASSAGE_DIMENSION);
+    // A passage without a vector, being of unknown characters, is equally far from everything.
+    for (const [i, one] of vectors.entries()) vector.set(one, i * PASSAGE_DIMENSION);
+    return { vector, passages: vectors.length };
+  }
+
+  async #counted<Result>(text: string, work: () => Promise<Result>): Promise<Result> {
+    this.#characters += text.length;
+    try {
+      return await work();
+    } finally {
+      this.#characters -= text.length;
+    }
   }
 
   async #encode(text: string, isQuery: boolean, { limitsId, signal }: Request): Promise<Float32Array> {

@@ -67,7 +67,6 @@ export class EncoderThread {
   #lastNumber = 0;
   #isClosed = false;
   #failure: { readonly error: ProviderError; readonly retryAtMs: number } | undefined;
-  #characters = 0;
 
   /** @param onFailure - told why a thread has ended */
   constructor(clock: Clock, onFailure: (reason: string) => void, newWorker: () => Worker = theWorker) {
@@ -86,11 +85,6 @@ export class EncoderThread {
     if (!this.#isClosed) this.#thread ??= this.#start();
   }
 
-  /** How many characters wait, of all texts. */
-  get characters(): number {
-    return this.#characters;
-  }
-
   /** How many texts wait. */
   get waiting(): number {
     return this.#calls.size;
@@ -105,7 +99,7 @@ export class EncoderThread {
   async encode(asked: EncodedText): Promise<Float32Array | undefined> {
     if (this.#isClosed || asked.signal?.aborted === true) throw closed();
     if (this.#failure !== undefined && this.#clock.elapsed() < this.#failure.retryAtMs) throw this.#failure.error;
-    const { owner, text } = asked;
+    const { owner } = asked;
     const ofOwner = this.#waitingOf.get(owner) ?? 0;
     if (ofOwner >= WAITING_MAX_PER_OWNER || this.#calls.size >= WAITING_MAX) {
       throw new ProviderError("rate_limited", "Too many texts are waiting for the built-in encoder.");
@@ -117,7 +111,6 @@ export class EncoderThread {
     });
     this.#calls.set(number, call);
     this.#waitingOf.set(owner, ofOwner + 1);
-    this.#characters += text.length;
     this.#give(call);
     return call.vector;
   }
@@ -181,8 +174,7 @@ export class EncoderThread {
     const call = this.#calls.get(number);
     if (call === undefined) return undefined;
     this.#calls.delete(number);
-    const { owner, text } = call.asked;
-    this.#characters -= text.length;
+    const { owner } = call.asked;
     const left = (this.#waitingOf.get(owner) ?? 0) - 1;
     if (left > 0) this.#waitingOf.set(owner, left);
     else this.#waitingOf.delete(owner);

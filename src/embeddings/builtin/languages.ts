@@ -1,8 +1,8 @@
 /**
  * Takes out of a vector what it says about the language of its text instead of the meaning.
  *
- * The vectors of all texts lie in a narrow cone, and within it those of one language lie together. So half of the mean over
- * languages and half of the mean of the text's own language are subtracted: texts about the same subject become near to each other, in one
+ * The vectors of all texts lie in a narrow cone, and within it those of one language lie together. So the mean over languages, moved a
+ * quarter of the way to the mean of the text's own language, is subtracted: texts about the same subject become near to each other, in one
  * language or two, and one threshold serves all. Questions and memories have means of their own.
  *
  * Memories are encoded with the mark of queries, as questions are: of fifteen short memories three more are found, and of questions in
@@ -23,7 +23,10 @@ const DIMENSION = 384;
 export const LANGUAGES =
   "en de fr es it pt nl sv da nb fi pl cs hu ro bg ru uk hr el tr ar fa he hi bn ta th vi id zh ja ko ca lt sw".split(" ");
 
-/** What is subtracted: the mean over languages, and for each language half of its own and half of that. */
+/** How much of the mean of the text's own language is subtracted; the rest is that over languages. */
+const OWN_SHARE = 0.25;
+
+/** What is subtracted: the mean over languages, and for each language that together with its own. */
 interface Means {
   readonly general: Float64Array;
   /** By language: the direction from the mean over languages to its own, unit length. */
@@ -40,7 +43,7 @@ function meansOf(means: Float32Array): Means {
   return {
     general,
     directions: own.map((one) => unit(one.map((value, i) => value - general[i]!))),
-    subtracted: own.map((one) => one.map((value, i) => (value + general[i]!) / 2)),
+    subtracted: own.map((one) => one.map((value, i) => OWN_SHARE * value + (1 - OWN_SHARE) * general[i]!)),
   };
 }
 

@@ -3,7 +3,8 @@
  *
  * @module
  */
+import { TERMS_VERSION } from "../words/terms.ts";
 import { WEIGHTS_VERSION } from "./weights.ts";
 
 /** Changes whenever the vector or the terms of the same text would change, so that stored ones are replaced. */
-export const BUILTIN_VERSION = `builtin-1-${WEIGHTS_VERSION}`;
+export const BUILTIN_VERSION = `builtin-2-${WEIGHTS_VERSION}-${TERMS_VERSION}`;

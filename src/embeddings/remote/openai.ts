@@ -13,8 +13,9 @@ import { CACHE_BYTES_MAX } from "../../lib/limits.ts";
 import { Connections, type Resolve } from "../../lib/outbound.ts";
 import { retryAfterMs } from "../../lib/retry-after.ts";
 import { DIMENSION_MAX, NO_VECTOR, type EmbeddedQuery, type Embedder, type Embedding } from "../embedder.ts";
-import { memoryTerms, queryTerms } from "../local/local.ts";
+import { WordWeights } from "../builtin/word-weights.ts";
 import { PROVIDER_DEFAULTS, withoutSlashes, type EmbeddingSettings } from "../provider-settings.ts";
+import { memoryTerms, queryTerms } from "../words/terms.ts";
 import { BatchQueue, type BatchQueueDeps, type OpenCircuit, PROBE_TEXT, type TextKind } from "./batch-queue.ts";
 import { fallbackForm, readVectors, refusal, requestBody, type RequestForm } from "./openai-wire.ts";
 import { badAnswer, type ProviderError } from "./provider-error.ts";
@@ -44,6 +45,7 @@ export class OpenAiEmbedder implements Embedder {
   /** What some models want to read before a query (`search_query: `) and before what is searched. */
   readonly #prefixes: Readonly<Record<TextKind, string>>;
   readonly #queue: BatchQueue;
+  readonly #weights = new WordWeights();
   readonly #connections = new Connections({ idleMs: IDLE_CONNECTION_MS, idleMax: IDLE_CONNECTIONS_MAX });
   /** The cached vector of a query saves a request to the provider, 5 to 500 ms. Promises, so that equal queries share one. */
   readonly #queryVectors = new Cache<Promise<Float32Array>>(CACHE_BYTES_MAX.queryVectors);
@@ -87,8 +89,8 @@ export class OpenAiEmbedder implements Embedder {
   }
 
   async embedQuery(text: string): Promise<EmbeddedQuery> {
-    const lexical = queryTerms(text);
-    return { vector: lexical.size === 0 ? NO_VECTOR : await this.#queryVector(text), lexical };
+    const lexical = queryTerms(text, (word) => this.#weights.of(word));
+    return { vector: lexical.ids.length === 0 ? NO_VECTOR : await this.#queryVector(text), lexical };
   }
 
   /** The vectors alone, in the order of the texts; rejects with the first failure. */

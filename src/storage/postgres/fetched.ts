@@ -8,7 +8,8 @@
  */
 import { bareIdTime } from "../../lib/ids.ts";
 import { invariant } from "../../lib/invariant.ts";
-import { FIRST, Unread, type PrefixSpan, type Reader, type Span } from "../access.ts";
+import { FIRST, Unread, type LatestReader, type PrefixSpan, type Span } from "../access.ts";
+import { behind } from "../keys.ts";
 import type { AnyTable, Readable, VectorTable } from "../tables.ts";
 
 /** A row; the entry of an index has no text. */
@@ -255,7 +256,7 @@ export function firstKeyOf(table: string): SpanAsk {
   return { table, span: FIRST, withRows: false };
 }
 
-export class FetchedReader implements Reader {
+export class FetchedReader implements LatestReader {
   readonly now: number;
   /** When the row was changed that another server was the last to change, of those that were read and say so. */
   newestChangeAt = 0;
@@ -326,6 +327,10 @@ export class FetchedReader implements Reader {
 
   derived<Row extends object, Result>(_table: Readable<Row>, _key: string, _row: Row, make: () => Result): Result {
     return make();
+  }
+
+  revision(table: AnyTable, key: string): number | undefined {
+    return this.#span({ table: table.name, span: { from: key, to: behind(key), limit: 1 }, withRows: false })[0]?.rev;
   }
 
   vectorBytes(table: VectorTable, id: string): Uint8Array | undefined {

@@ -11,7 +11,7 @@
 import type { Clock } from "../../lib/clock.ts";
 import { StoreError } from "../store.ts";
 import { BEGIN, COMMIT, ROLLBACK, type Connection, type Database, type Statement } from "./database.ts";
-import { users, webhookFailures, type Table } from "../tables.ts";
+import { branches, users, webhookFailures, type Table } from "../tables.ts";
 import { DECLARED_COLUMNS, definitionOf, definitions, relationOf, type Compression } from "./schema.ts";
 
 export interface SchemaMigration {
@@ -68,6 +68,32 @@ const MIGRATIONS: readonly SchemaMigration[] = [
     number: 4,
     says: "users are listed by name and by when they were seen",
     run: (connection) => makeMissing(connection, users),
+  },
+  {
+    number: 5,
+    says: "turns are found by their external ids and by when they happened",
+    run: (connection) =>
+      connection.send(
+        ["by_external_id", "by_time"].flatMap((column) => [
+          plain(`alter table cairn.turns add column if not exists ${column} text collate "C"`),
+          plain(`create index if not exists turns_${column}_idx on cairn.turns (${column}) where ${column} is not null`),
+        ]),
+      ),
+  },
+  {
+    number: 6,
+    says: "memories are found by their external ids and by when they expire",
+    run: (connection) =>
+      connection.send([
+        plain('create table if not exists cairn.memories_by_external_id (key text collate "C" primary key)'),
+        plain('alter table cairn.memories add column if not exists by_expiry text collate "C"'),
+        plain("create index if not exists memories_by_expiry_idx on cairn.memories (by_expiry) where by_expiry is not null"),
+      ]),
+  },
+  {
+    number: 7,
+    says: "rollbacks hide turns, and forks show those of other sessions",
+    run: (connection) => makeMissing(connection, branches),
   },
 ];
 

@@ -12,7 +12,7 @@ import { bare, withPrefix, type BareId, type Home, type Id, type IdPrefix } from
 import type { JsonText } from "../../lib/json.ts";
 import { LIMITS } from "../../lib/limits.ts";
 import type { Log } from "../../lib/log.ts";
-import { eachRead, type Reader, type Tx } from "../access.ts";
+import { eachRead, type LatestReader, type Reader, type Tx } from "../access.ts";
 import type { Durability } from "../durability.ts";
 import { foundAt, stretchesOf, type Listing } from "../list.ts";
 import { newestId } from "../newest-id.ts";
@@ -153,7 +153,7 @@ export class PostgresStore implements RecordStore {
    *
    * @throws {ApiError} `service_unavailable` while the database does not answer
    */
-  async read<Result>(work: (reader: Reader) => Result): Promise<Result> {
+  async read<Result>(work: (reader: LatestReader) => Result): Promise<Result> {
     const request = this.#requests.current;
     if (request === undefined) return this.readNewest(work);
     const asked = new Asks();
@@ -172,13 +172,13 @@ export class PostgresStore implements RecordStore {
   }
 
   /** The same on a moment that is not before the call. */
-  async readNewest<Result>(work: (reader: Reader) => Result): Promise<Result> {
+  async readNewest<Result>(work: (reader: LatestReader) => Result): Promise<Result> {
     return (await this.#fetchFor(work, new Asks())).answer();
   }
 
   /** @param ahead - what the work is going to read, as far as that is known */
   async #fetchFor<Result>(
-    work: (reader: Reader) => Result,
+    work: (reader: LatestReader) => Result,
     ahead: Asks,
     recordsAtOnce = RECORDS_AT_ONCE,
   ): Promise<{ answer: () => Result; fetched: Fetched }> {

@@ -277,6 +277,7 @@ export class World {
       id,
       session_id,
       turn_number: session.turns.length + 1,
+      state_version: session.versions.length - 1,
       created_at: iso(this.ids.now),
       input,
       output: { ...output, type: output.type === "tool_response" ? "tool_result" : output.type },
@@ -312,11 +313,24 @@ export class World {
       object: "memory",
       id,
       session_id: session.id,
+      user_id: session.userId,
+      agent_id: session.agentId,
       content: body["content"],
       type: body["type"] ?? "general",
       tags: body["tags"] ?? [],
       metadata: body["metadata"] ?? {},
+      external_id: null,
+      source: "agent",
+      importance: null,
+      occurred_at: null,
       created_at: iso(this.ids.now),
+      updated_at: iso(this.ids.now),
+      expires_at: null,
+      valid_from: null,
+      valid_until: null,
+      supersedes: [],
+      superseded_by: null,
+      superseded_at: null,
       // A vector that is made with its memory has the memory's own id.
       embedding_id: embed ? id.replace("mem_", "emb_") : undefined,
       vector_available: embed,
@@ -347,6 +361,7 @@ export class World {
       ...before,
       ...others,
       metadata,
+      updated_at: iso(Math.max(Date.parse(before.updated_at), this.ids.now)),
       embedding_id: isChanged && memory.embed ? this.ids.take("emb", given.embedding_id) : before.embedding_id,
     };
     const tags_changed = JSON.stringify(memory.shown.tags) !== JSON.stringify(before.tags);
@@ -393,11 +408,14 @@ export class World {
   search(body: Fields): Json {
     const { query, limit, threshold } = body;
     const found = this.#ranked(query, this.#passing(body), threshold ?? 0.7, limit ?? 10);
-    const data = found.map(({ score, shown: { id, session_id, content, type, tags, created_at } }) => ({
+    const data = found.map(({ score, shown: { id, session_id, user_id, agent_id, content, type, source, tags, created_at } }) => ({
       id,
       session_id,
+      user_id,
+      agent_id,
       content,
       type,
+      source,
       tags,
       score,
       created_at,
@@ -430,10 +448,11 @@ export class World {
     const turns = session.turns.toReversed().slice(0, body["turn_limit"] ?? 10);
     return {
       state: session.versions.at(-1)?.state,
-      memories: found.map(({ score, shown: { id: memory, content, type, created_at } }) => ({
+      memories: found.map(({ score, shown: { id: memory, content, type, source, created_at } }) => ({
         id: memory,
         content,
         type,
+        source,
         score,
         created_at,
       })),

@@ -1,20 +1,22 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { calibrate, calibrationOf, type Embed, measure } from "../../../src/embeddings/calibration.ts";
-import { memoryTerms, queryTerms } from "../../../src/embeddings/local/local.ts";
 import { OpenAiEmbedder } from "../../../src/embeddings/remote/openai.ts";
 import { type ProbePair, RELATED_PROBES, UNRELATED_PROBES } from "../../../src/embeddings/probes.ts";
 import { calibrated, type Calibration } from "../../../src/embeddings/score.ts";
+import { memoryTerms } from "../../../src/embeddings/words/terms.ts";
 import { explainer, relevance } from "../../../src/memories/relevance.ts";
 import { startEmbeddingServer } from "../../support/embedding-server.ts";
 import { FakeClock } from "../../support/clock.ts";
+import { madeQueryTerms } from "../../support/made-embedder.ts";
+import { embeddedQuery } from "../../support/meaning.ts";
 
 const PAIRS = [...RELATED_PROBES, ...UNRELATED_PROBES];
 /** The cosine is given: that there is a vector is enough. */
 const ANY_VECTOR = new Float32Array(1);
 
 function score({ query, memory }: ProbePair, cosine: number, calibration: Calibration): number {
-  return relevance({ vector: ANY_VECTOR, lexical: queryTerms(query) }, cosine, memoryTerms(memory), calibration);
+  return relevance({ vector: ANY_VECTOR, lexical: madeQueryTerms(query) }, cosine, memoryTerms(memory), calibration);
 }
 
 /** How many standard deviations a pair lies from the middle of its kind: the quantiles of a normal distribution, shuffled. */
@@ -53,12 +55,12 @@ describe("the probes", () => {
   test("are thirty related pairs and thirty that are not, none of them twice", () => {
     expect([RELATED_PROBES.length, UNRELATED_PROBES.length]).toEqual([30, 30]);
     expect(new Set(PAIRS.map(({ memory }) => memory)).size).toBe(60);
-    expect(PAIRS.every(({ query, memory }) => queryTerms(query).size > 0 && memory.length <= 100)).toBe(true);
+    expect(PAIRS.every(({ query, memory }) => madeQueryTerms(query).ids.length > 0 && memory.length <= 100)).toBe(true);
   });
 
   test("say related things in other words, and unrelated ones sometimes in the same", () => {
     const covered = ({ query, memory }: ProbePair) =>
-      explainer({ vector: ANY_VECTOR, lexical: queryTerms(query) })(0, memoryTerms(memory), memory).lexical;
+      explainer({ vector: ANY_VECTOR, lexical: embeddedQuery(query).lexical })(0, memoryTerms(memory), memory).lexical;
     const related = RELATED_PROBES.map(covered);
     expect(related.reduce((sum, value) => sum + value, 0) / related.length).toBeLessThan(0.2);
     expect(UNRELATED_PROBES.map(covered).filter((value) => value > 0.4).length).toBe(10);

@@ -149,7 +149,8 @@ const accepted: [name: string, body: string, value: Record<string, unknown>][] =
   ["the largest whole number below which all are exact", '{"a":-9007199254740991}', { a: -9007199254740991 }],
   ["a larger one that is exact", '{"a":9007199254740994}', { a: 9007199254740994 }],
   ["a double as programs write it", '{"a":54099388594620730}', { a: Number("54099388594620730") }],
-  ["a power of two of 302 digits", `{"a":${2n ** 1000n}}`, { a: 2 ** 1000 }],
+  ["nanoseconds, as programs write them", '{"a":1700000000000000000}', { a: 1_700_000_000_000_000_000 }],
+  ["a large number with an exponent", '{"a":1e22}', { a: 1e22 }],
   ["digits behind a point that are rounded", '{"a":[0.12345678901234567890,1.10e0]}', { a: [0.12345678901234568, 1.1] }],
   ["a long number in a string", '{"a":"1234567890123456789"}', { a: "1234567890123456789" }],
   ["a long number as a key", '{"a":{"1234567890123456789":1}}', { a: { "1234567890123456789": 1 } }],
@@ -166,12 +167,12 @@ for (const [name, body, value] of accepted) {
   });
 }
 
-test("a whole number is kept or refused: none comes back as another one", async () => {
+test("a whole number comes back digit for digit or is refused", async () => {
   const digits = fc.bigInt({ min: -(2n ** 80n), max: 2n ** 80n });
   const property = fc.asyncProperty(fc.array(digits, { minLength: 1 }), fc.nat({ max: 3 }), async (numbers, spaces) => {
     const text = `{"a":{"b":[${numbers.join(`,${" ".repeat(spaces)}`)}]}}`;
-    const first = numbers.findIndex((number) => BigInt(Number(number)) !== number && String(Number(number)) !== String(number));
-    if (first === -1) expect((await readBody(declared(text), MAX)).value).toEqual({ a: { b: numbers.map(Number) } });
+    const first = numbers.findIndex((number) => String(Number(number)) !== String(number));
+    if (first === -1) expect(JSON.stringify((await readBody(declared(text), MAX)).value)).toBe(text.replaceAll(" ", ""));
     else expect(await refusalOf(readBody(declared(text), MAX))).toMatchObject({ code: "invalid_request", param: `a.b.${first}` });
   });
   await fc.assert(property);
@@ -218,6 +219,18 @@ const refused: RefusedBody[] = [
     "a whole number of 308 digits",
     `{"\\u0061":${"9".repeat(308)}}`,
     `a must be a number that can be kept exactly; ${"9".repeat(64)} would become 1e+308. Send it as text.`,
+    "a",
+  ],
+  [
+    "a power of two that a double is, and that is written with other digits",
+    '{"a":[1152921504606846976]}',
+    "a.0 must be a number that can be kept exactly; 1152921504606846976 would become 1152921504606847000. Send it as text.",
+    "a.0",
+  ],
+  [
+    "a power of ten that is written with an exponent",
+    '{"a":10000000000000000000000}',
+    "a must be a number that can be kept exactly; 10000000000000000000000 would become 1e+22. Send it as text.",
     "a",
   ],
   ["65 levels in a field", JSON.stringify({ a: nested(65) }), "a must nest at most 64 levels; got 65.", "a"],

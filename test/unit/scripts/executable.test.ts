@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { cpuMs, psCpuMs } from "../../../scripts/executable.ts";
+import { needs, PS } from "../../support/platform.ts";
 
 test.each([
   ["0:00.05", 50],
@@ -10,7 +11,7 @@ test.each([
   expect(psCpuMs(shown)).toBe(ms);
 });
 
-test("the processor time of this process is as ps has it, to the second", () => {
+needs(PS)("the processor time of this process is as ps has it, to the second", () => {
   const { stdout } = Bun.spawnSync(["ps", "-o", "cputime=", "-p", `${process.pid}`]);
   expect(Math.abs(cpuMs(process.pid) - psCpuMs(stdout.toString().trim()))).toBeLessThanOrEqual(2_000);
 });

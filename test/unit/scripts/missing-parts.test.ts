@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { writeFileSync } from "node:fs";
+import { readdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { scratchDirectory } from "../../support/process.ts";
 
@@ -46,4 +46,21 @@ for (const { name, environment } of [
 test("with CAIRN_TEST_REQUIRE=all what a machine lacks fails, a whole file too", () => {
   const { exitCode, missing } = runOnFile({ CAIRN_TEST_REQUIRE: "all" });
   expect({ exitCode, missing }).toEqual({ exitCode: 1, missing: MISSING });
+});
+
+test("what tests leave of their temporary files is named and a failure, and goes with the run", () => {
+  using directory = scratchDirectory();
+  const file = directory.at("some.test.ts");
+  writeFileSync(
+    file,
+    `import { test } from "bun:test";
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+test("a hammer is left lying", () => void mkdtempSync(tmpdir() + "/hammer-"));
+`,
+  );
+  const env = { PATH: process.env["PATH"] ?? "", TMPDIR: directory.path };
+  const { exitCode, stdout } = Bun.spawnSync([process.execPath, join(ROOT, "scripts/check.ts"), file], { cwd: ROOT, env });
+  expect({ exitCode, left: readdirSync(directory.path) }).toEqual({ exitCode: 1, left: ["some.test.ts"] });
+  expect(stdout.toString()).toMatch(/^LEFT by tests in the directory for temporary files: hammer-\w+$/m);
 });

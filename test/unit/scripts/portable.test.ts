@@ -62,6 +62,7 @@ const KNOWN: Readonly<Record<string, string>> = {
   "src/cli/notify.ts": "only under systemd",
   "src/lib/native.ts": "the build for every processor where /proc/cpuinfo is not there; a directory that is not there is passed over",
   "src/operations/files.ts": "the path itself, in a directory that nobody else can write to",
+  "scripts/bare.ts": "refuses where there is no dpkg-query",
   "scripts/executable.ts": "ps",
   "scripts/weights.ts": "the path of the executable, which may be another by then",
   "scripts/packaging/systems.ts": "a release is made on Linux",

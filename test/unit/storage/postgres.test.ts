@@ -63,7 +63,7 @@ if (isHere(POSTGRES, "the store on PostgreSQL")) {
     let url: string;
     beforeAll(async () => void (postgres = await Postgres.start()));
     afterAll(() => postgres.stop());
-    beforeEach(async () => void (url = await postgres.database()));
+    beforeEach(async () => void (url = await postgres.migrated()));
 
     const open = async (clock: Clock = new FakeClock(), at = url): Promise<PostgresStore & AsyncDisposable> => {
       const store = await PostgresStore.open(at, clock);
@@ -91,6 +91,7 @@ if (isHere(POSTGRES, "the store on PostgreSQL")) {
     };
 
     test("servers that start at the same time on an empty database all open it", async () => {
+      url = await postgres.database();
       const stores = await Promise.all(numbers(5).map(() => open()));
       expect(await Promise.all(stores.map((store) => store.read((reader) => reader.get(meta, "schema"))))).toEqual(
         numbers(5).map(() => "1"),
@@ -129,7 +130,7 @@ if (isHere(POSTGRES, "the store on PostgreSQL")) {
       await Promise.all(changes);
       for (const store of stores) await store.close();
       await postgres.disconnect(url);
-      url = await postgres.database();
+      url = await postgres.migrated();
       expect(await query(`select deadlocks::int from pg_stat_database where datname = '${database}'`)).toEqual([{ deadlocks: 0 }]);
     });
 

@@ -16,10 +16,10 @@ it("semaphores that the system allows are no reason, and none is left behind", (
 });
 
 it("semaphores that a sandbox forbids are a reason that says what to allow", () => {
-  using library = compileLibrary(
+  const library = compileLibrary(
     "int semget(int key, int count, int flags) { return -1; } int semctl(int id, int number, int what) { return -1; }",
   );
-  expect(semaphoreRefusal(library.path)).toMatch(/^the system does not allow System V semaphores \(semget\), .*ipc-sysv-sem/);
+  expect(semaphoreRefusal(library)).toMatch(/^the system does not allow System V semaphores \(semget\), .*ipc-sysv-sem/);
 });
 
 test("a system that cannot be asked is let try", () => {

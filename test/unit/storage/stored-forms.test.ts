@@ -10,7 +10,7 @@ import { encodeVector } from "../../../src/vectors/encoding.ts";
  * The stored form of a row of each table, as this schema version has it. A release that stores anything in another form needs
  * another version and a migration; then this is the hash of the new one.
  */
-const FORMS = { schema: 1, sha256: "9fea81a5303d9ae4575e0a272aa0170442a917cadede51280d992676b349d9a4" };
+const FORMS = { schema: 1, sha256: "2ff28628b9219d85d4fd5d73d1ede92ee3047f909a8234d55b1c88fd52de97f1" };
 
 const SESSION = "sess_0VQk3aB4x1Zq";
 const body = '{"a":1}' as JsonText;
@@ -57,24 +57,50 @@ const ROWS: Record<string, [key: string, row: unknown]> = {
       namedWithin: "user",
       createdAt: 1,
       updatedAt: 2,
+      occurredAt: -3,
+      timedFrom: "0VQk3aB4x1Zu",
       metadata: { a: 1 },
       memoryCount: 3,
       turnCount: 4,
       ttlSeconds: 5,
       expiresAt: 6,
       version: 7,
+      branch: 8,
+      turnNumber: 9,
       forkedFrom: { sessionId: "sess_0VQk3aB4x1Zp", version: 2 },
     },
   ],
   versions: [
     "0VQk3aB4x1Zq0000007",
-    { id: "0VQk3aB4x1Z7", createdAt: 1, reasoning: "why", actor: "crn_abcd", source: "rollback", restoredFrom: 5, body },
+    {
+      id: "0VQk3aB4x1Z7",
+      until: "0VQk3aB4x1Z8",
+      createdAt: 1,
+      reasoning: "why",
+      actor: "crn_abcd",
+      source: "rollback",
+      restoredFrom: 5,
+      body,
+    },
   ],
   turns: [
     "0VQk3aB4x1Zq0VQk3aB4x1Zu",
     {
       shown: '"id":"turn_0VQk3aB4x1Zu","input":{},"output":{},"created_at":"2026-05-07T08:00:00.000Z"',
       rest: `"session_id":"${SESSION}","turn_number":1`,
+      more: { stateVersion: 7, externalId: "message-7", time: -4 },
+    },
+  ],
+  branches: [
+    "0VQk3aB4x1Zq0000008",
+    {
+      start: "0VQk3aB4x1Zu",
+      before: { session: "0VQk3aB4x1Zp", branch: 2, until: "0VQk3aB4x1Zt" },
+      from: "0VQk3aB4x1Zs",
+      count: 3,
+      number: 4,
+      at: 5,
+      was: 6,
     },
   ],
   memories: [
@@ -88,6 +114,19 @@ const ROWS: Record<string, [key: string, row: unknown]> = {
       tags: ["x"],
       metadata: {},
       createdAt: 1,
+      updatedAt: 2,
+      externalId: "row-7",
+      namedWithin: "owner",
+      source: "import",
+      importance: 0.5,
+      occurredAt: -3,
+      expiresAt: 4,
+      validFrom: -5,
+      validUntil: 6,
+      supersedes: ["mem_0VQk3aB4x1Zt"],
+      supersededBy: "mem_0VQk3aB4x1Zw",
+      supersededAt: 7,
+      supersededUntil: 8,
       embed: true,
       embedding: { id: "emb_0VQk3aB4x1Zd", generation: 2 },
     },
@@ -119,6 +158,7 @@ const ROWS: Record<string, [key: string, row: unknown]> = {
       createdAt: 1,
       sessionId: SESSION,
       user: "B".repeat(22),
+      record: "0VQk3aB4x1Zv",
       trace: "t0VQk3aB4x1Zw",
       body,
     },
@@ -152,6 +192,7 @@ const ROWS: Record<string, [key: string, row: unknown]> = {
       type: "turn.added",
       sessionId: SESSION,
       user: "B".repeat(22),
+      record: "0VQk3aB4x1Zv",
       createdAt: 1,
       status: "pending",
       unordered: true,

@@ -42,7 +42,7 @@ const STORES: Record<string, () => Promise<{ store: RecordStore; remove: () => v
     return { store, remove: () => rmSync(directory, { recursive: true, force: true }) };
   },
   ...(HAS_POSTGRES
-    ? { PostgreSQL: async () => ({ store: await PostgresStore.open(await postgres.database(), new FakeClock()), remove: () => undefined }) }
+    ? { PostgreSQL: async () => ({ store: await PostgresStore.open(await postgres.migrated(), new FakeClock()), remove: () => undefined }) }
     : {}),
 };
 
@@ -308,6 +308,21 @@ for (const [name, open] of Object.entries(STORES)) {
         reader.get(turns, "null"),
       ]);
       expect(found).toEqual([version, event, turn, { shown: "NULL", rest: "{\\" }]);
+    });
+
+    test("the revision of a row is the same until the row is another, however long it is", async () => {
+      const revisions = () => store.read((reader) => ["short", "long", "none"].map((key) => reader.revision(turns, key)));
+      const put = (key: string, shown: string) => store.commit(NO_HOME, (tx) => tx.put(turns, key, { shown, rest: "" }));
+      await put("short", "a");
+      await put("long", "ü".repeat(300_000));
+      const first = await revisions();
+      expect(first.map((revision) => revision !== undefined)).toEqual([true, true, false]);
+      expect(await revisions()).toEqual(first);
+      await put("long", `${"ü".repeat(299_999)}u`);
+      const second = await revisions();
+      expect([second[0] === first[0], second[1] === first[1]]).toEqual([true, false]);
+      await store.commit(NO_HOME, (tx) => tx.remove(turns, "short"));
+      expect(await revisions()).toEqual([undefined, second[1], undefined]);
     });
 
     test("a vector's bytes are exactly those that were stored, also after longer and shorter ones", async () => {

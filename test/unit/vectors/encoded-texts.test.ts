@@ -2,8 +2,10 @@
  * What is stored of a text is an embedding to whoever reads it, whatever the text.
  */
 import { expect, test } from "bun:test";
-import { localEmbedder } from "../../../src/embeddings/local/local.ts";
-import { encodeVector, isComparable, isEmbedding, storedTerms, storedVector } from "../../../src/vectors/encoding.ts";
+import { passagesOf } from "../../../src/embeddings/builtin/passages.ts";
+import { PASSAGE_DIMENSION } from "../../../src/embeddings/embedder.ts";
+import { memoryTerms } from "../../../src/embeddings/words/terms.ts";
+import { encodeVector, isComparable, isEmbedding, storedPassages, storedTerms, storedVector } from "../../../src/vectors/encoding.ts";
 import { Chance } from "../../support/process.ts";
 import { longRounds } from "../../support/rounds.ts";
 import { pick } from "../../support/seeds.ts";
@@ -43,19 +45,37 @@ function textOf(chance: Chance, next: (chance: Chance) => string): string {
   return text.slice(0, length);
 }
 
-test(`${TEXTS} texts of every shape are stored as vectors of unit length or less, and stored alike again`, () => {
+/** A vector of unit length for each passage, some with a single large number, side by side. */
+function vectorsOf(chance: Chance, passages: number): Float32Array {
+  const vector = Float32Array.from({ length: passages * PASSAGE_DIMENSION }, () => chance.next() - 0.5);
+  for (let i = 0; i < passages; i++) {
+    const one = vector.subarray(i * PASSAGE_DIMENSION, (i + 1) * PASSAGE_DIMENSION);
+    if (chance.below(4) === 0) one[chance.below(PASSAGE_DIMENSION)] = 40;
+    const length = Math.hypot(...one);
+    for (const [j, value] of one.entries()) one[j] = value / length;
+  }
+  return vector;
+}
+
+test(`${TEXTS} texts of every shape are stored with vectors of unit length or less, and stored alike again`, () => {
   const wrong: string[] = [];
   const shapes = Object.entries(SHAPES);
+  const counts = new Set<number>();
   for (let seed = 1; seed <= TEXTS; seed++) {
     const chance = new Chance(seed);
     const [name, next] = shapes[seed % shapes.length]!;
-    const bytes = encodeVector(localEmbedder.embedMemory(textOf(chance, next)), OWNER);
+    const text = textOf(chance, next);
+    const passages = Math.max(1, passagesOf(text).length);
+    counts.add(passages);
+    const bytes = encodeVector({ vector: vectorsOf(chance, passages), passages, terms: memoryTerms(text) }, OWNER);
     const vector = storedVector(bytes);
-    const again = encodeVector({ vector, terms: storedTerms(bytes) }, OWNER);
-    const isLonger = vector.reduce((square, value) => square + value * value, 0) > 1.006;
-    if (!isEmbedding(bytes) || !isComparable(vector) || isLonger || !Buffer.from(again).equals(bytes)) wrong.push(`${name}, seed ${seed}`);
+    const again = encodeVector({ vector, passages, terms: storedTerms(bytes) }, OWNER);
+    const isLonger = storedPassages(bytes).some((one) => one.reduce((square, value) => square + value * value, 0) > 1.006);
+    if (!isEmbedding(bytes) || !isComparable(vector, passages) || isLonger || !Buffer.from(again).equals(bytes))
+      wrong.push(`${name}, seed ${seed}`);
   }
   expect(wrong).toEqual([]);
+  expect(Math.max(...counts)).toBeGreaterThan(40);
 });
 
 test("the numbers of any provider are stored as an embedding, also such as are none or far too large", () => {

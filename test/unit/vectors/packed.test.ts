@@ -10,19 +10,18 @@ const CALIBRATIONS = (["measured", "builtin"] as const).map((kind) => ({
   relevant: 0.2,
 }));
 
-function query(weights: number, keys: number, dimension: number) {
+function query(words: number, dimension: number) {
   const vector = Int16Array.from({ length: dimension }, (_, i) => (i % 2 === 0 ? 32_767 - i : -32_768 + i));
-  const words = {
-    weights: Float64Array.from({ length: weights }, (_, i) => 1 / (i + 1)),
-    keys: Uint32Array.from({ length: keys }, (_, i) => 2 ** 32 - 1 - i),
-    answers: Uint32Array.from({ length: keys }, (_, i) => i * 256 + 255),
+  const asked = {
+    ids: Uint32Array.from({ length: words }, (_, i) => 2 ** 32 - words + i),
+    weights: Float64Array.from({ length: words }, (_, i) => 1 / (i + 1)),
     fingerprint: 0xdfffffff,
   };
-  return { vector, words, calibration: CALIBRATIONS[weights % 2]!, limit: 48 };
+  return { vector, words: asked, calibration: CALIBRATIONS[words % 2]!, limit: 48, enough: 16 };
 }
 
 test("a query is the same on the other thread, of any length, and stays so when the next one is packed", () => {
-  const queries = [query(5, 160, 1536), query(1, 2, 1536), query(0, 1, 1536), query(3_000, 90_001, 1536), query(7, 3, 17)];
+  const queries = [query(5, 1536), query(1, 1536), query(0, 384), query(3_000, 1536), query(7, 17)];
   const texts = queries.map(packQuery);
   const others = texts.map(unpackQuery);
   expect(others).toEqual(queries);

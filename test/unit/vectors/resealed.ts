@@ -9,10 +9,10 @@ import { checksumOf, writeParts } from "../../../src/vectors/snapshot-file.ts";
 
 /** Of a snapshot of fewer vectors than the ids of one part. */
 export interface Tables {
-  /** In this order: `key, tables, chunks`, and the lengths of what follows. */
+  /** In this order: `key, tables, chunks, slots`, and the lengths of what follows. */
   header: Buffer;
   lengths: Buffer;
-  /** The tables of terms, the chunks of blocks, and the codes of lengths. */
+  /** The tables of terms, and the chunks of blocks. */
   parts: Buffer[];
 }
 
@@ -24,8 +24,8 @@ export function resealTables(directory: string, change: (tables: Tables) => void
   let at = 0;
   const take = (length: number) => bytes.subarray(at, (at += length));
   const slots = [take(24 * manifest.slots), take(Math.ceil(manifest.slots / 8))];
-  const header = take(12);
-  const lengths = take(4 * (header.readUInt32LE(4) + header.readUInt32LE(8) + 1));
+  const header = take(16);
+  const lengths = take(4 * (header.readUInt32LE(4) + header.readUInt32LE(8)));
   const parts = Array.from({ length: lengths.length / 4 }, (_, i) => take(lengths.readUInt32LE(4 * i)));
   const tables = { header, lengths, parts };
   change(tables);

@@ -2,13 +2,13 @@ import { expect, setDefaultTimeout, test } from "bun:test";
 import * as fc from "fast-check";
 import { NO_HOME } from "../../../src/lib/ids.ts";
 import type { Embedding } from "../../../src/embeddings/embedder.ts";
-import { localEmbedder } from "../../../src/embeddings/local/local.ts";
+import { madeEmbedder } from "../../support/made-embedder.ts";
 import { MEMORIES as MEMORY_RECORDS } from "../../../src/storage/collections.ts";
 import { removeRecord } from "../../../src/storage/memory-records.ts";
 import { memories } from "../../../src/storage/tables.ts";
 import { posting } from "../../../src/storage/walk.ts";
 import type { CandidateReader } from "../../../src/vectors/candidates.ts";
-import type { ScoredQuery } from "../../../src/vectors/query.ts";
+import { closenessTo, type Query } from "../../../src/vectors/query.ts";
 import { ResidentSet } from "../../../src/vectors/resident-set.ts";
 import { ResidentSets } from "../../../src/vectors/resident-sets.ts";
 import { SharedVectors } from "../../../src/vectors/shared-vectors.ts";
@@ -29,9 +29,9 @@ import {
 } from "./stored-vectors.ts";
 
 // What is compared is much, and the machine may be busy with other tests.
-setDefaultTimeout(60_000);
+setDefaultTimeout(600_000);
 
-const embedder = localEmbedder;
+const embedder = madeEmbedder;
 const random = chance(1);
 const TEXTS = Object.values(MEMORIES).map((text) => embedder.embedMemory(text).vector);
 const QUERIES = QUESTIONS.slice(0, 20).map(({ text }) => embedder.embedQuery(text).vector);
@@ -50,7 +50,7 @@ function setOf(embeddings: readonly (Pick<Embedding, "vector"> & Partial<Embeddi
   const shared = new SharedVectors(sharedOf(stored));
   const set = new ResidentSet();
   for (const { id } of stored) set.add(id, shared);
-  return { set, shared, nearest: (query: ScoredQuery) => set.nearest(query, shared, NO_READER)! };
+  return { set, shared, nearest: (query: Query) => set.nearest(query, shared, NO_READER)! };
 }
 
 for (const { name, vectors, queries } of [
@@ -85,7 +85,7 @@ test("of more memories than are enough those come that score best, by words as b
   for (const { text } of QUESTIONS.slice(0, 40)) {
     const query = queryOf(text, texts.length);
     const all = nearest(query)
-      .map(({ memory, cosine, terms }) => ({ memory, cosine, closeness: query.score(cosine, terms) }))
+      .map(({ memory, cosine, terms }) => ({ memory, cosine, closeness: closenessTo(query, cosine, terms) }))
       .sort((a, b) => b.closeness - a.closeness || b.cosine - a.cosine || (a.memory < b.memory ? 1 : -1));
     for (const enough of [1, 10, 100]) {
       const found = nearest({ ...query, enough }).map(({ memory, cosine, closeness }) => ({ memory, cosine, closeness }));

@@ -1,12 +1,11 @@
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { emptyVector } from "../../../src/embeddings/local/local.ts";
 import { storedHome } from "../../../src/vectors/encoding.ts";
 import { Slots } from "../../../src/vectors/slots.ts";
 import { sourceOf } from "./part-source.ts";
 import { idAt, storedBytes } from "./stored-vectors.ts";
 
-const VECTOR = emptyVector();
+const VECTOR = Float32Array.of(1);
 const bytesOf = (number: number) => Buffer.from(idAt(number));
 const idsIn = (slots: Slots) => Array.from({ length: slots.length }, (_, slot) => (slots.has(slot) ? slots.id(slot) : undefined));
 

@@ -8,20 +8,19 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DIMENSION_MAX, type Embedding } from "../../../src/embeddings/embedder.ts";
-import { localEmbedder } from "../../../src/embeddings/local/local.ts";
+import { madeEmbedder } from "../../support/made-embedder.ts";
 import { bare, NO_HOME, withPrefix, type BareId } from "../../../src/lib/ids.ts";
 import { AFTER_ALL, hashKey } from "../../../src/storage/keys.ts";
 import { MEMORIES } from "../../../src/storage/collections.ts";
 import { storeVector } from "../../../src/vectors/store-vector.ts";
-import { type Calibration, LOCAL_CALIBRATION } from "../../../src/embeddings/score.ts";
-import { closeness } from "../../../src/memories/relevance.ts";
+import { BUILTIN_CALIBRATION, type Calibration } from "../../../src/embeddings/score.ts";
 import { generationOf, removeRecord, removeVector } from "../../../src/storage/memory-records.ts";
 import { Store } from "../../../src/storage/store.ts";
 import { memories, vectors, type MemoryRow } from "../../../src/storage/tables.ts";
 import { matches, posting, type Filter } from "../../../src/storage/walk.ts";
 import { cosineOf, encodeVector, quantize, storedMemory, storedNumbers, storedVector } from "../../../src/vectors/encoding.ts";
 import { IdTable } from "../../../src/vectors/id-table.ts";
-import type { Neighbour, ScoredQuery } from "../../../src/vectors/query.ts";
+import type { Neighbour, Query } from "../../../src/vectors/query.ts";
 import type { Shared } from "../../../src/vectors/shared-vectors.ts";
 import { VectorRows } from "../../../src/vectors/vector-rows.ts";
 import { FakeClock } from "../../support/clock.ts";
@@ -170,32 +169,18 @@ export function sharedOf(stored: readonly { id: BareId; bytes: Uint8Array }[], i
 /** The twelve characters of an id, in the order of numbers. */
 export const idAt = (number: number): BareId => String(number).padStart(12, "0");
 
-const NO_WORDS = { weights: new Float64Array(0), keys: new Uint32Array(1), answers: new Uint32Array(1), fingerprint: 0 };
+const NO_WORDS = { weights: new Float64Array(0), ids: new Uint32Array(0), fingerprint: 0 };
 /** By cosine alone. */
 const BY_COSINE: Calibration = { kind: "measured", lexicalShare: 0, cosineOfUnrelated: -1, cosineOfSame: 1, relevant: 0.5 };
 
-export function queryFor(vector: Float32Array, limit: number): ScoredQuery {
-  return {
-    vector: quantize(vector),
-    limit,
-    enough: limit,
-    words: NO_WORDS,
-    calibration: BY_COSINE,
-    score: (cosine) => cosine,
-  };
+export function queryFor(vector: Float32Array, limit: number): Query {
+  return { vector: quantize(vector), limit, enough: limit, words: NO_WORDS, calibration: BY_COSINE };
 }
 
-/** A query of the built-in provider, as a search makes it. */
-export function queryOf(text: string, limit: number): ScoredQuery {
-  const embedded = localEmbedder.embedQuery(text);
-  return {
-    vector: quantize(embedded.vector),
-    limit,
-    enough: limit,
-    words: embedded.lexical,
-    calibration: LOCAL_CALIBRATION,
-    score: (cosine, terms, from, to) => closeness(embedded, cosine, terms, LOCAL_CALIBRATION, from, to),
-  };
+/** A query as a search makes it, with a made-up vector. */
+export function queryOf(text: string, limit: number): Query {
+  const { vector, lexical } = madeEmbedder.embedQuery(text);
+  return { vector: quantize(vector), limit, enough: limit, words: lexical, calibration: BUILTIN_CALIBRATION };
 }
 
 /** Best first, of equal ones the newer memory first. */
@@ -226,7 +211,7 @@ export function dot(query: Float32Array, vector: Float32Array): number {
   const [left, right] = [quantize(query), storedVector(bytes)];
   const one = cosineOf(1, scale) * 32_767;
   let sum = 0;
-  for (let i = 0; i < DIMENSION_MAX; i++) sum += left[i]! * ((right[i] ?? 0) / one);
+  for (let i = 0; i < DIMENSION_MAX; i++) sum += (left[i] ?? 0) * ((right[i] ?? 0) / one);
   return cosineOf(sum, scale);
 }
 

@@ -1,30 +1,28 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { FINGERPRINT, SIGN, UNKNOWN_WORD, WHOLE_WORTH } from "../../../src/embeddings/embedder.ts";
-import { localEmbedder } from "../../../src/embeddings/local/local.ts";
+import { FINGERPRINT } from "../../../src/embeddings/embedder.ts";
+import { madeEmbedder } from "../../support/made-embedder.ts";
 import { DamagedListsError, PostingLists } from "../../../src/vectors/posting-lists.ts";
 import { digestOf, TermIndex } from "../../../src/vectors/term-index.ts";
 import { sourceOf } from "./part-source.ts";
-import type { QueryWords, WordHits } from "../../../src/vectors/term-search.ts";
+import type { QueryWords } from "../../../src/vectors/term-search.ts";
 import { MEMORIES } from "../../retrieval/memories.ts";
 import { chance } from "./stored-vectors.ts";
 
-/** The terms of memories by slot, and of each word what answers to it with what that is worth. */
+/** The terms of memories by slot. */
 type Stored = ReadonlyMap<number, readonly number[]>;
 interface Word {
   weight: number;
-  answers: [term: number, worth: number][];
+  term: number;
 }
 
-const words = (...terms: number[]): Word[] => terms.map((term) => ({ weight: 1, answers: [[term, WHOLE_WORTH]] }));
+const words = (...terms: number[]): Word[] => terms.map((term) => ({ weight: 1, term }));
+/** From here on no other test has a term. */
+const RARE = 0x80000000;
 
 function queryOf(asked: readonly Word[]): QueryWords {
-  const entries = asked.flatMap(({ answers }, index) => answers.map(([term, worth]) => [term, 256 * index + worth] as const));
-  return {
-    weights: Float64Array.from(asked, ({ weight }) => weight),
-    keys: Uint32Array.of(0, ...entries.map(([term]) => term)),
-    answers: Uint32Array.of(0, ...entries.map(([, answer]) => answer)),
-  };
+  const sorted = asked.toSorted((a, b) => a.term - b.term);
+  return { ids: Uint32Array.from(sorted, ({ term }) => term), weights: Float64Array.from(sorted, ({ weight }) => weight) };
 }
 
 /** As they are stored: ascending, a fingerprint at the end. */
@@ -36,61 +34,44 @@ function indexOf(stored: Stored): TermIndex {
   return index;
 }
 
-/** The share of what it covers that a long memory keeps, and what its length leaves it for a place among the best. */
-function sharesOf(length: number): { covered: number; kept: number } {
-  const counted = 2 ** (Math.round(16 * Math.log2(length)) / 16);
-  const penalty = (words: number) => 1 + 0.1 * Math.log2(words + 1);
-  const covered = 1 / (1 + 0.15 * Math.max(0, Math.log2(counted / 60)));
-  return { covered, kept: (covered * penalty(8)) / penalty(Math.max(8, counted)) };
-}
-
-interface Found {
-  slot: number;
-  coverage: number;
-}
-
-/** Scores everything. @returns the best, the newest first */
-function exhaustive(stored: Stored, asked: readonly Word[], limit: number, passes: (slot: number) => boolean = () => true): Found[] {
+/** Scores everything. @returns the slots of the best, the newest first */
+function exhaustive(stored: Stored, asked: readonly Word[], limit: number, passes: (slot: number) => boolean = () => true): number[] {
   const total = asked.reduce((sum, { weight }) => sum + weight, 0);
   const scored = Array.from(stored, ([slot, terms]) => {
     const have = new Set(terms);
-    const { covered, kept } = sharesOf(terms.filter((term) => term < SIGN).length || terms.length);
-    const sum = asked.reduce((all, { weight, answers }) => {
-      const worth = Math.max(0, ...answers.map(([term, value]) => (have.has(term) ? value : 0)));
-      return all + (worth === 0 ? 0 : Math.max(1, Math.round((2 ** 24 / 255 / total) * weight * worth)));
-    }, 0);
-    return { slot, coverage: (sum / 2 ** 24) * covered, score: sum * kept };
+    const score = asked.reduce(
+      (all, { weight, term }) => all + (have.has(term) ? Math.max(1, Math.round((2 ** 24 * weight) / total)) : 0),
+      0,
+    );
+    return { slot, score };
   });
   const best = scored.filter(({ slot, score }) => score > 0 && passes(slot)).sort((a, b) => b.score - a.score || b.slot - a.slot);
-  return newestFirst(best.slice(0, limit));
+  return newestFirst(best.slice(0, limit).map(({ slot }) => slot));
 }
 
-const newestFirst = (found: readonly Found[]): Found[] =>
-  found.map(({ slot, coverage }) => ({ slot, coverage: Math.round(1e6 * coverage) / 1e6 })).sort((a, b) => b.slot - a.slot);
+const newestFirst = (slots: Iterable<number>): number[] => Array.from(slots).sort((a, b) => b - a);
 
-const filterOf = (passes?: (slot: number) => boolean) => passes && { passes, cost: 0 };
-
-const hitsOf = ({ slots, coverages }: WordHits): Found[] => Array.from(slots, (slot, i) => ({ slot, coverage: coverages[i]! }));
+const filterOf = (passes: (slot: number) => boolean = () => true) => ({ passes, cost: 0 });
 
 /** The best that an index finds, the newest first, and the slots of what it finds besides. */
 function search(index: TermIndex, asked: readonly Word[], limit: number, passes?: (slot: number) => boolean) {
-  const { slots, coverages } = index.search(queryOf(asked), limit, { filter: filterOf(passes) });
+  const slots = index.search(queryOf(asked), limit, filterOf(passes));
   expect(new Set(slots).size).toBe(slots.length);
-  const best = Array.from(slots.subarray(0, limit), (slot, i) => ({ slot, coverage: coverages[i]! }));
-  return { best: newestFirst(best), others: Array.from(slots.subarray(limit)) };
+  return { best: newestFirst(slots.subarray(0, limit)), others: Array.from(slots.subarray(limit)) };
 }
 
 /** The slots of all that an index finds, the newest first. */
 const slotsFound = (index: TermIndex, asked: readonly Word[], limit: number, passes?: (slot: number) => boolean): number[] =>
-  Array.from(index.search(queryOf(asked), limit, { filter: filterOf(passes) }).slots).sort((a, b) => b - a);
+  newestFirst(index.search(queryOf(asked), limit, filterOf(passes)));
 
 /** Terms of which a few are in many memories and many in few: the smaller the number, the more common. */
 const term = fc.double({ min: 0, max: 1, noNaN: true }).map((x) => Math.floor(60 ** x));
-const worth = fc.oneof(fc.constant(WHOLE_WORTH), fc.integer({ min: 40, max: 178 }));
-const queryWord: fc.Arbitrary<Word> = fc.record({
-  weight: fc.double({ min: 0.01, max: 1, noNaN: true }),
-  answers: fc.uniqueArray(fc.tuple(term, worth), { minLength: 1, maxLength: 6, selector: ([one]) => one }),
-});
+const queryWords = (minLength: number, maxLength: number, of = term): fc.Arbitrary<Word[]> =>
+  fc.uniqueArray(fc.record({ weight: fc.double({ min: 0.01, max: 1, noNaN: true }), term: of }), {
+    minLength,
+    maxLength,
+    selector: (word) => word.term,
+  });
 /** Slots far apart, so that they are in several windows and their distances take several bytes. */
 const memoriesOf = (distanceMax: number): fc.Arbitrary<Stored> =>
   fc
@@ -102,16 +83,11 @@ const memoriesOf = (distanceMax: number): fc.Arbitrary<Stored> =>
 const memories = fc.oneof(memoriesOf(1), memoriesOf(300), memoriesOf(20_000));
 
 describe("what covers most of a query", () => {
-  test("is found as by scoring everything: shorter memories first, then newer ones", () => {
+  test("is found as by scoring everything, of equal ones the newest", () => {
     fc.assert(
-      fc.property(
-        memories,
-        fc.array(queryWord, { minLength: 1, maxLength: 8 }),
-        fc.integer({ min: 1, max: 20 }),
-        (stored, asked, limit) => {
-          expect(search(indexOf(stored), asked, limit).best).toEqual(exhaustive(stored, asked, limit));
-        },
-      ),
+      fc.property(memories, queryWords(1, 8), fc.integer({ min: 1, max: 20 }), (stored, asked, limit) => {
+        expect(search(indexOf(stored), asked, limit).best).toEqual(exhaustive(stored, asked, limit));
+      }),
       { numRuns: 400 },
     );
   });
@@ -120,17 +96,16 @@ describe("what covers most of a query", () => {
     fc.assert(
       fc.property(
         memories,
-        fc.array(queryWord, { minLength: 1, maxLength: 4 }),
+        queryWords(1, 4),
         fc.integer({ min: 1, max: 5 }),
         fc.integer({ min: 2, max: 5 }),
         (stored, asked, share, removed) => {
           const index = indexOf(stored);
           const passes = (slot: number) => slot % share === 0;
           const left = new Map([...stored].filter(([slot]) => slot % removed !== 0));
-          for (const slot of stored.keys()) if (!left.has(slot)) index.remove(slot);
           const expected = exhaustive(left, asked, 10, passes);
           for (const one of [index, readAgain(index)]) {
-            const { best, others } = search(one, asked, 10, passes);
+            const { best, others } = search(one, asked, 10, (slot) => left.has(slot) && passes(slot));
             expect(best).toEqual(expected);
             expect(others.filter((slot) => !left.has(slot) || !passes(slot))).toEqual([]);
           }
@@ -142,7 +117,7 @@ describe("what covers most of a query", () => {
 
   test("is the same whatever was searched for before", () => {
     fc.assert(
-      fc.property(memoriesOf(3_000), fc.array(fc.array(queryWord, { minLength: 1, maxLength: 5 }), { minLength: 2 }), (stored, queries) => {
+      fc.property(memoriesOf(3_000), fc.array(queryWords(1, 5), { minLength: 2 }), (stored, queries) => {
         const index = indexOf(stored);
         for (const asked of queries) {
           expect(search(index, asked, 3).best).toEqual(exhaustive(stored, asked, 3));
@@ -152,49 +127,32 @@ describe("what covers most of a query", () => {
     );
   });
 
-  test("is found by all words of a query that has more than are searched for together", () => {
+  test("is found by all words of a query that has very many", () => {
     fc.assert(
-      fc.property(memories, fc.array(queryWord, { minLength: 60, maxLength: 200 }), (stored, asked) => {
-        expect(newestFirst(hitsOf(indexOf(stored).search(queryOf(asked), 200)))).toEqual(exhaustive(stored, asked, 200));
+      fc.property(memories, queryWords(60, 200, fc.integer({ min: 1, max: 1_000 })), (stored, asked) => {
+        expect(slotsFound(indexOf(stored), asked, 200)).toEqual(exhaustive(stored, asked, 200));
       }),
       { numRuns: 100 },
     );
   });
 
-  test("a word itself counts whole, and of several near ones the best alone", () => {
-    const index = indexOf(new Map([[1, [7, 900]], [2, [8, 9]], [3, [8, 901]], [4, [9, 902]]])); // prettier-ignore
-    const asked: Word[] = [{ weight: 1, answers: [[7, WHOLE_WORTH], [8, 102], [9, 51]] }]; // prettier-ignore
-    expect(search(index, asked, 4).best.map(({ coverage }) => coverage)).toEqual([0.2, 0.4, 0.4, 1]);
-  });
-
   test("a text is found by its own words", () => {
     const texts = Object.values(MEMORIES);
     const index = TermIndex.empty();
-    for (const [slot, text] of texts.entries()) index.add(slot, localEmbedder.embedMemory(text).terms);
+    for (const [slot, text] of texts.entries()) index.add(slot, madeEmbedder.embedMemory(text).terms);
     for (const text of texts) {
-      const { lexical } = localEmbedder.embedQuery(text);
-      expect(Array.from(index.search(lexical, 3).slots, (slot) => texts[slot]!)).toContain(text);
+      const found = index.search(madeEmbedder.embedQuery(text).lexical, 3, filterOf());
+      expect(Array.from(found, (slot) => texts[slot]!)).toContain(text);
     }
   });
 
-  test("signs are found by signs", () => {
+  test("symbols are found by symbols", () => {
     const index = TermIndex.empty();
     for (const [slot, text] of ["Party on Friday 🎉", "🎉🎉", "Lunch on Friday"].entries())
-      index.add(slot, localEmbedder.embedMemory(text).terms);
-    const { slots } = index.search(localEmbedder.embedQuery("🎉").lexical, 5);
-    expect(slots.sort()).toEqual(Uint32Array.of(0, 1));
+      index.add(slot, madeEmbedder.embedMemory(text).terms);
+    const found = index.search(madeEmbedder.embedQuery("🎉").lexical, 5, filterOf());
+    expect(found.sort()).toEqual(Uint32Array.of(0, 1));
   });
-});
-
-test("what covers much less of a query than the leading memories is left out, whatever place there is for it", () => {
-  const stored = new Map(Array.from({ length: 100 }, (_, slot) => [slot, slot % 20 === 7 ? [1, 2, 3, 4] : slot % 2 === 0 ? [1, 2] : [1]]));
-  const found = (gap: number) => {
-    const { slots } = indexOf(stored).search(queryOf(words(1, 2, 3, 4)), 100, { leading: { rank: 5, gap } });
-    return Array.from(slots).sort((a, b) => a - b);
-  };
-  expect(found(0.4)).toEqual([7, 27, 47, 67, 87]);
-  expect(found(0.6)).toEqual([...stored.keys()].filter((slot) => slot % 20 === 7 || slot % 2 === 0));
-  expect(found(0.8)).toEqual([...stored.keys()]);
 });
 
 describe("a rare word", () => {
@@ -202,23 +160,23 @@ describe("a rare word", () => {
   const many = (count: number): Map<number, number[]> => new Map(Array.from({ length: count }, (_, slot) => [slot, COMMON]));
 
   test("leads to the memories that have it, however little it is of the query", () => {
-    const stored = many(2_000).set(500, [UNKNOWN_WORD, 50, 51, 52]).set(20, [UNKNOWN_WORD, 3]);
-    const { best, others } = search(indexOf(stored), words(...COMMON, UNKNOWN_WORD), 100);
+    const stored = many(2_000).set(500, [RARE, 50, 51, 52]).set(20, [RARE, 3]);
+    const { best, others } = search(indexOf(stored), words(...COMMON, RARE), 100);
     expect([best.length, others]).toEqual([100, [500, 20]]);
   });
 
   test("leads to the one among what passes a filter that has it", () => {
     const stored = many(2_000);
-    for (let slot = 0; slot < 60; slot++) stored.set(slot, [UNKNOWN_WORD, 50, 51, 52]);
+    for (let slot = 0; slot < 60; slot++) stored.set(slot, [RARE, 50, 51, 52]);
     const index = indexOf(stored);
-    const asked = words(...COMMON, UNKNOWN_WORD);
+    const asked = words(...COMMON, RARE);
     expect(search(index, asked, 10).others).toEqual([]);
     expect(search(index, asked, 10, (slot) => slot >= 59).others).toEqual([59]);
   });
 
   test("leads there from a query of thousands of words too", () => {
-    const stored = many(100).set(50, [UNKNOWN_WORD, 50]);
-    const asked = words(...Array.from({ length: 3_000 }, (_, i) => 100 + i), ...COMMON, UNKNOWN_WORD);
+    const stored = many(100).set(50, [RARE, 50]);
+    const asked = words(...Array.from({ length: 3_000 }, (_, i) => 100 + i), ...COMMON, RARE);
     expect(slotsFound(indexOf(stored), asked, 10)).toContain(50);
   });
 });
@@ -233,26 +191,12 @@ describe("what a search looks at", () => {
   const index = indexOf(stored);
 
   test("is little beside the postings of its words, and what it finds is the same", () => {
-    const asked = [3, 40, 300, 2_000, 15_000].map((common, i): Word => ({
-      weight: [0.2, 0.5, 0.8, 0.9, 1][i]!,
-      answers: [[common, WHOLE_WORTH], ...[1, 2, 3].map((near): [number, number] => [common + near, 150 - 20 * near])],
-    }));
-    const terms = new Set(asked.flatMap(({ answers }) => answers.map(([one]) => one)));
+    const asked = [3, 40, 300, 2_000, 15_000].map((one, i): Word => ({ weight: [0.2, 0.5, 0.8, 0.9, 1][i]!, term: one }));
+    const terms = new Set(asked.map((word) => word.term));
     let postings = 0;
     for (const have of stored.values()) for (const one of have) if (terms.has(one)) postings++;
     expect(search(index, asked, 50).best).toEqual(exhaustive(stored, asked, 50));
     expect(index.looks).toBeLessThan(postings / 5);
-  });
-
-  test("is less where many are wanted, as the newest memories say how much of a query the best of all cover", () => {
-    const asked = [3, 130].map((common, i): Word => ({ weight: [0.2, 1][i]!, answers: [[common, WHOLE_WORTH]] }));
-    const [limit, expected] = [600, exhaustive(stored, asked, 600)];
-    const without = index.search(queryOf(asked), limit, { expects: false });
-    expect(newestFirst(hitsOf(without))).toEqual(expected);
-    const { looks } = index;
-    const found = newestFirst(hitsOf(index.search(queryOf(asked), limit)));
-    expect(found).toEqual(expected);
-    expect(index.looks).toBeLessThan(0.7 * looks);
   });
 
   test("is all of it where older memories cover less than the newest", () => {
@@ -269,7 +213,7 @@ describe("what a search looks at", () => {
       storedTerms([...Array.from({ length: 20 }, (_, i) => i), 99]),
     ];
     for (let slot = 0; slot < 140_000; slot++) same.add(slot, slot === 7 ? more : terms);
-    const asked: Word[] = Array.from({ length: 20 }, (_, i) => ({ weight: 1, answers: [[i, 40 + i]] }));
+    const asked: Word[] = Array.from({ length: 20 }, (_, i) => ({ weight: 1, term: i }));
     expect(slotsFound(same, [...asked, ...words(99)], 10, (slot) => slot === 7)).toEqual([7]);
     expect(same.looks).toBeLessThan(900_000);
   });
@@ -280,7 +224,7 @@ describe("what a search looks at", () => {
     for (let slot = 0; slot < 14_000; slot++) same.add(slot, storedTerms(terms));
     expect(slotsFound(same, words(...terms), 10, (slot) => slot === 7)).toEqual([7]);
     expect(same.looks).toBeGreaterThan(1_600_000);
-    expect(same.looks).toBeLessThan(1_600_000 + 32 * 14_000);
+    expect(same.looks).toBeLessThan(1_600_000 + 14_000);
   });
 
   test("is bounded when the filter is dear and lets nothing through of what has the words, but for rare ones", () => {
@@ -288,7 +232,7 @@ describe("what a search looks at", () => {
     for (let slot = 0; slot < 100_000; slot++) same.add(slot, storedTerms(slot === 9 ? [5, 6] : [5]));
     let asked = 0;
     const filter = { passes: (slot: number) => (asked++, slot === 9), cost: 100 };
-    expect(same.search(queryOf(words(5, 6)), 3, { filter }).slots).toEqual(Uint32Array.of(9));
+    expect(same.search(queryOf(words(5, 6)), 3, filter)).toEqual(Uint32Array.of(9));
     expect(asked).toBeLessThan(10_000);
     asked = 0;
     expect(same.same(FINGERPRINT, 3, filter)).toEqual([]);
@@ -306,19 +250,18 @@ describe("what a search looks at", () => {
     const postings = [...stored.values()].reduce((sum, { length }) => sum + length, 0);
     expect(index.bytes / postings).toBeLessThan(5);
     const once = TermIndex.empty();
-    for (let slot = 0; slot < 1_000; slot++)
-      once.add(slot, storedTerms(Array.from({ length: 100 }, (_, i) => UNKNOWN_WORD + 100 * slot + i)));
+    for (let slot = 0; slot < 1_000; slot++) once.add(slot, storedTerms(Array.from({ length: 100 }, (_, i) => RARE + 100 * slot + i)));
     expect(once.bytes / 100_000).toBeLessThan(32);
   });
 });
 
 test("a memory of 10,000 terms is found by each of them, and terms that are near each other's places are kept apart", () => {
   const index = TermIndex.empty();
-  const long = Array.from({ length: 10_000 }, (_, i) => UNKNOWN_WORD + i * 64);
+  const long = Array.from({ length: 10_000 }, (_, i) => RARE + i * 64);
   index.add(0, storedTerms([1]));
   index.add(5, storedTerms(long));
   for (const one of long) expect(slotsFound(index, words(one), 2)).toEqual([5]);
-  expect(slotsFound(index, words(UNKNOWN_WORD + 1), 2)).toEqual([]);
+  expect(slotsFound(index, words(RARE + 1), 2)).toEqual([]);
 });
 
 test("nothing is found in an empty index, nor by a query without words, nor a memory without terms", () => {
@@ -328,10 +271,7 @@ test("nothing is found in an empty index, nor by a query without words, nor a me
   index.add(1, storedTerms([2]));
   expect(slotsFound(index, [], 10)).toEqual([]);
   expect(slotsFound(index, words(1, 3), 10)).toEqual([]);
-  index.remove(1);
-  index.remove(1);
-  index.remove(100);
-  expect([slotsFound(index, words(2), 10), index.has(1), index.has(0), index.slots]).toEqual([[], false, true, 2]);
+  expect([slotsFound(index, words(2), 10), index.slots]).toEqual([[1], 2]);
 });
 
 function readAgain(index: TermIndex): TermIndex {
@@ -364,10 +304,10 @@ describe("of a file that says what cannot be", () => {
         .slice(2, 66)
         .find((entries) => entries.some((term, at) => at % 4 === 0 && term === 7 && entries[at + 3] === 4_000))!;
       const entry = table.subarray(table.findIndex((term, at) => at % 4 === 0 && term === 7 && table[at + 3] === 4_000));
-      const chunk = numbers.at(-2)!;
+      const chunk = numbers.at(-1)!;
       damage({ entry, block: chunk.subarray((entry[BLOCK]! & ~15) >> 2) });
-      const damaged = TermIndex.read(sourceOf([...numbers.slice(0, -1).map(({ buffer }) => new Uint8Array(buffer)), parts.at(-1)!]));
-      expect(() => damaged.search(queryOf(words(7)), 20)).toThrow(DamagedListsError);
+      const damaged = TermIndex.read(sourceOf(numbers.map(({ buffer }) => new Uint8Array(buffer))));
+      expect(() => damaged.search(queryOf(words(7)), 20, filterOf())).toThrow(DamagedListsError);
       if (leadsAstray === true) expect(() => damaged.digests()).toThrow(DamagedListsError);
     });
   }
@@ -392,11 +332,11 @@ test("a list of millions, whose blocks are in many chunks, is kept and read agai
 });
 
 test("what is read again can be added to", () => {
-  const stored = new Map(Array.from({ length: 5_000 }, (_, slot) => [slot, [slot % 7, slot % 100, UNKNOWN_WORD + slot]]));
+  const stored = new Map(Array.from({ length: 5_000 }, (_, slot) => [slot, [slot % 7, slot % 100, RARE + slot]]));
   const half = indexOf(new Map([...stored].slice(0, 2_500)));
   const again = readAgain(half);
   for (const [slot, terms] of [...stored].slice(2_500)) again.add(slot, storedTerms(terms));
-  for (const asked of [words(3), words(3, 50), words(UNKNOWN_WORD + 10), words(UNKNOWN_WORD + 4_999, 1)]) {
+  for (const asked of [words(3), words(3, 50), words(RARE + 10), words(RARE + 4_999, 1)]) {
     expect(search(again, asked, 20).best).toEqual(exhaustive(stored, asked, 20));
   }
   expect(readAgain(again).parts()).toEqual(again.parts());

@@ -1,16 +1,14 @@
-import { existsSync, readFileSync } from "node:fs";
 import { expect, test } from "bun:test";
-import { localEmbedder } from "../../../src/embeddings/local/local.ts";
+import { madeEmbedder } from "../../support/made-embedder.ts";
 import { quantize, storedHome, storedTerms } from "../../../src/vectors/encoding.ts";
 import { VectorRows } from "../../../src/vectors/vector-rows.ts";
 import { MEMORIES } from "../../retrieval/memories.ts";
 import { QUESTIONS } from "../../retrieval/questions.ts";
-import { onLinux } from "../../support/platform.ts";
 import { chance, dot, idAt, storedBytes, unitVector } from "./stored-vectors.ts";
 
 const random = chance(1);
 const VECTORS = [
-  ...Object.values(MEMORIES).map((text) => localEmbedder.embedMemory(text).vector),
+  ...Object.values(MEMORIES).map((text) => madeEmbedder.embedMemory(text).vector),
   ...Array.from({ length: 30 }, () => unitVector(random)),
 ];
 /** More than two chunks of this size have. */
@@ -26,7 +24,7 @@ test("cosines are those of the whole vectors to the last bit, in whatever chunks
   expect([rows.length, seen.length, rows.shared.chunks.length]).toEqual([ROWS, ROWS, 3]);
   const slots = Uint32Array.from({ length: 3_000 }, (_, i) => (i < 40 ? 1_000 * i + 7 : Math.floor(random() * ROWS)));
   for (const { text } of QUESTIONS.slice(0, 3)) {
-    const query = localEmbedder.embedQuery(text).vector;
+    const query = madeEmbedder.embedQuery(text).vector;
     const cosines = VECTORS.map((vector) => dot(query, vector));
     // Those of each chunk one after the other, and not.
     for (const asked of [slots, slots.toSorted()]) {
@@ -55,35 +53,6 @@ test("another thread sees the rows of what it was told of, and no more until it 
   rows.add(stored);
   expect(first.length).toBe(length);
   expect(new VectorRows(rows.shared).length).toBe(length + 2);
-});
-
-onLinux("large pages")("large pages are asked for before rows are written to the second chunk", () => {
-  // Longer than all that other tests leave behind in large pages, which may be given back meanwhile.
-  const chunkBytes = 64 * 2 ** 20;
-  const rows = new VectorRows(undefined, chunkBytes);
-  const stored = storedBytes({ vector: VECTORS.at(-1)! });
-  while (rows.shared.chunks.length < 2) rows.add(stored);
-  const hasLargePages = existsSync("/sys/kernel/mm/transparent_hugepage");
-  expect(bytesInLargePages() >= chunkBytes).toBe(hasLargePages);
-});
-
-/** Memory of which the system was told so. */
-function bytesInLargePages(): number {
-  const mappings = readFileSync("/proc/self/smaps", "latin1").split(/^VmFlags:/m);
-  return mappings.reduce((sum, mapping, i) => {
-    const isAskedFor = / hg\b/.test(mappings[i + 1]?.split("\n", 1)[0] ?? "");
-    return isAskedFor ? sum + 1024 * Number(/^Size: +(\d+) kB/m.exec(mapping)?.[1]) : sum;
-  }, 0);
-}
-
-test("vectors are dense when most have all their numbers", () => {
-  const rows = new VectorRows();
-  const [sparse, dense] = [storedBytes({ vector: VECTORS[0]! }), storedBytes({ vector: VECTORS.at(-1)! })];
-  rows.add(sparse);
-  rows.add(dense);
-  expect(rows.areDense).toBe(false);
-  rows.add(dense);
-  expect(rows.areDense).toBe(true);
 });
 
 test.each([

@@ -51,8 +51,9 @@ async function ofUser(id: string, signal: AbortSignal): Promise<string | undefin
   return isThere ? `users/${encodeURIComponent(id)}` : undefined;
 }
 
-/** A memory can outlive its session. */
-async function ofMemory({ id, session_id: session }: Memory, signal: AbortSignal): Promise<string> {
+/** A memory can outlive its session, and be without one. */
+async function ofMemory({ id, session_id: session, user_id, agent_id }: Memory, signal: AbortSignal): Promise<string> {
+  if (session === null) return `memories?${new URLSearchParams(user_id === null ? { agent_id: agent_id ?? "" } : { user_id })}`;
   const isThere = await isFound(api.session(session, signal));
   return isThere ? `sessions/${session}#${id}` : `memories?session_id=${session}`;
 }

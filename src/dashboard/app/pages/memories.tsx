@@ -19,7 +19,7 @@ import { Matches } from "../parts/matches.tsx";
 import { toast } from "../parts/toast.tsx";
 import { usePages, useQuery } from "../query.ts";
 
-const FILTERS = ["user_id", "session_id", "type", "tags"];
+const FILTERS = ["user_id", "agent_id", "session_id", "type", "tags", "status"];
 
 type Opened = { kind: "add" } | { kind: "edit" | "delete"; memory: Memory } | null;
 
@@ -63,9 +63,11 @@ function SearchForm({ text, filters }: { text: string; filters: FiltersInUrl }) 
       </form>
       <Filters filters={filters}>
         <NameFilter label="User" name="user_id" kind="users" filters={filters} />
+        <NameFilter label="Agent" name="agent_id" kind="agents" filters={filters} />
         <TextFilter label="Session" name="session_id" filters={filters} />
         <TextFilter label="Type" name="type" filters={filters} suggestions={MEMORY_TYPES} />
         <TextFilter label="Any of these tags" name="tags" filters={filters} />
+        <TextFilter label="Status" name="status" filters={filters} suggestions={["current", "past", "future", "all"]} />
       </Filters>
     </>
   );

@@ -216,7 +216,7 @@ function Latest({ onTraces }: { onTraces?: () => void }) {
 }
 
 const text = (content: string) => ({ type: "text", content });
-/** The conversation of the README: `$S` is the session, which the first request makes. */
+/** A first conversation, as on the pages of the documentation: `$S` is the session, which the first request makes. */
 const REQUESTS: readonly (readonly [path: string, body: object])[] = [
   ["sessions", { agent_id: "support-bot", user_id: "user-42" }],
   ["memory", { session_id: "$S", content: "The customer prefers e-mail to phone calls.", type: "preference" }],
@@ -256,7 +256,7 @@ function FirstConversation() {
           {lines}
         </pre>
       </div>
-      {mayWrite && <Form submit="Send them from here" onSubmit={run} more={<a href="/docs">API documentation</a>} />}
+      {mayWrite && <Form submit="Send them from here" onSubmit={run} more={<a href="/docs/guide/quickstart">What these requests do</a>} />}
     </section>
   );
 }

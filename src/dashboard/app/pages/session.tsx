@@ -138,7 +138,8 @@ function SessionFacts({ session }: { session: SessionRecord }) {
         Turns: number(session.turn_count),
         Memories: number(session.memory_count),
         Created: <Time at={session.created_at} />,
-        Expires: <Time at={session.ttl_expires_at} />,
+        Began: session.occurred_at === undefined ? null : <Time at={session.occurred_at} />,
+        Expires: session.ttl_expires_at === null ? "never" : <Time at={session.ttl_expires_at} />,
         "Forked from": typeof source === "string" ? <Source id={source} version={Number(version)} /> : null,
       }}
     />

@@ -97,9 +97,7 @@ function Row({ session: { id, ...session }, onPeek }: { session: Session; onPeek
       <Cell name="Last change">
         <Time at={session.updated_at} />
       </Cell>
-      <Cell name="Expires">
-        <Time at={session.ttl_expires_at} />
-      </Cell>
+      <Cell name="Expires">{session.ttl_expires_at === null ? "never" : <Time at={session.ttl_expires_at} />}</Cell>
     </tr>
   );
 }

@@ -27,6 +27,11 @@ interface Described {
 const SETTINGS: Record<SettingName, Described> = {
   region: { label: "Region", kind: "text", hint: "A label for this deployment, which /health shows to everybody." },
   memories_on_expiry: { label: "Memories of a session that expires", kind: ["keep", "delete"] },
+  endless_sessions_for_all: {
+    label: "Sessions that never expire",
+    kind: "yes or no",
+    hint: "Yes lets every key that may write make them; no only admin keys. They stay until they are deleted.",
+  },
   trace_retention_days: {
     label: "Days that traces are kept",
     kind: "number",

@@ -39,6 +39,8 @@ const ACTIONS = Object.fromEntries(
     "memory.created": 0,
     "memory.updated": 0,
     "memory.deleted": 0,
+    "memory.expired": 0,
+    "memory.superseded": 0,
     "api_key.created": 0,
     "api_key.rolled": 0,
     "api_key.revoked": 0,

@@ -122,18 +122,19 @@ function Result({ match, onOpen }: { match: Match } & Pick<MatchesProps, "onOpen
   );
 }
 
-function Why({ explanation: { semantic, lexical, matches, omitted } }: { explanation: NonNullable<Match["explanation"]> }) {
+function Why({ explanation: { semantic, lexical, matches, omitted, passage } }: { explanation: NonNullable<Match["explanation"]> }) {
   return (
     <p class="row why">
       <span>
         meaning <b>{semantic.toFixed(2)}</b>
+        {passage !== undefined && ` of characters ${passage.start + 1} to ${passage.end}`}
       </span>
       <span>
         words <b>{lexical.toFixed(2)}</b>
       </span>
-      {matches.map(({ word, matched_by, matched_word, share }) => (
+      {matches.map(({ word, matched_word, share }) => (
         <span key={word} class="word">
-          <b>{word}</b> {matched_by === "word" ? "=" : "≈"} {matched_word ?? word} {Math.round(share * 100)} %
+          <b>{word}</b> = {matched_word ?? word} {Math.round(share * 100)} %
         </span>
       ))}
       {omitted !== undefined && <span>and {counted(omitted, "more words")}</span>}

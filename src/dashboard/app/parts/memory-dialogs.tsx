@@ -44,12 +44,14 @@ function MemoryFields({ written: { content, type, tags, metadata } }: { written:
 
 export function AddMemory({ sessionId, onClose }: { sessionId: string; onClose: () => void }) {
   const session = useSignal(sessionId);
+  const user = useSignal("");
   const written = useWritten();
   const { value } = parsedObject(written.metadata.value);
   const submit = async () => {
     const { content, type, tags } = written;
     await api.addMemory({
-      session_id: session.value.trim(),
+      ...(session.value.trim() !== "" && { session_id: session.value.trim() }),
+      ...(user.value !== "" && { user_id: user.value }),
       content: content.value,
       type: type.value,
       tags: tagsOf(tags.value),
@@ -62,7 +64,8 @@ export function AddMemory({ sessionId, onClose }: { sessionId: string; onClose: 
   return (
     <Dialog title="Add a memory" onClose={onClose} wide>
       <Form submit="Add" onSubmit={submit} disabled={value === undefined}>
-        <TextField label="Session" name="session_id" value={session} placeholder="sess_…" required />
+        <TextField label="Session" name="session_id" value={session} placeholder="sess_…" hint="Without one the memory is the user’s." />
+        <TextField label="User" name="user_id" value={user} hint="With a session it is that of the session." />
         <MemoryFields written={written} />
       </Form>
     </Dialog>
@@ -81,7 +84,7 @@ export function EditMemory({ memory, onClose }: { memory: Memory; onClose: () =>
       tags: tagsOf(written.tags.value),
       metadata: { ...Object.fromEntries(gone.map((name) => [name, null])), ...value },
     });
-    await changed(["memories"], ["session", memory.session_id]);
+    await changed(["memories"], ["session", memory.session_id ?? ""]);
     onClose();
     toast("Memory saved");
   };
@@ -98,7 +101,7 @@ export function DeleteMemory({ memory, onClose }: { memory: Memory; onClose: () 
   const reason = useSignal("");
   const submit = async () => {
     await api.deleteMemory(memory.id, reason.value);
-    await changed(["memories"], ["sessions"], ["session", memory.session_id]);
+    await changed(["memories"], ["sessions"], ["session", memory.session_id ?? ""]);
     onClose();
     toast("Memory deleted");
   };

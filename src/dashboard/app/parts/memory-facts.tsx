@@ -8,14 +8,28 @@ import type { Memory } from "../api.ts";
 import { Time } from "./time.tsx";
 
 interface MemoryFactsProps {
-  memory: Pick<Memory, "id" | "type" | "tags" | "session_id" | "created_at">;
+  memory: Pick<Memory, "id" | "type" | "tags" | "session_id" | "user_id" | "agent_id" | "created_at"> &
+    Partial<Pick<Memory, "external_id" | "expires_at" | "valid_until" | "superseded_by">>;
   /** Left out for a key that may not change it. */
   onOpen?: ((kind: "edit" | "delete") => void) | undefined;
   /** More that is known. */
   children?: ComponentChildren;
 }
 
-export function MemoryFacts({ memory: { id, type, tags, session_id: session, created_at }, onOpen, children }: MemoryFactsProps) {
+export function MemoryFacts({ memory, onOpen, children }: MemoryFactsProps) {
+  const {
+    id,
+    type,
+    tags,
+    session_id: session,
+    user_id: user,
+    agent_id: agent,
+    created_at,
+    external_id: name,
+    expires_at: end,
+    valid_until: until,
+    superseded_by: by,
+  } = memory;
   return (
     <div class="row meta">
       <span class="kind">{type}</span>
@@ -24,10 +38,30 @@ export function MemoryFacts({ memory: { id, type, tags, session_id: session, cre
           #{tag}
         </span>
       ))}
-      <a href={`/dashboard/sessions/${session}#${id}`}>
-        <code>{session}</code>
-      </a>
+      {session !== null && (
+        <a href={`/dashboard/sessions/${session}#${id}`}>
+          <code>{session}</code>
+        </a>
+      )}
+      {session === null && user !== null && <a href={`/dashboard/users/${encodeURIComponent(user)}`}>{user}</a>}
+      {session === null && agent !== null && <span>{agent}</span>}
       <Time at={created_at} />
+      {typeof name === "string" && <code>{name}</code>}
+      {typeof until === "string" && (
+        <span>
+          valid until <Time at={until} />
+        </span>
+      )}
+      {typeof by === "string" && (
+        <a href={`/dashboard/go/${by}`}>
+          superseded by <code>{by}</code>
+        </a>
+      )}
+      {typeof end === "string" && (
+        <span>
+          expires <Time at={end} />
+        </span>
+      )}
       {children}
       {onOpen && (
         <span class="row actions">

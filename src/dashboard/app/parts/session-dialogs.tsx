@@ -11,7 +11,7 @@ import { changed, client, useQuery } from "../query.ts";
 import { counted } from "../words.ts";
 import { Changes } from "./changes.tsx";
 import { Dialog } from "./dialog.tsx";
-import { Form, ReasonField, TextField } from "./form.tsx";
+import { CheckField, Form, ReasonField, TextField } from "./form.tsx";
 import { JsonField, parsedObject } from "./json.tsx";
 import { Loaded } from "./list.tsx";
 import { toast } from "./toast.tsx";
@@ -65,10 +65,12 @@ export async function forkAndOpen(id: string, version: number, route: (path: str
   }
 }
 
-/** @param before - the version that a rollback has replaced */
-async function undo(now: Session, before: number): Promise<void> {
+const turnsOf = (hides: boolean) => (hides ? { turns: "hide" as const } : {});
+
+/** @param before - the version that a rollback has replaced; @param hides - whether it hid turns, which are to be shown again */
+async function undo(now: Session, before: number, hides: boolean): Promise<void> {
   try {
-    await took(await api.rollBack(now.id, { version: before, expected_version: now.state_version }));
+    await took(await api.rollBack(now.id, { version: before, expected_version: now.state_version, ...turnsOf(hides) }));
     toast(`State ${before} is back`);
   } catch (error) {
     toast((error as Error).message);
@@ -77,23 +79,34 @@ async function undo(now: Session, before: number): Promise<void> {
 
 export function RollBack({ session, version, onClose }: DialogProps & { version: number }) {
   const reason = useSignal("");
+  const hides = useSignal(false);
   const target = useVersion(session.id, version);
   const { base, attempt } = useBase(session);
   const submit = async () => {
     const why = reason.value === "" ? {} : { reason: reason.value };
-    const now = await attempt(({ state_version }) => api.rollBack(session.id, { version, expected_version: state_version, ...why }));
+    const now = await attempt(({ state_version }) =>
+      api.rollBack(session.id, { version, expected_version: state_version, ...turnsOf(hides.value), ...why }),
+    );
     onClose();
-    toast(`Rolled back to state ${version}`, { label: "Undo", run: () => void undo(now, base.state_version) });
+    toast(`Rolled back to state ${version}`, { label: "Undo", run: () => void undo(now, base.state_version, hides.value) });
   };
   return (
     <Dialog title={`Roll back to state ${version}`} onClose={onClose} wide>
       <Form submit="Roll back" onSubmit={submit} disabled={target.data === undefined}>
         <p class="quiet">
-          State {base.state_version + 1} will hold what state {version} held. Nothing is lost: the history stays.
+          State {base.state_version + 1} will hold what state {version} held. Nothing is lost: the history, the turns and the memories stay.
         </p>
         <Loaded result={target}>
           {({ state }) => <Changes changes={changesBetween(base.state, state)} unchanged="That state is the same as the current one." />}
         </Loaded>
+        {session.turn_count > 0 && (
+          <CheckField
+            label="Hide the turns logged since"
+            name="turns"
+            value={hides}
+            hint="The agent and this page see only those of that time. Rolling back to a state before this one shows them again."
+          />
+        )}
         <ReasonField value={reason} />
       </Form>
     </Dialog>
@@ -123,17 +136,22 @@ export function EditState({ session, onClose }: DialogProps) {
   );
 }
 
+/** What a session gets that is to expire again, unless another time is given. */
+const HOURS_DEFAULT = "24";
+
 /** Metadata is merged by the API: a name that is gone has to be sent as null. */
 export function EditSession({ session, onClose }: DialogProps) {
   const text = useSignal(JSON.stringify(session.metadata, null, 2));
   const hours = useSignal("");
+  const isEndless = useSignal(session.ttl_expires_at === null);
   const { value } = parsedObject(text.value);
   const submit = async () => {
     if (value === undefined) return;
     const gone = Object.keys(session.metadata).filter((name) => !Object.hasOwn(value, name));
     const metadata = { ...Object.fromEntries(gone.map((name) => [name, null])), ...value };
-    const ttl = hours.value === "" ? {} : { ttl_seconds: Math.round(Number(hours.value) * 3600) };
-    await took(await api.updateSession(session.id, { metadata, ...ttl }));
+    const given = hours.value === "" && session.ttl_expires_at === null ? HOURS_DEFAULT : hours.value;
+    const ttl = given === "" ? {} : { ttl_seconds: Math.round(Number(given) * 3600) };
+    await took(await api.updateSession(session.id, { metadata, ...(isEndless.value ? { ttl_seconds: "never" } : ttl) }));
     onClose();
     toast("Session saved");
   };
@@ -146,8 +164,9 @@ export function EditSession({ session, onClose }: DialogProps) {
           name="ttl_seconds"
           value={hours}
           type="number"
-          hint="At most 30 days, which are 720 hours. Empty: as it is."
+          hint={`At most 30 days, which are 720 hours. Empty: ${session.ttl_expires_at === null ? `${HOURS_DEFAULT} hours` : "as it is"}.`}
         />
+        <CheckField label="Never expires" name="never" value={isEndless} hint="It stays until somebody deletes it." />
       </Form>
     </Dialog>
   );

@@ -289,7 +289,7 @@ export function anchorOf({ kind, id, version }: TimelineEntry): string {
 const PREFIXES = { turn: "turn", memory: "mem", retrieval: "ret", fork: "sess", version: "version" } as const;
 
 function createdAt({ turn, version, memory, retrieval, fork }: TimelineEntry): number {
-  return Date.parse((turn ?? version ?? memory ?? retrieval ?? fork)?.created_at ?? "");
+  return Date.parse(turn?.occurred_at ?? (turn ?? version ?? memory ?? retrieval ?? fork)?.created_at ?? "");
 }
 
 function Entry(props: EntryProps) {
@@ -392,6 +392,31 @@ function VersionEntry({
   );
 }
 
+/** When a turn happened, and where it comes from. */
+function TurnFacts({ turn: { external_id, occurred_at, forked_from, created_at } }: { turn: Turn }) {
+  return (
+    <span class="quiet">
+      {forked_from !== undefined && (
+        <>
+          of <a href={`/dashboard/sessions/${forked_from}`}>the session it was forked from</a> ·{" "}
+        </>
+      )}
+      {external_id !== undefined && (
+        <>
+          <code>{external_id}</code> ·{" "}
+        </>
+      )}
+      <Time at={occurred_at ?? created_at} />
+      {occurred_at !== undefined && (
+        <>
+          {" "}
+          · logged <Time at={created_at} />
+        </>
+      )}
+    </span>
+  );
+}
+
 function TurnEntry({ turn }: { turn: Turn }) {
   const { input, output, reasoning, state_before, state_after, metadata } = turn;
   return (
@@ -400,9 +425,7 @@ function TurnEntry({ turn }: { turn: Turn }) {
         <h2>
           <a href={`#${turn.id}`}>Turn {number(turn.turn_number)}</a>
         </h2>
-        <span class="quiet">
-          <Time at={turn.created_at} />
-        </span>
+        <TurnFacts turn={turn} />
       </div>
       <dl class="exchange">
         <dt>in</dt>

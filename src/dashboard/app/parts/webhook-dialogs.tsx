@@ -27,6 +27,8 @@ export const EVENTS = Object.fromEntries(
     "session.deleted": 0,
     "turn.added": 0,
     "memory.created": 0,
+    "memory.expired": 0,
+    "memory.superseded": 0,
     "trace.created": 0,
     "trace.rollback": 0,
     "trace.error": 0,

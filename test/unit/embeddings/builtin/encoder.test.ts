@@ -113,6 +113,11 @@ describe("what a text is written with", () => {
     for (const kind of KINDS) expect(new Set(written.map((text) => bytesOf(encoder.encode(text, kind)!))).size).toBe(1);
   });
 
+  test("with the marks of a letter in whatever order, it has the same vector", () => {
+    const written = ["Người Việt", "Ngu\u031bo\u031b\u0300i Vie\u0323\u0302t", "Ngu\u031bo\u0300\u031bi Vie\u0302\u0323t"];
+    for (const kind of KINDS) expect(new Set(written.map((text) => bytesOf(encoder.encode(text, kind)!))).size).toBe(1);
+  });
+
   test("joiners stay where they are part of how a word is written, and go elsewhere", () => {
     expect(preparedText("می\u200cخواهم")).toBe("می\u200cخواهم");
     expect(preparedText("pass\u200cword\u200d")).toBe("password");

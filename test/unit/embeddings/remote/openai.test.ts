@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
-import { memoryTerms, queryTerms } from "../../../../src/embeddings/local/local.ts";
+import { embeddedQuery } from "../../../support/meaning.ts";
+import { memoryTerms } from "../../../../src/embeddings/words/terms.ts";
 import { apiKeyProblem, baseUrlProblem, type EmbeddingSettings } from "../../../../src/embeddings/provider-settings.ts";
 import { OpenAiEmbedder, type OpenAiDeps } from "../../../../src/embeddings/remote/openai.ts";
 import { ProviderError } from "../../../../src/embeddings/remote/provider-error.ts";
@@ -59,7 +60,7 @@ describe("embedding", () => {
     expect(dot(vector, vector)).toBeCloseTo(1, 5);
     expect(terms).toEqual(memoryTerms("Caroline sees a doctor for skin."));
     const query = await embedder.embedQuery("Caroline sees a doctor for skin.");
-    expect(query.lexical).toEqual(queryTerms("Caroline sees a doctor for skin."));
+    expect(query.lexical).toEqual(embeddedQuery("Caroline sees a doctor for skin.").lexical);
     expect(dot(query.vector, vector)).toBeCloseTo(1, 5);
   });
 
@@ -79,7 +80,7 @@ describe("embedding", () => {
     await using server = startEmbeddingServer();
     const { embedder } = client(server);
     expect((await embedder.embedMemory(" ")).terms.length).toBe(0);
-    expect((await embedder.embedQuery("\n")).lexical.size).toBe(0);
+    expect((await embedder.embedQuery("\n")).lexical.ids.length).toBe(0);
     expect(server.requests).toEqual([]);
   });
 
