@@ -111,12 +111,20 @@ function inUrl(text: string): string {
 }
 const encodedBefore = new Map<string, string>();
 
-/** Where texts can stand in a body of this schema: each with what makes the body around one. */
-function textsIn(schema: TSchema, base: unknown): { name: string; lengths: number[]; body: (text: string) => unknown }[] {
+/** Where texts can stand in a body: each with what makes the body around one. */
+interface InBody {
+  name: string;
+  lengths: number[];
+  /** How many times the body holds the text: arrays within arrays multiply. */
+  times: number;
+  body: (text: string) => unknown;
+}
+
+function textsIn(schema: TSchema, base: unknown): InBody[] {
   if (schema[Kind] === OBJECT_KIND) {
     return [
-      { name: ".key", lengths: [LIMITS.metadataBytesMax / 8], body: (text) => ({ [text]: 1 }) },
-      { name: ".value", lengths: [LIMITS.metadataBytesMax / 8], body: (text) => ({ a: text }) },
+      { name: ".key", lengths: [LIMITS.metadataBytesMax / 8], times: 1, body: (text) => ({ [text]: 1 }) },
+      { name: ".value", lengths: [LIMITS.metadataBytesMax / 8], times: 1, body: (text) => ({ a: text }) },
     ];
   }
   if (schema["type"] === "object") {
@@ -131,15 +139,17 @@ function textsIn(schema: TSchema, base: unknown): { name: string; lengths: numbe
   }
   if (schema["type"] === "array") {
     const maxItems = (schema["maxItems"] as number | undefined) ?? 8;
-    return textsIn(schema["items"] as TSchema, undefined).map(({ lengths, body, name }) => ({
+    return textsIn(schema["items"] as TSchema, undefined).map(({ lengths, times, body, name }) => ({
       name: `[]${name}`,
-      lengths: lengths.filter((length) => length * maxItems < BODY_LENGTH),
+      lengths: lengths.filter((length) => length * times * maxItems < BODY_LENGTH),
+      times: times * maxItems,
       body: (text) => Array.from({ length: maxItems }, (_, i) => body(i + text.slice(`${i}`.length))),
     }));
   }
   if (["boolean", "integer", "number"].includes(schema["type"] as string)) return [];
   const max = schema["maxLength"] as number | undefined;
-  return [{ name: "", lengths: max === undefined ? [LIMITS.memoryContentLengthMax, BODY_LENGTH] : [max, 20 * max], body: (text) => text }];
+  const lengths = max === undefined ? [LIMITS.memoryContentLengthMax, BODY_LENGTH] : [max, 20 * max];
+  return [{ name: "", lengths, times: 1, body: (text) => text }];
 }
 
 /** These would call another server. */

@@ -632,7 +632,7 @@ if (isHere(POSTGRES, "what several servers on one database share")) {
       ]);
       const four = [...two, making(3, "two"), making(4, "three")];
       await Promise.all(numbers(3).map(() => migrated(...four)));
-      expect((await known()).map(({ number }) => number)).toEqual([1, 2, 3, 4, 5, 6, 7]);
+      expect((await known()).map(({ number }) => number)).toEqual([1, 2, 3, 4]);
     });
 
     test("one that fails leaves nothing of itself and of those before it, and the next start runs all of them", async () => {
