@@ -11,7 +11,7 @@ import { escaped, print } from "./cli/print.ts";
 import { UsageError, readConfig } from "./config.ts";
 import { systemSentence } from "./lib/system-errors.ts";
 import { assertNotOwn } from "./operations/store-file.ts";
-import { isDamage, isOfLmdb, lmdbReason } from "./storage/disk-errors.ts";
+import { isDamage, isOfLmdb, lmdbReason } from "./storage/lmdb/disk/disk-errors.ts";
 import { UnreadableRow } from "./storage/unreadable.ts";
 
 type Command = (args: readonly string[]) => Promise<number>;

@@ -9,9 +9,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { writeBackup } from "../src/operations/backup.ts";
 import { exportLines } from "../src/operations/export.ts";
-import { DATA_FILE } from "../src/storage/data-file.ts";
 import { keptJson } from "../src/storage/erasure.ts";
 import { AFTER_ALL } from "../src/storage/keys.ts";
+import { DATA_FILE } from "../src/storage/lmdb/file/data-file.ts";
 import {
   deliveries,
   idempotency,

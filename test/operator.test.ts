@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { expect, spyOn, test } from "bun:test";
-import { Store } from "../src/storage/store.ts";
+import { Store } from "../src/storage/lmdb/store.ts";
 import { VectorIndex } from "../src/vectors/vector-index.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
 import { scratchDirectory, until } from "./support/process.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 import { expect, spyOn, test } from "bun:test";
-import { LmdbReader } from "../src/storage/lmdb-reader.ts";
+import { LmdbReader } from "../src/storage/lmdb/reader.ts";
 import type { Owner } from "../src/storage/owner.ts";
 import type { AnyTable } from "../src/storage/tables.ts";
 import { errorOf, idsOf, pagesOf, refusal, unknownId } from "./support/answers.ts";

@@ -42,8 +42,12 @@ const FENCES: { what: string; pattern: RegExp; allowed: RegExp }[] = [
     pattern: /from "@sinclair\/typebox/,
     allowed: /^src\/(app\.ts|http\/|(mcp|compat)\/|storage\/(tables|row-types)\.ts|[\w-]+\/(routes|schema)\.ts)/,
   },
-  { what: "lmdb", pattern: /from "lmdb"/, allowed: /^src\/storage\/(store|lmdb-reader)\.ts$/ },
-  { what: "the driver of PostgreSQL", pattern: /import [^;]*\bSQL\b[^;]* from "bun"/, allowed: /^src\/storage\/postgres\/database\.ts$/ },
+  { what: "lmdb", pattern: /from "lmdb"/, allowed: /^src\/storage\/lmdb\/(store|reader)\.ts$/ },
+  {
+    what: "the driver of PostgreSQL",
+    pattern: /import [^;]*\bSQL\b[^;]* from "bun"/,
+    allowed: /^src\/storage\/postgres\/connection\/database\.ts$/,
+  },
   {
     what: "hnswlib-node",
     pattern: /from "hnswlib-node"/,
@@ -68,12 +72,12 @@ const FENCES: { what: string; pattern: RegExp; allowed: RegExp }[] = [
     what: "secrets and names that are drawn, which no scope of the store does",
     pattern: /\b(crypto\.getRandomValues|random(UUID|UUIDv7|Bytes|Int|FillSync))\b/,
     allowed:
-      /^src\/(lib\/(base62|native)|http\/idempotency|webhooks\/signature|vectors\/(search-index|replica-copy|term-index|snapshot)|store-parts|storage\/postgres\/(postgres-store|commits|transaction-names)|operations\/own-backups|embeddings\/words\/terms|mcp\/api|(client|adapters)\/.+)\.ts$/,
+      /^src\/(lib\/(base62|native)|http\/idempotency|webhooks\/signature|vectors\/(search-index|replica-copy|term-index|snapshot)|store-parts|storage\/postgres\/(postgres-store|commit\/(commits|commit-tokens))|operations\/own-backups|embeddings\/words\/terms|mcp\/api|(client|adapters)\/.+)\.ts$/,
   },
   {
     what: "where ids come from",
     pattern: /\bnew IdSource\(/,
-    allowed: /^src\/(storage\/(store|postgres\/commits)|http\/pipeline|cli\/listeners)\.ts$/,
+    allowed: /^src\/(storage\/(lmdb\/store|postgres\/commit\/commits)|http\/pipeline|cli\/listeners)\.ts$/,
   },
   {
     what: "timers",
@@ -84,13 +88,13 @@ const FENCES: { what: string; pattern: RegExp; allowed: RegExp }[] = [
   { what: "the length of an hour and of a day", pattern: /\b(3_600_000|86_400_000)\b/, allowed: /^src\/lib\/duration\.ts$/ },
   { what: "the environment", pattern: /\bprocess\.env\b|\bBun\.env\b/, allowed: /^src\/(config|dashboard\/bundle)\.ts$/ },
   { what: "synchronous transactions of LMDB", pattern: /\btransactionSync\(/, allowed: /^$/ },
-  { what: "synchronous writes of LMDB", pattern: /\b(putSync|removeSync)\(/, allowed: /^src\/storage\/store\.ts$/ },
+  { what: "synchronous writes of LMDB", pattern: /\b(putSync|removeSync)\(/, allowed: /^src\/storage\/lmdb\/store\.ts$/ },
   { what: "for-in, which visits inherited keys", pattern: /\bfor \((const|let) \w+ in /, allowed: /^$/ },
   {
     what: "the clock, where a scope of the store has its own moment",
     pattern: /\bclock\.now\(\)/,
     allowed:
-      /^src\/(lib\/(clock|ids)|storage\/(lmdb-reader|postgres\/(commits|postgres-store|leases|migrations|shared-buckets|trace-follower))|http\/\w+|app|store-metrics|traces\/(event-stream|feed|retention)|(sessions|memories)\/expiry|telemetry\/otlp|webhooks\/(worker|attempt|retention)|operations\/(backup|upgrade)|embeddings\/remote\/\w+)\.ts$/,
+      /^src\/(lib\/(clock|ids)|storage\/(lmdb\/reader|postgres\/(commit\/commits|postgres-store|leases|migrations|shared-buckets|follow\/trace-follower))|http\/\w+|app|store-metrics|traces\/(event-stream|feed|retention)|(sessions|memories)\/expiry|telemetry\/otlp|webhooks\/(worker|attempt|retention)|operations\/(backup|upgrade)|embeddings\/remote\/\w+)\.ts$/,
   },
   {
     what: "state of a module, which no owner closes and no test resets",
@@ -194,6 +198,16 @@ test("imports point down", () => {
   const wrong = PRODUCT.flatMap((source) =>
     importsOf(source)
       .filter((target) => target.startsWith("src/") && layerOf(target) > layerOf(source.path))
+      .map((target) => `${source.path} -> ${target}`),
+  );
+  expect(wrong).toEqual([]);
+});
+
+test("neither engine of the store knows the other, and what they share knows neither", () => {
+  const engineOf = (path: string) => /^src\/storage\/(lmdb|postgres)\//.exec(path)?.[1];
+  const wrong = PRODUCT.filter(({ path }) => path.startsWith("src/storage/")).flatMap((source) =>
+    importsOf(source)
+      .filter((target) => engineOf(target) !== undefined && engineOf(target) !== engineOf(source.path))
       .map((target) => `${source.path} -> ${target}`),
   );
   expect(wrong).toEqual([]);

@@ -6,21 +6,21 @@
  *
  * @module
  */
-import { calibrationOf } from "../../src/embeddings/calibration.ts";
 import { WordWeights } from "../../src/embeddings/builtin/word-weights.ts";
-import type { Calibration } from "../../src/embeddings/score.ts";
+import { calibrationOf } from "../../src/embeddings/calibration.ts";
 import type { EmbeddedQuery } from "../../src/embeddings/embedder.ts";
+import type { Calibration } from "../../src/embeddings/score.ts";
 import { memoryTerms, queryTerms } from "../../src/embeddings/words/terms.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { bare, homeOf, withPrefix, type SessionId } from "../../src/lib/ids.ts";
-import { MEMORIES } from "../../src/storage/collections.ts";
-import { storeVector } from "../../src/vectors/store-vector.ts";
 import { relevance } from "../../src/memories/relevance.ts";
 import type { Tx } from "../../src/storage/access.ts";
+import { MEMORIES } from "../../src/storage/collections.ts";
+import { Store } from "../../src/storage/lmdb/store.ts";
 import { generationOf } from "../../src/storage/memory-records.ts";
-import { Store } from "../../src/storage/store.ts";
 import { memories, provider, PROVIDER_KEY, sessions as sessionTable } from "../../src/storage/tables.ts";
 import { dotStored, encodeVector, quantize } from "../../src/vectors/encoding.ts";
+import { storeVector } from "../../src/vectors/store-vector.ts";
 import { obey } from "./child.ts";
 import { denseVector } from "./dense.ts";
 import { FILTER_NAMES, groupOf, SHARES, tagOf, type Asked, type FilterName } from "./filters.ts";

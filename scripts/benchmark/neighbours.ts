@@ -5,14 +5,14 @@
  * @module
  */
 import hnswlib from "hnswlib-node";
+import { WordWeights } from "../../src/embeddings/builtin/word-weights.ts";
 import { calibrationOf } from "../../src/embeddings/calibration.ts";
 import type { EmbeddedQuery } from "../../src/embeddings/embedder.ts";
-import { WordWeights } from "../../src/embeddings/builtin/word-weights.ts";
 import { queryTerms } from "../../src/embeddings/words/terms.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { relevance } from "../../src/memories/relevance.ts";
 import { AFTER_ALL } from "../../src/storage/keys.ts";
-import { Store } from "../../src/storage/store.ts";
+import { Store } from "../../src/storage/lmdb/store.ts";
 import { provider, PROVIDER_KEY, vectors } from "../../src/storage/tables.ts";
 import { dotStored, quantize, storedTerms, storedVector } from "../../src/vectors/encoding.ts";
 import { obey } from "./child.ts";

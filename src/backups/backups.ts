@@ -9,6 +9,7 @@
 import { constants, realpathSync } from "node:fs";
 import { lstat, open, readdir, rm, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
+import type { Tickets } from "../keys/tickets.ts";
 import { ApiError, hasCode, messageOf } from "../lib/errors.ts";
 import { freeBytes, megabytes } from "../lib/files.ts";
 import { bare, bareIdTime, isId, NO_HOME, nothingWithId, withPrefix, type Id, type KeyId } from "../lib/ids.ts";
@@ -17,14 +18,13 @@ import { LIMITS } from "../lib/limits.ts";
 import { describeError, type Log } from "../lib/log.ts";
 import { isOfSystem, systemReason } from "../lib/system-errors.ts";
 import { toIso } from "../lib/time.ts";
-import type { Tickets } from "../keys/tickets.ts";
 import { describeBackup } from "../operations/backup.ts";
 import { removeAbandoned } from "../operations/files.ts";
 import { backupNumber, backupsDirectory, knownBackupNumber, makeBackupsDirectory } from "../operations/own-backups.ts";
 import { OperationError } from "../operations/report.ts";
-import { FREE_BYTES_MIN } from "../storage/disk-errors.ts";
+import { FREE_BYTES_MIN } from "../storage/lmdb/disk/disk-errors.ts";
+import type { Store } from "../storage/lmdb/store.ts";
 import { pageOf, type Page } from "../storage/page.ts";
-import type { Store } from "../storage/store.ts";
 import { commitAdmin, commitSecret, recordAdmin, type Caller, type Deps } from "../traces/record.ts";
 import { runBackup, type BackupCommand, type RunningBackup } from "./command.ts";
 

@@ -16,9 +16,9 @@ import { cleanUpAfter } from "../operations/files.ts";
 import { OperationError } from "../operations/report.ts";
 import { assertDataFile, assertStore, holdsStore } from "../operations/store-file.ts";
 import type { StorePlace } from "../operations/with-store.ts";
-import { makeDirectory, SERVE_LOCK } from "../storage/data-directory.ts";
-import { isOfLmdb } from "../storage/disk-errors.ts";
-import { shownDatabase } from "../storage/postgres/database-url.ts";
+import { makeDirectory, SERVE_LOCK } from "../storage/lmdb/directory/data-directory.ts";
+import { isOfLmdb } from "../storage/lmdb/disk/disk-errors.ts";
+import { shownDatabase } from "../storage/postgres/connection/database-url.ts";
 
 export interface Usage {
   file: "needed" | "optional" | "none";

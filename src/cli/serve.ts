@@ -5,16 +5,16 @@
  */
 import { createApp } from "../app.ts";
 import { isPrivateListener, type Config } from "../config.ts";
-import { isLoopback } from "../lib/addresses.ts";
 import { createFirstKey } from "../keys/keys.ts";
-import { createLink } from "../keys/sign-in.ts";
 import { makeLocalKey, type LocalKey } from "../keys/local-key.ts";
+import { createLink } from "../keys/sign-in.ts";
+import { isLoopback } from "../lib/addresses.ts";
 import { systemClock } from "../lib/clock.ts";
 import { bufferedWriter, createLog, describeError, type Log } from "../lib/log.ts";
 import { systemReason } from "../lib/system-errors.ts";
 import { version } from "../lib/version.ts";
 import { openService, type Service } from "../service.ts";
-import { shownDatabase } from "../storage/postgres/database-url.ts";
+import { shownDatabase } from "../storage/postgres/connection/database-url.ts";
 import { memories, sessions } from "../storage/tables.ts";
 import type { Telemetry } from "../telemetry/otlp.ts";
 import { announce, withdraw } from "./announcement.ts";

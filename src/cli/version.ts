@@ -37,7 +37,7 @@ async function loadAddons(flags: Readonly<Record<string, string | undefined>>): 
   const temporary = mkdtempSync(join(tmpdir(), "cairn-native-"));
   try {
     configureNative({ directory: nativeDirectory ?? temporary, dataDirectory, simd });
-    await import("../storage/store.ts");
+    await import("../storage/lmdb/store.ts");
     await print("lmdb: loads");
     const { loadHnswlib } = await import("../vectors/hnsw-index.ts");
     loadHnswlib();

@@ -6,13 +6,13 @@
  * @module
  */
 import { join, resolve } from "node:path";
-import { lockDirectory } from "../storage/directory-lock.ts";
-import { DATA_FILE, readDataFile } from "../storage/data-file.ts";
-import { mendMeta } from "../storage/meta-pages.ts";
-import { assertMetaPages, Pages } from "../storage/pages.ts";
-import { pinPages } from "../storage/store.ts";
-import { isEmbedding } from "../vectors/encoding.ts";
+import { lockDirectory } from "../storage/lmdb/directory/directory-lock.ts";
+import { DATA_FILE, readDataFile } from "../storage/lmdb/file/data-file.ts";
+import { mendMeta } from "../storage/lmdb/file/meta-pages.ts";
+import { assertMetaPages, Pages } from "../storage/lmdb/file/pages.ts";
+import { pinPages } from "../storage/lmdb/store.ts";
 import { VECTOR_TABLES } from "../storage/tables.ts";
+import { isEmbedding } from "../vectors/encoding.ts";
 import { RECORDS, type RecordTable } from "./records.ts";
 import { Findings, type Finding, type OnProgress } from "./report.ts";
 

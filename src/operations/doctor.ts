@@ -9,13 +9,13 @@
 import { join } from "node:path";
 import { NO_HOME } from "../lib/ids.ts";
 import { eachFetched } from "../storage/access.ts";
-import { DATA_FILE } from "../storage/data-file.ts";
+import { DATA_FILE } from "../storage/lmdb/file/data-file.ts";
+import { Store } from "../storage/lmdb/store.ts";
 import type { ChangedStore, RecordStore } from "../storage/record-store.ts";
-import { Store } from "../storage/store.ts";
 import { TABLES, VECTOR_TABLES } from "../storage/tables.ts";
+import { CHECKS, type Problem } from "./checks.ts";
 import { checkFile } from "./damage.ts";
 import { examineGraph, removeGraph } from "./graph.ts";
-import { CHECKS, type Problem } from "./checks.ts";
 import { RECORDS } from "./records.ts";
 import { Findings, type Finding, type OnProgress } from "./report.ts";
 

@@ -29,7 +29,7 @@ import { chmod, rename } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { flush } from "../lib/files.ts";
 import { isOfSystem, systemReason } from "../lib/system-errors.ts";
-import { lockDirectory } from "../storage/directory-lock.ts";
+import { lockDirectory } from "../storage/lmdb/directory/directory-lock.ts";
 import { OperationError } from "./report.ts";
 
 export interface WriteOptions {

@@ -10,18 +10,18 @@
 import { appendFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { storedKey } from "../keys/stored-key.ts";
 import type { Clock } from "../lib/clock.ts";
-import { jsonDepth } from "../lib/json.ts";
 import { bare, NO_HOME, withPrefix, type BareId } from "../lib/ids.ts";
+import { jsonDepth } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { isShortened } from "../lib/urls.ts";
-import { storedKey } from "../keys/stored-key.ts";
 import type { GivenSettings } from "../settings/schema.ts";
-import { collectionOf, hasVector, wantsVector, type EmbeddedRow } from "../storage/collections.ts";
 import { eachFetched, type Tx } from "../storage/access.ts";
+import { collectionOf, hasVector, wantsVector, type EmbeddedRow } from "../storage/collections.ts";
+import { Store } from "../storage/lmdb/store.ts";
 import type { PostgresStore } from "../storage/postgres/postgres-store.ts";
 import type { ChangedStore } from "../storage/record-store.ts";
-import { Store } from "../storage/store.ts";
 import {
   apiKeys,
   pendingEmbeddings,
@@ -40,8 +40,8 @@ import { mendAll } from "./doctor.ts";
 import { EXPORTED, EXPORT_FORMAT } from "./export.ts";
 import { cleanUpAfter } from "./files.ts";
 import { putStore } from "./new-store.ts";
-import { OperationError, type Finding } from "./report.ts";
 import { rowProblem, type RecordTable } from "./records.ts";
+import { OperationError, type Finding } from "./report.ts";
 
 const BYTES_PER_COMMIT = 1024 * 1024;
 /** No export has longer lines, and a line must not fill the memory. */

@@ -9,9 +9,9 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { NO_HOME } from "../lib/ids.ts";
-import { DATA_FILE } from "../storage/data-file.ts";
-import { Pages } from "../storage/pages.ts";
-import type { Store } from "../storage/store.ts";
+import { DATA_FILE } from "../storage/lmdb/file/data-file.ts";
+import { Pages } from "../storage/lmdb/file/pages.ts";
+import type { Store } from "../storage/lmdb/store.ts";
 import { BACKUP_NUMBER, meta } from "../storage/tables.ts";
 import { textOf } from "./damage.ts";
 

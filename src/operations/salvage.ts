@@ -7,8 +7,8 @@
  *
  * @module
  */
-import { Pages, type Entry } from "../storage/pages.ts";
 import { collectionOf } from "../storage/collections.ts";
+import { Pages, type Entry } from "../storage/lmdb/file/pages.ts";
 import { provider, type ProviderRow, type VectorTable } from "../storage/tables.ts";
 import { storedGeneration } from "../vectors/encoding.ts";
 import { textOf } from "./damage.ts";

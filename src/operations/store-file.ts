@@ -8,9 +8,9 @@ import { basename, dirname, join, relative, resolve, sep } from "node:path";
 import { hasCode } from "../lib/errors.ts";
 import { systemReason } from "../lib/system-errors.ts";
 import { COLLECTIONS } from "../storage/collections.ts";
-import { SERVE_LOCK } from "../storage/data-directory.ts";
-import { DATA_FILE, STORE_DIRECTORY } from "../storage/data-file.ts";
-import { assertMappable } from "../storage/pages.ts";
+import { SERVE_LOCK } from "../storage/lmdb/directory/data-directory.ts";
+import { DATA_FILE, STORE_DIRECTORY } from "../storage/lmdb/file/data-file.ts";
+import { assertMappable } from "../storage/lmdb/file/pages.ts";
 import { OperationError } from "./report.ts";
 
 export function holdsStore(dataDirectory: string): boolean {

@@ -5,11 +5,11 @@
  */
 import { resolve } from "node:path";
 import type { Clock } from "../lib/clock.ts";
-import { lockDirectory } from "../storage/directory-lock.ts";
-import { openDatabase } from "../storage/postgres/open-database.ts";
+import { lockDirectory } from "../storage/lmdb/directory/directory-lock.ts";
+import { Store } from "../storage/lmdb/store.ts";
+import { openDatabase } from "../storage/postgres/connection/open-database.ts";
 import type { PostgresStore } from "../storage/postgres/postgres-store.ts";
 import type { RecordStore } from "../storage/record-store.ts";
-import { Store } from "../storage/store.ts";
 
 type Work<Opened, Result> = (store: Opened) => Promise<Result>;
 

@@ -20,7 +20,7 @@ import { SIMD_LEVELS } from "../lib/native.ts";
 import { firstCodePoints } from "../lib/text.ts";
 import { withoutQuery } from "../lib/urls.ts";
 import { DURABILITIES } from "../storage/durability.ts";
-import { databaseUrlProblem } from "../storage/postgres/database-url.ts";
+import { databaseUrlProblem } from "../storage/postgres/connection/database-url.ts";
 import type { SettingsRow } from "../storage/tables.ts";
 import { parseSchedule, parseTimeout, SCHEDULE_FORM, TIMEOUT_FORM } from "../webhooks/policy.ts";
 

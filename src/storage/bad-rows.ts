@@ -8,10 +8,9 @@
  */
 import { ApiError } from "../lib/errors.ts";
 import { NO_HOME } from "../lib/ids.ts";
-import { describeError, type Log } from "../lib/log.ts";
 import { invariant } from "../lib/invariant.ts";
+import { describeError, type Log } from "../lib/log.ts";
 import { Unread, type Reader, type Span, type Tx, type Writable } from "./access.ts";
-import { isPanic } from "./disk-errors.ts";
 import { LeaseLost } from "./leases.ts";
 import type { RecordStore } from "./record-store.ts";
 import type { AnyTable, Index, Readable } from "./tables.ts";
@@ -96,7 +95,8 @@ export class BadRows {
    */
   note(key: string, error: unknown): void {
     if (this.#keys.has(key)) return;
-    if (error instanceof ApiError || error instanceof LeaseLost || isPanic(error) || this.#keys.size >= BAD_ROWS_MAX) throw error;
+    if (error instanceof ApiError || error instanceof LeaseLost || this.#store.health.isPanic(error) || this.#keys.size >= BAD_ROWS_MAX)
+      throw error;
     this.#keys.add(key);
     this.#log.error("skipped a row that cannot be processed: cairn doctor says what is wrong with it", {
       task: this.#task,

@@ -116,6 +116,8 @@ export interface StoreHealth {
   problem(): string | undefined;
   /** The answer when the store threw this from a read; undefined when it did not. */
   readFailure(error: unknown): ApiError | undefined;
+  /** Whether an error says that nothing can be done in this process any more. */
+  isPanic(error: unknown): boolean;
   /** Whether logs that nobody waits for may be written. */
   readonly hasRoomForLogs: boolean;
 }

@@ -128,7 +128,7 @@ export interface AnyTable {
 export interface Index<Row = unknown> extends AnyTable {
   /** Whether a row can have more than one entry. */
   readonly hasMany: boolean;
-  /** Whether entries of new rows are written some time after them (`late-entries.ts`). */
+  /** Whether entries of new rows are written some time after them (`lmdb/change-buffer.ts`). */
   readonly isLate: boolean;
   /** The entries of a row. */
   entriesOf(key: string, row: Row): readonly string[];
@@ -286,7 +286,7 @@ export const meta = table(
 );
 /** Key of a random number below 2^32 that no other store has: a restored or imported one gets another. */
 export const BACKUP_NUMBER = "backupNumber";
-/** Key of an id: traces up to it have all their entries, those of later ones may be missing (`late-entries.ts`). None is, without it. */
+/** Key of an id: traces up to it have all their entries, those of later ones may be missing (`lmdb/change-buffer.ts`). */
 export const TRACES_MARK = "tracesMark";
 /** Key of `1`: every session with an external id says who named it (`sessions/names.ts`). */
 export const NAMES_MARK = "namesMark";

@@ -8,6 +8,9 @@ import { invariant } from "../lib/invariant.ts";
 import type { Reader, Tx } from "./access.ts";
 import { areSameWrites, WriteBuffer, type Moment, type Write } from "./write-buffer.ts";
 
+/** `runsTwice`: whether each work is run twice, and fails unless it writes the same again, for tests. */
+export const checks = { runsTwice: false };
+
 /** A commit that waits for its transaction. */
 export interface QueuedCommit {
   readonly home: Home;
@@ -42,14 +45,13 @@ export function repeatable(
 /**
  * Runs a work and notes its outcome.
  *
- * @param isTwice - whether it is run once more, and fails unless it writes the same again
  * @returns its writes, in order; none when it has thrown
  */
-export function runWork(commit: QueuedCommit, stored: Reader, moment: Moment & { rewind(): void }, isTwice: boolean): readonly Write[] {
+export function runWork(commit: QueuedCommit, stored: Reader, moment: Moment & { rewind(): void }): readonly Write[] {
   let tx = new WriteBuffer(stored, moment);
   try {
     commit.outcome = { result: commit.run(tx) };
-    if (isTwice) {
+    if (checks.runsTwice) {
       const { writes } = tx;
       moment.rewind();
       commit.outcome = { result: commit.run((tx = new WriteBuffer(stored, moment))) };

@@ -10,24 +10,24 @@
  *
  * @module
  */
-import { BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
 import { distinct } from "../lib/distinct.ts";
+import { BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
 import { placesOfLargest } from "../lib/kth-largest.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { MEMORIES, type Collection } from "../storage/collections.ts";
-import { generationOf, vectorOf } from "../storage/memory-records.ts";
 import { behind } from "../storage/keys.ts";
-import type { Store } from "../storage/store.ts";
+import type { Store } from "../storage/lmdb/store.ts";
+import { generationOf, vectorOf } from "../storage/memory-records.ts";
 import { provider, PROVIDER_KEY } from "../storage/tables.ts";
 import { matches, leapfrogJoin, type Filter } from "../storage/walk.ts";
 import { CandidateReader, RowCandidate, type Candidate } from "./candidates.ts";
 import { type IndexBytes, type IndexStatus, sumOf } from "./index-status.ts";
 import { type Passing, PassingSlots, type PassingSlotsOptions } from "./passing-slots.ts";
+import type { Query } from "./query.ts";
 import { SearchIndex, type SavedParts } from "./search-index.ts";
 import { type Breadth, breadthOf, flatMax, workerPlan } from "./search-plan.ts";
-import { type LoadedSnapshot, loadSnapshot, removeSnapshot, saveSnapshot } from "./snapshot.ts";
-import type { Query } from "./query.ts";
 import type { Shared } from "./shared-vectors.ts";
+import { type LoadedSnapshot, loadSnapshot, removeSnapshot, saveSnapshot } from "./snapshot.ts";
 import type { SlotFilter } from "./term-search.ts";
 
 export interface IndexerOptions {

@@ -15,10 +15,10 @@ import { bare, BARE_ID_LENGTH, NO_HOME, withPrefix, type BareId, type Id } from 
 import { describeError, type Log } from "../lib/log.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import { COLLECTIONS, DOCUMENTS, MEMORIES, type Collection, type CollectionName, type EmbeddedRow } from "../storage/collections.ts";
+import { Store } from "../storage/lmdb/store.ts";
 import { removeVector } from "../storage/memory-records.ts";
-import type { ChangeFeed, FeedPosition } from "../storage/postgres/change-feed.ts";
+import type { ChangeFeed, FeedPosition } from "../storage/postgres/follow/change-feed.ts";
 import type { RecordStore } from "../storage/record-store.ts";
-import { Store } from "../storage/store.ts";
 import { meta, provider, PROVIDER_KEY } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
 import { storedMemory } from "./encoding.ts";

@@ -20,7 +20,7 @@ import { bare, type BareId } from "../lib/ids.ts";
 import { describeError } from "../lib/log.ts";
 import { COLLECTIONS, type Collection } from "../storage/collections.ts";
 import { AFTER_ALL, behind } from "../storage/keys.ts";
-import type { ChangeFeed, FeedPosition } from "../storage/postgres/change-feed.ts";
+import type { ChangeFeed, FeedPosition } from "../storage/postgres/follow/change-feed.ts";
 import { provider } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
 import { type CopiedRow, CopyLost, RECORDS_AT_ONCE, ReplicaCopy, type ReplicaOptions } from "./replica-copy.ts";

@@ -10,10 +10,10 @@
 import type { CacheUses } from "../lib/cache.ts";
 import type { BareId } from "../lib/ids.ts";
 import { CACHE_BYTES_MAX } from "../lib/limits.ts";
-import { AFTER_ALL } from "../storage/keys.ts";
 import { MEMORIES, type Collection } from "../storage/collections.ts";
+import { AFTER_ALL } from "../storage/keys.ts";
+import type { Store } from "../storage/lmdb/store.ts";
 import { generationOf, vectorOf } from "../storage/memory-records.ts";
-import type { Store } from "../storage/store.ts";
 import type { Filter } from "../storage/walk.ts";
 import { CandidateReader, type Candidate } from "./candidates.ts";
 import { storedMemory } from "./encoding.ts";

@@ -15,15 +15,15 @@ import type { BareId } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
 import { MEMORIES, type Collection } from "../storage/collections.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
-import type { Store } from "../storage/store.ts";
+import type { Store } from "../storage/lmdb/store.ts";
 import { matches, leapfrogJoin, type Filter } from "../storage/walk.ts";
-import { Connection, type Notice } from "./connection.ts";
 import type { CandidateIndex } from "./candidate-index.ts";
 import { CandidateReader, type Candidate } from "./candidates.ts";
+import { Connection, type Notice } from "./connection.ts";
+import { NO_BYTES, NO_STATUS, type IndexBytes, type IndexStatus } from "./index-status.ts";
+import { packQuery, type Query } from "./query.ts";
 import { ResidentSets } from "./resident-sets.ts";
 import { FEW_MAX, GRAPH_FROM, RESIDENT_PENDING_MAX } from "./search-plan.ts";
-import { packQuery, type Query } from "./query.ts";
-import { NO_BYTES, NO_STATUS, type IndexBytes, type IndexStatus } from "./index-status.ts";
 
 /** At most this many filters are known to be wide. The worker falls back to brute force when few pass by now. */
 const WIDE_FILTERS_MAX = 1_000;

@@ -11,7 +11,7 @@ import { systemClock } from "../lib/clock.ts";
 import { DAY_MS } from "../lib/duration.ts";
 import { describeError } from "../lib/log.ts";
 import { COLLECTIONS } from "../storage/collections.ts";
-import { Store } from "../storage/store.ts";
+import { Store } from "../storage/lmdb/store.ts";
 import type { Filter } from "../storage/walk.ts";
 import { pack, type Candidate } from "./candidates.ts";
 import { Indexer } from "./indexer.ts";

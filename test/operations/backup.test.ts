@@ -7,7 +7,7 @@ import { restoreBackup, writeBackup } from "../../src/operations/backup.ts";
 import { examineAll } from "../../src/operations/doctor.ts";
 import { exportLines } from "../../src/operations/export.ts";
 import { rebuildGraph } from "../../src/operations/graph.ts";
-import { Store } from "../../src/storage/store.ts";
+import { Store } from "../../src/storage/lmdb/store.ts";
 import { meta } from "../../src/storage/tables.ts";
 import { startCairn } from "../support/cairn.ts";
 import { FakeClock } from "../support/clock.ts";

@@ -7,7 +7,7 @@ import { examineAll, mendAll } from "../../src/operations/doctor.ts";
 import { rebuildGraph } from "../../src/operations/graph.ts";
 import { stored } from "../../src/operations/records.ts";
 import { AFTER_ALL, numberKey } from "../../src/storage/keys.ts";
-import { Store } from "../../src/storage/store.ts";
+import { Store } from "../../src/storage/lmdb/store.ts";
 import {
   documents,
   documentVectors,

@@ -6,14 +6,14 @@
  *
  * @module
  */
+import { systemClock, type Clock } from "../../src/lib/clock.ts";
 import { NO_HOME } from "../../src/lib/ids.ts";
 import { createLog } from "../../src/lib/log.ts";
-import { systemClock, type Clock } from "../../src/lib/clock.ts";
 import { openService } from "../../src/service.ts";
 import type { Writable } from "../../src/storage/access.ts";
 import { AFTER_ALL } from "../../src/storage/keys.ts";
-import type { Migration } from "../../src/storage/migrate.ts";
-import { Store } from "../../src/storage/store.ts";
+import type { Migration } from "../../src/storage/lmdb/migrate.ts";
+import { Store } from "../../src/storage/lmdb/store.ts";
 import { memories, meta, SCHEMA_VERSION, webhooks } from "../../src/storage/tables.ts";
 
 type Row = Record<string, unknown>;

@@ -12,8 +12,8 @@ import {
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
-import { DATA_FILE, readDataFile } from "../../src/storage/data-file.ts";
-import { Pages } from "../../src/storage/pages.ts";
+import { DATA_FILE, readDataFile } from "../../src/storage/lmdb/file/data-file.ts";
+import { Pages } from "../../src/storage/lmdb/file/pages.ts";
 import { numberedTexts } from "../support/fill.ts";
 import { Chance, failed, inTurns, KEY, runCairn, scratchDirectory, startProcess, type Ended } from "../support/process.ts";
 

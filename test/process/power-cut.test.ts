@@ -1,15 +1,15 @@
 import { expect } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { DATA_FILE } from "../../src/storage/data-file.ts";
+import { DATA_FILE } from "../../src/storage/lmdb/file/data-file.ts";
 import { endOf } from "../support/backups.ts";
 import { diskShim } from "../support/disk-shim.ts";
+import { onLinux } from "../support/platform.ts";
 import { Chance, KEY, runCairn, scratchDirectory, startProcess, until, type CairnProcess } from "../support/process.ts";
 import { startReceiver } from "../support/receiver.ts";
+import { longRounds } from "../support/rounds.ts";
 import { audit } from "./audit.ts";
 import { Ledger } from "./ledger.ts";
-import { onLinux } from "../support/platform.ts";
-import { longRounds } from "../support/rounds.ts";
 
 const test = onLinux("a shim of the calls of a process");
 

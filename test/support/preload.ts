@@ -3,6 +3,6 @@
  *
  * @module
  */
-import { Store } from "../../src/storage/store.ts";
+import { checks } from "../../src/storage/work.ts";
 
-Store.runsWorksTwice = true;
+checks.runsTwice = true;

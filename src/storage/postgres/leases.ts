@@ -16,7 +16,7 @@ import { messageOf } from "../../lib/errors.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Task } from "../../tasks/task.ts";
 import { LeaseLost, type Lease, type Leases } from "../leases.ts";
-import { DatabaseError, type Database, type Statement } from "./database.ts";
+import { DatabaseError, type Database, type Statement } from "./connection/database.ts";
 import { LEASES } from "./schema.ts";
 
 /** How long a lease lasts: with the time until somebody looks it is 15 s at most from the end of a holder to the beginning of the next. */

@@ -9,9 +9,9 @@
  * @module
  */
 import type { Clock } from "../../lib/clock.ts";
-import { StoreError } from "../store.ts";
-import { BEGIN, COMMIT, ROLLBACK, type Connection, type Database, type Statement } from "./database.ts";
+import { StoreError } from "../store-error.ts";
 import { branches, users, webhookFailures, type Table } from "../tables.ts";
+import { BEGIN, COMMIT, ROLLBACK, type Connection, type Database, type Statement } from "./connection/database.ts";
 import { DECLARED_COLUMNS, definitionOf, definitions, relationOf, type Compression } from "./schema.ts";
 
 export interface SchemaMigration {

@@ -1,8 +1,9 @@
 /**
  * The store on PostgreSQL, which several servers share.
  *
- * A work runs on what was fetched (`fetched.ts`): what a read was given is of one moment. `commits.ts` makes transactions of changes,
- * each of which leaves its name in a table (`transaction-names.ts`), and `outages.ts` says what is done while there is no connection.
+ * A work runs on what was fetched (`read/fetched.ts`): what a read was given is of one moment. `commit/commits.ts` makes transactions
+ * of changes, each of which leaves its name in a table (`commit/commit-tokens.ts`), and `connection/outages.ts` says what is done while
+ * there is no connection.
  *
  * @module
  */
@@ -18,12 +19,14 @@ import { foundAt, stretchesOf, type Listing } from "../list.ts";
 import { newestId } from "../newest-id.ts";
 import { pageOfBatches, type Found, type Page } from "../page.ts";
 import type { ChangedStore, RecordStore, WalkedIds, WholeStore } from "../record-store.ts";
-import { StoreError } from "../store.ts";
+import { StoreError } from "../store-error.ts";
 import { meta, type AnyTable } from "../tables.ts";
 import { unlessUnreadable } from "../unreadable.ts";
 import type { Bounds, Filter } from "../walk.ts";
-import { ChangeFeed, feedRestart } from "./change-feed.ts";
-import { Commits } from "./commits.ts";
+import { TransactionNames } from "./commit/commit-tokens.ts";
+import { Commits } from "./commit/commits.ts";
+import { WholeTransaction, type WholeParts } from "./commit/whole-transaction.ts";
+import { DatabaseHealth } from "./connection/database-health.ts";
 import {
   BEGIN,
   BEGIN_SNAPSHOT,
@@ -34,22 +37,20 @@ import {
   type AnswerRow,
   type Connection,
   type Statement,
-} from "./database.ts";
-import { DatabaseHealth } from "./database-health.ts";
-import { FetchQueue } from "./fetch-queue.ts";
-import { Asks, attemptOf, Fetched, FetchedReader } from "./fetched.ts";
+} from "./connection/database.ts";
+import { openingProblem } from "./connection/opening-problem.ts";
+import { Outages } from "./connection/outages.ts";
+import { checkServer, openSchema } from "./connection/server-check.ts";
+import { ChangeFeed, feedRestart } from "./follow/change-feed.ts";
+import { TraceFollower } from "./follow/trace-follower.ts";
 import { PostgresLeases } from "./leases.ts";
-import { listStatement } from "./list-statement.ts";
-import { openingProblem } from "./opening-problem.ts";
-import { Outages } from "./outages.ts";
-import { RequestsUnderWay } from "./request-reads.ts";
+import { FetchQueue } from "./read/fetch-queue.ts";
+import { Asks, attemptOf, Fetched, FetchedReader } from "./read/fetched.ts";
+import { listStatement } from "./read/list-statement.ts";
+import { RequestsUnderWay } from "./read/request-reads.ts";
 import { LEASES, RELATIONS } from "./schema.ts";
-import { checkServer, openSchema } from "./server-check.ts";
 import { SharedBuckets } from "./shared-buckets.ts";
 import { Sizes } from "./sizes.ts";
-import { TraceFollower } from "./trace-follower.ts";
-import { TransactionNames } from "./transaction-names.ts";
-import { WholeTransaction, type WholeParts } from "./whole-transaction.ts";
 
 /** How many records one statement of a list looks at, at first and once few of them have passed. */
 const RECORDS_WALKED_MIN = 100;

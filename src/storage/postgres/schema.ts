@@ -31,7 +31,7 @@ import {
   type Readable,
   type Table,
 } from "../tables.ts";
-import type { Statement } from "./database.ts";
+import type { Statement } from "./connection/database.ts";
 
 /** Tables whose rows are texts. */
 export const TEXT_TABLES: readonly Table<unknown>[] = [...RECORD_TABLES, pendingEmbeddings];

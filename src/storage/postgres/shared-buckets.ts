@@ -12,7 +12,7 @@ import { levelOf, PARTS_PER_TOKEN, type Level, type Rate } from "../../lib/bucke
 import type { Clock } from "../../lib/clock.ts";
 import { MINUTE_MS, SECOND_MS } from "../../lib/duration.ts";
 import type { Task } from "../../tasks/task.ts";
-import type { AnswerRow, Statement } from "./database.ts";
+import type { AnswerRow, Statement } from "./connection/database.ts";
 
 /** The largest burst that is counted exactly. */
 const EXACT_BURST_MAX = 5_000;

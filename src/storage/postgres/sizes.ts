@@ -5,7 +5,7 @@
  */
 import type { Clock } from "../../lib/clock.ts";
 import type { AnyTable } from "../tables.ts";
-import type { Database } from "./database.ts";
+import type { Database } from "./connection/database.ts";
 import { placeOf, SCHEMA } from "./schema.ts";
 
 /** Up to this number rows are counted, which takes a millisecond; beyond it the planner's estimate is given. */

@@ -6,11 +6,11 @@ import { join } from "node:path";
 import { Embeddings } from "../../../src/embeddings/embeddings.ts";
 import type { EmbeddingSettings } from "../../../src/embeddings/provider-settings.ts";
 import { ApiError } from "../../../src/lib/errors.ts";
+import { Store } from "../../../src/storage/lmdb/store.ts";
 import { generationOf } from "../../../src/storage/memory-records.ts";
-import { Store } from "../../../src/storage/store.ts";
-import { startEmbeddingServer, when } from "../../support/embedding-server.ts";
-import { FakeClock } from "../../support/clock.ts";
 import { vectors } from "../../../src/storage/tables.ts";
+import { FakeClock } from "../../support/clock.ts";
+import { startEmbeddingServer, when } from "../../support/embedding-server.ts";
 
 /** A store with some vectors, and what opens its provider. */
 async function open() {

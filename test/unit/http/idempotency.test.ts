@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { Idempotency } from "../../../src/http/idempotency.ts";
 import { KeptBytes } from "../../../src/http/kept-bytes.ts";
 import { toJson } from "../../../src/lib/json.ts";
-import { Store } from "../../../src/storage/store.ts";
+import { Store } from "../../../src/storage/lmdb/store.ts";
 import { FakeClock } from "../../support/clock.ts";
 import { scratchDirectory } from "../../support/process.ts";
 

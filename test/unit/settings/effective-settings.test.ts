@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type { EmbeddingSettings } from "../../../src/embeddings/provider-settings.ts";
 import { changesIn, type GivenSettings } from "../../../src/settings/schema.ts";
 import { Settings } from "../../../src/settings/settings.ts";
-import { Store } from "../../../src/storage/store.ts";
+import { Store } from "../../../src/storage/lmdb/store.ts";
 import { FakeClock } from "../../support/clock.ts";
 
 interface Opened extends AsyncDisposable {

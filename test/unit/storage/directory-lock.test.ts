@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { existsSync, mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
-import { lockDirectory } from "../../../src/storage/directory-lock.ts";
+import { lockDirectory } from "../../../src/storage/lmdb/directory/directory-lock.ts";
 import { scratchDirectory } from "../../support/process.ts";
 
 const refusalOf = (directory: string): string => {
@@ -38,7 +38,7 @@ test("a lock that is a link to a file elsewhere is refused, and nothing is made 
 
 test("a directory on a disk that takes no more bytes is locked too, by one process at a time", () => {
   using directory = scratchDirectory();
-  const module = join(import.meta.dir, "../../../src/storage/directory-lock.ts");
+  const module = join(import.meta.dir, "../../../src/storage/lmdb/directory/directory-lock.ts");
   const script = `import { lockDirectory } from "${module}"; lockDirectory("${directory.path}"); process.stdout.write("locked");`;
   const elsewhere = () => {
     // Of no bytes, since a full disk has room for names only.

@@ -1,7 +1,7 @@
 import { expect, spyOn, test } from "bun:test";
 import * as fs from "node:fs";
 import { constants, tmpdir } from "node:os";
-import { diskReason } from "../../../src/storage/disk-errors.ts";
+import { diskReason } from "../../../src/storage/lmdb/disk/disk-errors.ts";
 
 const GIB = 1024 ** 3;
 

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { AFTER_ALL, behind, hashKey, KEY, KEY_ENCODER, numberKey, versionKey } from "../../../src/storage/keys.ts";
+import { AFTER_ALL, behind, hashKey, KEY, numberKey, versionKey } from "../../../src/storage/keys.ts";
+import { KEY_ENCODER } from "../../../src/storage/lmdb/key-encoder.ts";
 
 test("a text of any length and kind becomes 22 characters, and texts that differ become others", () => {
   const words = ["", "a", "A", "a ", "é", "e\u0301", "\ud800", "\ud801", "\udc00", "\ufffd", "🫖", "\u0000", "null", '"a"'];

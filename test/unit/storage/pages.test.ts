@@ -3,9 +3,9 @@ import { closeSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync,
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { NO_HOME } from "../../../src/lib/ids.ts";
-import { createFiles, DATA_FILE, readDataFile } from "../../../src/storage/data-file.ts";
-import { assertMappable, Pages } from "../../../src/storage/pages.ts";
-import { Store } from "../../../src/storage/store.ts";
+import { createFiles, DATA_FILE, readDataFile } from "../../../src/storage/lmdb/file/data-file.ts";
+import { assertMappable, Pages } from "../../../src/storage/lmdb/file/pages.ts";
+import { Store } from "../../../src/storage/lmdb/store.ts";
 import { payloads, TABLES, VECTOR_TABLES } from "../../../src/storage/tables.ts";
 import { FakeClock } from "../../support/clock.ts";
 

@@ -4,8 +4,14 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { SQL } from "bun";
 import { systemClock } from "../../../src/lib/clock.ts";
-import { ChangeFeed, feedRemoval, feedRestart, feedStatements, type FeedPosition } from "../../../src/storage/postgres/change-feed.ts";
-import { Database } from "../../../src/storage/postgres/database.ts";
+import { Database } from "../../../src/storage/postgres/connection/database.ts";
+import {
+  ChangeFeed,
+  feedRemoval,
+  feedRestart,
+  feedStatements,
+  type FeedPosition,
+} from "../../../src/storage/postgres/follow/change-feed.ts";
 import { indexedDocuments, memories, provider, sessions } from "../../../src/storage/tables.ts";
 import { isHere } from "../../support/platform.ts";
 import { Postgres, POSTGRES } from "../../support/postgres.ts";

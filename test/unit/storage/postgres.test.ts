@@ -9,12 +9,12 @@ import { toIso } from "../../../src/lib/time.ts";
 import type { Reader, Tx } from "../../../src/storage/access.ts";
 import { DocumentWriter } from "../../../src/storage/document-records.ts";
 import { externalIdKey } from "../../../src/storage/keys.ts";
-import { Database } from "../../../src/storage/postgres/database.ts";
-import { FetchQueue } from "../../../src/storage/postgres/fetch-queue.ts";
-import { Asks, firstKeyOf, nameOfSpan } from "../../../src/storage/postgres/fetched.ts";
+import { Database } from "../../../src/storage/postgres/connection/database.ts";
 import { PostgresStore } from "../../../src/storage/postgres/postgres-store.ts";
+import { FetchQueue } from "../../../src/storage/postgres/read/fetch-queue.ts";
+import { Asks, firstKeyOf, nameOfSpan } from "../../../src/storage/postgres/read/fetched.ts";
 import type { RecordStore } from "../../../src/storage/record-store.ts";
-import { StoreError } from "../../../src/storage/store.ts";
+import { StoreError } from "../../../src/storage/store-error.ts";
 import {
   apiKeys,
   erasures,
@@ -30,8 +30,8 @@ import {
   type WebhookRow,
 } from "../../../src/storage/tables.ts";
 import { FakeClock } from "../../support/clock.ts";
-import { PostgresProxy } from "../../support/postgres-proxy.ts";
 import { isHere } from "../../support/platform.ts";
+import { PostgresProxy } from "../../support/postgres-proxy.ts";
 import { Postgres, POSTGRES } from "../../support/postgres.ts";
 
 const text = (body: string) => ({ shown: body, rest: "" });

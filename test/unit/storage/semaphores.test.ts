@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
-import { semaphoreRefusal } from "../../../src/storage/semaphores.ts";
+import { semaphoreRefusal } from "../../../src/storage/lmdb/semaphores.ts";
 import { compileLibrary } from "../../support/library.ts";
 import { onLinux } from "../../support/platform.ts";
 

@@ -11,11 +11,13 @@ import type { JsonText } from "../../../src/lib/json.ts";
 import { checkFile } from "../../../src/operations/damage.ts";
 import { stored } from "../../../src/operations/records.ts";
 import type { Span, Tx } from "../../../src/storage/access.ts";
-import { DATA_FILE } from "../../../src/storage/data-file.ts";
 import { AFTER_ALL } from "../../../src/storage/keys.ts";
-import { Pages } from "../../../src/storage/pages.ts";
-import { Store, StoreError } from "../../../src/storage/store.ts";
+import { DATA_FILE } from "../../../src/storage/lmdb/file/data-file.ts";
+import { Pages } from "../../../src/storage/lmdb/file/pages.ts";
+import { Store } from "../../../src/storage/lmdb/store.ts";
+import { StoreError } from "../../../src/storage/store-error.ts";
 import { meta, sessions, traces, turns, vectors, type SessionRow, type TraceRow } from "../../../src/storage/tables.ts";
+import { checks } from "../../../src/storage/work.ts";
 import { FakeClock } from "../../support/clock.ts";
 import { Chance } from "../../support/process.ts";
 
@@ -23,8 +25,8 @@ let directory: string;
 let store: Store;
 
 /** The works here say what they do while they do it. */
-beforeAll(() => void (Store.runsWorksTwice = false));
-afterAll(() => void (Store.runsWorksTwice = true));
+beforeAll(() => void (checks.runsTwice = false));
+afterAll(() => void (checks.runsTwice = true));
 
 beforeEach(async () => {
   directory = mkdtempSync(join(tmpdir(), "cairn-store-"));
@@ -58,7 +60,7 @@ test("another process that opens and closes the store takes no commit from it", 
   const modules = join(import.meta.dir, "../../../src");
   const script = `
     import { systemClock } from "${modules}/lib/clock.ts";
-    import { Store } from "${modules}/storage/store.ts";
+    import { Store } from "${modules}/storage/lmdb/store.ts";
     for (let i = 0; i < 300; i++) await (await Store.open("${directory}", systemClock)).close();`;
   const child = Bun.spawn([process.execPath, "--eval", script], { stderr: "pipe" });
   let commits = 0;

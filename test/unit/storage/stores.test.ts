@@ -11,9 +11,9 @@ import { toJson } from "../../../src/lib/json.ts";
 import type { Reader } from "../../../src/storage/access.ts";
 import { hashKey } from "../../../src/storage/keys.ts";
 import type { Listing } from "../../../src/storage/list.ts";
+import { Store } from "../../../src/storage/lmdb/store.ts";
 import { PostgresStore } from "../../../src/storage/postgres/postgres-store.ts";
 import type { RecordStore } from "../../../src/storage/record-store.ts";
-import { Store } from "../../../src/storage/store.ts";
 import {
   memories,
   meta,

@@ -1,7 +1,7 @@
 /** Which traces of the servers that share a database a look gives. */
 import { expect, test } from "bun:test";
 import { firstBareIdAt } from "../../../src/lib/ids.ts";
-import { TraceFollower } from "../../../src/storage/postgres/trace-follower.ts";
+import { TraceFollower } from "../../../src/storage/postgres/follow/trace-follower.ts";
 import { FakeClock } from "../../support/clock.ts";
 
 test("a look gives each trace once, and none that this server has told of, until nobody watches any more", async () => {

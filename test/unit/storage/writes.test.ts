@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { NO_HOME } from "../../../src/lib/ids.ts";
-import { Store } from "../../../src/storage/store.ts";
+import { Store } from "../../../src/storage/lmdb/store.ts";
 import { meta, vectors } from "../../../src/storage/tables.ts";
 import { FakeClock } from "../../support/clock.ts";
 

@@ -8,9 +8,9 @@ import { bareIdTime, firstBareIdAt, NO_HOME, withPrefix } from "../../../src/lib
 import { toJson } from "../../../src/lib/json.ts";
 import { LIMITS } from "../../../src/lib/limits.ts";
 import type { Reader } from "../../../src/storage/access.ts";
+import { Store } from "../../../src/storage/lmdb/store.ts";
 import { EVERYBODY } from "../../../src/storage/owner.ts";
 import type { RecordStore } from "../../../src/storage/record-store.ts";
-import { Store } from "../../../src/storage/store.ts";
 import { traces } from "../../../src/storage/tables.ts";
 import { TraceFeed } from "../../../src/traces/feed.ts";
 import { FakeClock } from "../../support/clock.ts";

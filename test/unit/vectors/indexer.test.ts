@@ -3,19 +3,20 @@ import * as fc from "fast-check";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DIMENSION_MAX, PASSAGE_DIMENSION } from "../../../src/embeddings/embedder.ts";
-import { madeEmbedder } from "../../support/made-embedder.ts";
 import type { BareId } from "../../../src/lib/ids.ts";
-import { LmdbReader } from "../../../src/storage/lmdb-reader.ts";
-import { Store } from "../../../src/storage/store.ts";
+import { LmdbReader } from "../../../src/storage/lmdb/reader.ts";
+import { Store } from "../../../src/storage/lmdb/store.ts";
 import { memories, vectors as vectorTable } from "../../../src/storage/tables.ts";
+import { vectors as table } from "../../../src/storage/tables.ts";
 import { matches, type Filter } from "../../../src/storage/walk.ts";
 import { dotStored, quantize, storedVector } from "../../../src/vectors/encoding.ts";
 import { HnswIndex } from "../../../src/vectors/hnsw-index.ts";
 import { Indexer } from "../../../src/vectors/indexer.ts";
-import { closenessTo } from "../../../src/vectors/query.ts";
 import { PROJECTED_DIMENSION, project } from "../../../src/vectors/projection.ts";
+import { closenessTo } from "../../../src/vectors/query.ts";
 import { MEMORIES } from "../../retrieval/memories.ts";
 import { QUESTIONS } from "../../retrieval/questions.ts";
+import { madeEmbedder } from "../../support/made-embedder.ts";
 import {
   byNearness,
   chance,
@@ -32,7 +33,6 @@ import {
   type Stored,
   type StoredVectors,
 } from "./stored-vectors.ts";
-import { vectors as table } from "../../../src/storage/tables.ts";
 
 // What is compared is much, and the machine may be busy with other tests.
 setDefaultTimeout(600_000);

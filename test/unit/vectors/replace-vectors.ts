@@ -4,8 +4,8 @@
  * @module
  */
 import { NO_HOME } from "../../../src/lib/ids.ts";
-import { Store } from "../../../src/storage/store.ts";
 import { MEMORIES } from "../../../src/storage/collections.ts";
+import { Store } from "../../../src/storage/lmdb/store.ts";
 import { removeRecord } from "../../../src/storage/memory-records.ts";
 import { chance, StoredVectors, unitVector } from "./stored-vectors.ts";
 

@@ -8,22 +8,22 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DIMENSION_MAX, type Embedding } from "../../../src/embeddings/embedder.ts";
-import { madeEmbedder } from "../../support/made-embedder.ts";
-import { bare, NO_HOME, withPrefix, type BareId } from "../../../src/lib/ids.ts";
-import { AFTER_ALL, hashKey } from "../../../src/storage/keys.ts";
-import { MEMORIES } from "../../../src/storage/collections.ts";
-import { storeVector } from "../../../src/vectors/store-vector.ts";
 import { BUILTIN_CALIBRATION, type Calibration } from "../../../src/embeddings/score.ts";
+import { bare, NO_HOME, withPrefix, type BareId } from "../../../src/lib/ids.ts";
+import { MEMORIES } from "../../../src/storage/collections.ts";
+import { AFTER_ALL, hashKey } from "../../../src/storage/keys.ts";
+import { Store } from "../../../src/storage/lmdb/store.ts";
 import { generationOf, removeRecord, removeVector } from "../../../src/storage/memory-records.ts";
-import { Store } from "../../../src/storage/store.ts";
 import { memories, vectors, type MemoryRow } from "../../../src/storage/tables.ts";
 import { matches, posting, type Filter } from "../../../src/storage/walk.ts";
 import { cosineOf, encodeVector, quantize, storedMemory, storedNumbers, storedVector } from "../../../src/vectors/encoding.ts";
 import { IdTable } from "../../../src/vectors/id-table.ts";
 import type { Neighbour, Query } from "../../../src/vectors/query.ts";
 import type { Shared } from "../../../src/vectors/shared-vectors.ts";
+import { storeVector } from "../../../src/vectors/store-vector.ts";
 import { VectorRows } from "../../../src/vectors/vector-rows.ts";
 import { FakeClock } from "../../support/clock.ts";
+import { madeEmbedder } from "../../support/made-embedder.ts";
 
 export interface Stored {
   memory: BareId;

@@ -1,14 +1,14 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { madeEmbedder } from "../../support/made-embedder.ts";
 import { createLog } from "../../../src/lib/log.ts";
 import type { Filter } from "../../../src/storage/walk.ts";
 import { pack } from "../../../src/vectors/candidates.ts";
-import type { FromWorker, ToWorker } from "../../../src/vectors/protocol.ts";
-import { type IndexOptions, VectorIndex } from "../../../src/vectors/vector-index.ts";
-import { packQuery } from "../../../src/vectors/query.ts";
 import { NO_BYTES, type IndexStatus } from "../../../src/vectors/index-status.ts";
+import type { FromWorker, ToWorker } from "../../../src/vectors/protocol.ts";
+import { packQuery } from "../../../src/vectors/query.ts";
+import { type IndexOptions, VectorIndex } from "../../../src/vectors/vector-index.ts";
+import { madeEmbedder } from "../../support/made-embedder.ts";
 import { resealTables } from "./resealed.ts";
 import {
   byNearness,
@@ -461,7 +461,7 @@ test("a process that has nothing else to do ends, although it has not closed the
   await vectors.add(Array.from({ length: 120 }, () => unitVector(random)));
   const source = join(import.meta.dir, "../../../src");
   const script = `
-    import { Store } from ${JSON.stringify(join(source, "storage/store.ts"))};
+    import { Store } from ${JSON.stringify(join(source, "storage/lmdb/store.ts"))};
     import { systemClock } from ${JSON.stringify(join(source, "lib/clock.ts"))};
 import { createLog } from ${JSON.stringify(join(source, "lib/log.ts"))};
     import { type IndexOptions, VectorIndex } from ${JSON.stringify(join(source, "vectors/vector-index.ts"))};

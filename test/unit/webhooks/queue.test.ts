@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { NO_HOME } from "../../../src/lib/ids.ts";
-import type { Reader } from "../../../src/storage/access.ts";
-import { Store } from "../../../src/storage/store.ts";
-import { deliveries, type DeliveryRow } from "../../../src/storage/tables.ts";
 import { stored } from "../../../src/operations/records.ts";
+import type { Reader } from "../../../src/storage/access.ts";
+import { Store } from "../../../src/storage/lmdb/store.ts";
+import { deliveries, type DeliveryRow } from "../../../src/storage/tables.ts";
 import { nextDue, putDelivery, removeDeliveries, type Queued } from "../../../src/webhooks/queue.ts";
 import { FakeClock } from "../../support/clock.ts";
 

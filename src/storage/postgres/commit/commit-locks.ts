@@ -1,0 +1,163 @@
+/**
+ * What a transaction locks before it looks whether all that was read is still so: others who would change that then wait until the
+ * transaction has ended, and find out what it has written.
+ *
+ * ```
+ * what was read                     lock                                        who waits for it
+ * a row that is also written        the row, `for no key update`                who writes it, or locks it
+ * a session that is not             the row, `for share`                        who writes or removes it
+ * a span                            its name                                    who reads the same span to write
+ * anything of a table for all       the table's name, shared by its readers     who writes any row of it
+ * ```
+ * Tables for all have few rows, of which nearly every commit reads some and hardly any changes one. Rows of other tables are written
+ * with their session, or with all others of their kind, or never.
+ *
+ * All transactions lock in one order, so that none of two that wait for each other waits for good: names first, then rows by table and
+ * key, and then what is written. Of that only a row that is new can make one wait, whose key another is putting: these are put in the
+ * same order. Index entries need no lock: a transaction that writes one has locked its row, or puts it. A transaction that finds out that
+ * it needs more than it has locked is rolled back and begins again with that.
+ *
+ * @module
+ */
+import { FIRST } from "../../access.ts";
+import { apiKeys, documentRemovals, erasures, provider, removals, sessions, settings, VECTOR_TABLES, webhooks } from "../../tables.ts";
+import type { Write } from "../../write-buffer.ts";
+import type { Statement } from "../connection/database.ts";
+import type { Fetched, SpanAsk } from "../read/fetched.ts";
+import { LEASES, placeOf } from "../schema.ts";
+
+const TABLES_FOR_ALL: ReadonlySet<string> = new Set(
+  [apiKeys, documentRemovals, erasures, provider, removals, settings, webhooks].map(({ name }) => name),
+);
+
+/**
+ * Vectors are put once, under an id that each run of a change draws for itself, and then at most removed: no run would ever have locked
+ * the one that it puts.
+ */
+const PUT_ONCE: ReadonlySet<string> = new Set(VECTOR_TABLES.map(({ name }) => name));
+
+/** Numbers of names, and whether they are locked against all others (1) or shared (0). */
+export type NameLocks = ReadonlyMap<number, 0 | 1>;
+
+/** `written`: against all that write or lock the row; `read`: against those that write it. */
+type RowLock = "written" | "read";
+
+export interface RowLocks {
+  readonly lock: RowLock;
+  readonly keys: ReadonlySet<string>;
+}
+
+export interface Locks {
+  readonly names: NameLocks;
+  /** By table. */
+  readonly rows: ReadonlyMap<string, RowLocks>;
+}
+
+/** Whether a table is one for all, or an index of one. */
+export const isForAll = (name: string): boolean => TABLES_FOR_ALL.has(tableOf(name));
+
+/** The table of which a table or an index is. */
+const tableOf = (name: string): string => name.split(".", 1)[0]!;
+const numberOf = (name: string): number => Number(Bun.hash.wyhash(name) & 0xfffffffffffffn);
+/**
+ * A span from the start of its table has no name of its own: every commit looks whether some tables are empty, and tasks look for what is
+ * due up to the present time, which is another for each run.
+ */
+const isFromTheStart = ({ span }: SpanAsk): boolean => span.from === FIRST.from;
+
+function nameLocksOf({ read: { keys, spans } }: Fetched, changes: readonly Pick<Write, "table" | "key">[]): NameLocks {
+  const locks = new Map<number, 0 | 1>();
+  for (const ask of spans.values()) {
+    const { table, span } = ask;
+    if (isForAll(table)) locks.set(numberOf(tableOf(table)), 0);
+    else if (!isFromTheStart(ask)) locks.set(numberOf(`${table} ${span.from} ${span.to}`), 1);
+  }
+  for (const table of keys.keys()) if (isForAll(table)) locks.set(numberOf(tableOf(table)), 0);
+  for (const { table } of changes) if (isForAll(table)) locks.set(numberOf(tableOf(table)), 1);
+  return locks;
+}
+
+/** What makes `from` wait for the locks: a relation of one row. */
+export const NAMES_LOCKED =
+  "(select count(case when alone = 1 then pg_advisory_xact_lock(name)::text else pg_advisory_xact_lock_shared(name)::text end)" +
+  " from unnest($1::int8[], $2::int8[]) as q(name, alone)) as locked";
+
+/** The values of its parameters. */
+export function namesLockedValues(locks: NameLocks): [names: number[], alone: number[]] {
+  const sorted = Array.from(locks).sort(([a], [b]) => a - b);
+  return [sorted.map(([name]) => name), sorted.map(([, alone]) => alone)];
+}
+
+/** What a commit locks: rows that it has read and are there, and rows that it writes and may be there. */
+export function locksOf(fetched: Fetched, changes: readonly Pick<Write, "table" | "key" | "isNew" | "value">[]): Locks {
+  const rows = new Map<string, { lock: RowLock; keys: Set<string> }>();
+  const note = (table: string, key: string, lock: RowLock) => {
+    const noted = rows.get(table);
+    if (noted === undefined) rows.set(table, { lock, keys: new Set([key]) });
+    else noted.keys.add(key);
+  };
+  for (const { table, key, value, isNew } of changes) {
+    if (!hasRevision(table)) continue;
+    const isRead = fetched.read.keys.get(table)?.has(key) === true;
+    const isPutOnce = PUT_ONCE.has(table) && value !== undefined;
+    if (isRead ? fetched.row(table, key) !== null : !isNew && !isPutOnce) note(table, key, "written");
+  }
+  for (const [table, keys] of fetched.read.keys) {
+    // In a table of which rows are written all are locked alike: in two orders two commits could wait for each other.
+    if (READ_LOCKS.has(table)) for (const key of keys) if (fetched.row(table, key) !== null) note(table, key, "read");
+  }
+  return { names: nameLocksOf(fetched, changes), rows };
+}
+
+/** Whether `locks` has all that `others` needs. */
+export function covers(locks: Locks, others: Locks): boolean {
+  const isNameLocked = ([name, alone]: readonly [number, 0 | 1]) => (locks.names.get(name) ?? -1) >= alone;
+  const areRowsLocked = ([table, { lock, keys }]: readonly [string, RowLocks]) => {
+    const own = locks.rows.get(table);
+    return own !== undefined && (own.lock === "written" || own.lock === lock) && Array.from(keys).every((key) => own.keys.has(key));
+  };
+  return Array.from(others.names).every(isNameLocked) && Array.from(others.rows).every(areRowsLocked);
+}
+
+export function union(one: Locks, other: Locks): Locks {
+  const names = new Map(one.names);
+  for (const [name, alone] of other.names) if (names.get(name) !== 1) names.set(name, alone);
+  const rows = new Map(one.rows);
+  for (const [table, { lock, keys }] of other.rows) {
+    const own = rows.get(table);
+    rows.set(table, own === undefined ? { lock, keys } : { lock: own.lock === "written" ? own.lock : lock, keys: own.keys.union(keys) });
+  }
+  return { names, rows };
+}
+
+export function lockStatements({ names, rows }: Locks): Statement[] {
+  return [
+    ...(names.size === 0 ? [] : [{ text: `select from ${NAMES_LOCKED}`, values: namesLockedValues(names) }]),
+    ...Array.from(rows)
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([table, locks]) => rowsLocked(table, locks)),
+  ];
+}
+
+export function rowsLocked(table: string, { lock, keys }: RowLocks): Statement {
+  const { relation } = placeOf(table);
+  return {
+    text: `select count(*) from (select from ${relation} as x where key = any($1::text[]) order by key${rowLockOf(table, lock)}) as locked`,
+    values: [Array.from(keys)],
+  };
+}
+
+/** The clause with which a statement locks rows `x`. */
+export function rowLockOf(table: string, lock: RowLock | undefined): string {
+  if (lock === "written") return " for no key update of x";
+  return lock === "read" ? READ_LOCKS.get(table)! : "";
+}
+
+/** How rows are locked that are read and not written. */
+const READ_LOCKS: ReadonlyMap<string, string> = new Map([
+  [sessions.name, " for share of x"],
+  // Nobody takes a lease over while a commit under it is under way; renewing it is no hindrance.
+  [LEASES.name, " for key share of x"],
+]);
+
+const hasRevision = (table: string): boolean => placeOf(table).rev === "rev";

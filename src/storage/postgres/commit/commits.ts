@@ -1,0 +1,378 @@
+/**
+ * Commits to the database: those that wait at the same time are one transaction, each on top of those before it.
+ *
+ * The transaction has what they have read checked, and when something is another by now they are run again. Where that is unlikely a
+ * commit builds on the rows as this server wrote them last; after a conflict it fetches them first, and after another one it locks them
+ * before. Where it then turns out to need other locks, too, it is rolled back and begins again with those (`commit-locks.ts`).
+ *
+ * @module
+ */
+import { chance } from "../../../lib/chance.ts";
+import type { Clock } from "../../../lib/clock.ts";
+import { ApiError } from "../../../lib/errors.ts";
+import { firstBareIdAt, IdSource, NO_HOME, type BareId, type Home } from "../../../lib/ids.ts";
+import type { RecordStore } from "../../record-store.ts";
+import { outbox, traces } from "../../tables.ts";
+import { repeatable, runWork, settle, type QueuedCommit } from "../../work.ts";
+import { WriteBuffer, type Write } from "../../write-buffer.ts";
+import { BEGIN, COMMIT, DatabaseError, ROLLBACK, type Connection, type Database, type Statement } from "../connection/database.ts";
+import type { Outages } from "../connection/outages.ts";
+import { feedStatements } from "../follow/change-feed.ts";
+import type { FetchQueue } from "../read/fetch-queue.ts";
+import { Fetch } from "../read/fetch-statement.ts";
+import { Asks, Fetched, FetchedReader, firstKeyOf, nameOfSpan, type KnownRows } from "../read/fetched.ts";
+import { knownToAny, type RequestReads, type RequestsUnderWay } from "../read/request-reads.ts";
+import { placeOf } from "../schema.ts";
+import { covers, isForAll, lockStatements, locksOf, union, type Locks } from "./commit-locks.ts";
+import { CommitOrder } from "./commit-order.ts";
+import { changesOf, checksOf, writesOf, type Change } from "./commit-statements.ts";
+import type { TransactionNames } from "./commit-tokens.ts";
+import { LastRows } from "./last-rows.ts";
+
+export interface CommitOfRequest extends QueuedCommit {
+  /** What was fetched for the request that asked for it. */
+  readonly request: RequestReads | undefined;
+}
+
+/** What the works of a transaction are run on. */
+interface Basis {
+  /** What is not fetched first. */
+  readonly known: KnownRows | undefined;
+  /** Whether what they are going to change is locked before anything is fetched. */
+  readonly locksFirst: boolean;
+  /** What that is, where an attempt has found out. */
+  readonly expected?: Expected;
+}
+
+/** What commits will read and lock, most likely. */
+interface Expected {
+  readonly read: Asks;
+  readonly locks: Locks;
+}
+
+/** What came of a transaction that was not committed: something was another by then, was locked for too long, or had to be locked, too. */
+type Failed = "conflict" | "locked" | Expected;
+
+const COMMITS_PER_TRANSACTION = 32;
+const TRANSACTIONS_MAX = 4;
+/**
+ * While a transaction goes as usual the next one begins only with that many commits: each costs server and database as much as many
+ * commits do. With 64 writers that is 1.4 times the turns of beginning at once, and with 16 writers 1.5 times.
+ */
+const COMMITS_WORTH_ANOTHER = 24;
+/** One that takes longer waits for locks, or for the database, and holds the next ones back no more. */
+const USUAL_MS_MAX = 20;
+/** After that many conflicts in a row the commits of a transaction are made apart, … */
+const CONFLICTS_TOGETHER_MAX = 3;
+/** … and after that many each is refused. */
+const CONFLICTS_MAX = 50;
+const CONFLICT_PAUSE_MS_MAX = 8;
+/** Longer than a transaction takes on a busy machine. Nobody waits for one that is held up without end. */
+const LOCK_TIMEOUT: Statement = { text: "set local lock_timeout = '500ms'", values: [] };
+/** After a conflict the records of a home are changed by other servers, too: for that long they are fetched before each change, … */
+const SHARED_MS = 10_000;
+/** … and after one in spite of that the rows that it was about are locked before each. */
+const CONTENDED_MS = 1_000;
+/** How far the clocks of servers may be apart for the changes of a session to be in order. */
+const SKEW_MS_MAX = 60_000;
+/** More than a server gives in a millisecond. */
+const REVISIONS_KNOWN = 1_000;
+
+/** What commits need of the store. */
+export interface CommitParts {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly outages: Outages;
+  readonly names: TransactionNames;
+  readonly fetches: FetchQueue;
+  readonly requests: RequestsUnderWay;
+  /** Told of every transaction that leaves traces or events. */
+  readonly onCommitted: RecordStore["onCommitted"];
+}
+
+export class Commits {
+  readonly #order = new CommitOrder();
+  readonly #database: Database;
+  readonly #clock: Clock;
+  readonly #outages: Outages;
+  readonly #names: TransactionNames;
+  readonly #fetches: FetchQueue;
+  readonly #requests: RequestsUnderWay;
+  readonly #onCommitted: RecordStore["onCommitted"];
+  /** Where new ids come from. */
+  readonly ids: IdSource;
+  /** What commits build on without fetching it. */
+  readonly last = new LastRows();
+  #queue: CommitOfRequest[] = [];
+  #transactions = 0;
+  /** The commits of those transactions that still go as usual: they have met no conflict, and are not late. */
+  readonly #usual = new Set<readonly CommitOfRequest[]>();
+  /** Homes of the commits of transactions under way: others of them would only meet those in the database. */
+  readonly #busyHomes = new Set<Home>();
+  /** When records of a home were last found to be changed by others, and whether although they had just been fetched. */
+  readonly #conflicts = new Map<Home, { readonly at: number; readonly isContended: boolean }>();
+  /** The last ones that this server has given: ids that it gives in the same millisecond are later than those of the rows. */
+  readonly #revisions = new Set<number>();
+  bytesWritten = 0;
+  /** How many transactions were run again, since others had changed what they build on. */
+  conflicts = 0;
+
+  constructor({ database, clock, outages, names, fetches, requests, onCommitted }: CommitParts) {
+    this.#database = database;
+    this.#clock = clock;
+    this.#outages = outages;
+    this.#names = names;
+    this.#fetches = fetches;
+    this.#requests = requests;
+    this.#onCommitted = onCommitted;
+    this.ids = new IdSource(clock);
+  }
+
+  /** Settles it once it is committed, or cannot be. */
+  add(commit: CommitOfRequest): void {
+    this.#queue.push(commit);
+    queueMicrotask(() => this.#startTransactions());
+  }
+
+  #startTransactions(): void {
+    while (this.#transactions < TRANSACTIONS_MAX && this.#queue.length > 0) {
+      const commits: CommitOfRequest[] = [];
+      const left: CommitOfRequest[] = [];
+      for (const commit of this.#queue) {
+        const isNext = commits.length < COMMITS_PER_TRANSACTION && !this.#busyHomes.has(commit.home);
+        (isNext ? commits : left).push(commit);
+      }
+      const enough = this.#usual.size === 0 ? 1 : COMMITS_WORTH_ANOTHER;
+      if (commits.length < enough) return;
+      this.#queue = left;
+      this.#transactions++;
+      this.#usual.add(commits);
+      const cancel = this.#clock.timer(USUAL_MS_MAX, () => this.#holdBackNoMore(commits));
+      for (const { home } of commits) this.#busyHomes.add(home);
+      void this.#commitTogether(commits).finally(() => {
+        cancel();
+        this.#transactions--;
+        this.#usual.delete(commits);
+        for (const { home } of commits) this.#busyHomes.delete(home);
+        this.#startTransactions();
+      });
+    }
+  }
+
+  #holdBackNoMore(commits: readonly CommitOfRequest[]): void {
+    if (this.#usual.delete(commits)) this.#startTransactions();
+  }
+
+  /** Settles all of them; never rejects. */
+  async #commitTogether(commits: readonly CommitOfRequest[]): Promise<void> {
+    try {
+      let basis = this.#basisOf(commits);
+      for (let conflicts = 0; ; conflicts++) {
+        if (conflicts >= CONFLICTS_MAX)
+          throw new ApiError("service_unavailable", "Too many changes of the same records at once. Nothing was changed.");
+        if (conflicts > 1) await this.#clock.sleep(chance() * CONFLICT_PAUSE_MS_MAX);
+        const failed = await this.#outages.again(() => this.#attempt(commits, basis));
+        if (failed === undefined) break;
+        this.conflicts++;
+        this.#holdBackNoMore(commits);
+        if (commits.length > 1 && (failed === "locked" || conflicts + 1 >= CONFLICTS_TOGETHER_MAX)) return await this.#commitApart(commits);
+        basis = this.#basisAfter(failed, basis, commits);
+      }
+      // Errors are thrown only now, too: their reason may be what another commit of the same transaction has written.
+      for (const commit of commits) settle(commit);
+    } catch (error) {
+      for (const { reject } of commits) reject(error);
+    }
+  }
+
+  /** Makes those of one home after each other, and of others at the same time: who waits for a record holds nobody else up. */
+  async #commitApart(commits: readonly CommitOfRequest[]): Promise<void> {
+    const inOrder = async (some: readonly CommitOfRequest[]) => {
+      for (const commit of some) await this.#commitTogether([commit]);
+    };
+    await Promise.all(
+      Map.groupBy(commits, ({ home }) => home)
+        .values()
+        .map(inOrder),
+    );
+  }
+
+  /** As much is taken for granted as the last conflicts leave likely. */
+  #basisOf(commits: readonly CommitOfRequest[]): Basis {
+    const now = this.#clock.elapsed();
+    let known: KnownRows | undefined = this.#knownTo(commits);
+    let locksFirst = false;
+    for (const conflict of new Set(commits.map(({ home }) => this.#conflicts.get(home)))) {
+      if (conflict === undefined || now - conflict.at >= SHARED_MS) continue;
+      known = undefined;
+      locksFirst ||= conflict.isContended && now - conflict.at < CONTENDED_MS;
+    }
+    return { known, locksFirst };
+  }
+
+  #basisAfter(failed: Failed, { known }: Basis, commits: readonly CommitOfRequest[]): Basis {
+    if (typeof failed === "object") return { known: undefined, locksFirst: true, expected: failed };
+    const conflict = { at: this.#clock.elapsed(), isContended: known === undefined };
+    for (const { home } of commits) this.#conflicts.set(home, conflict);
+    return { known: undefined, locksFirst: conflict.isContended };
+  }
+  /** What this server has written last and what the requests have read; others may have changed it. */
+  #knownTo(commits: readonly CommitOfRequest[]): KnownRows {
+    return knownToAny([this.last, ...new Set(commits.flatMap(({ request }) => request ?? []))]);
+  }
+
+  /**
+   * Runs commits as one transaction.
+   *
+   * @returns undefined once they are committed
+   * @throws {DatabaseError} when nothing of it was written
+   */
+  async #attempt(commits: readonly CommitOfRequest[], { known, locksFirst, expected: found }: Basis): Promise<Failed | undefined> {
+    const expected = locksFirst ? (found ?? (await this.#expectedOf(commits))) : undefined;
+    const connection = expected === undefined ? undefined : await this.#database.reserve();
+    const connectionChanges = this.#outages.changes;
+    let isOpen = false;
+    const fence = this.ids.bare(NO_HOME);
+    this.#order.begin(fence);
+    let written: readonly Change[] = [];
+    const fetched = new Fetched(known);
+    try {
+      if (connection !== undefined && expected !== undefined) {
+        isOpen = true;
+        await load(expected.read, fetched, connection, [BEGIN, LOCK_TIMEOUT, ...lockStatements(expected.locks)]);
+      }
+      const changes = changesOf(await this.#runAll(commits, fetched, connection));
+      if (changes.length === 0 && fetched.isOneMoment && this.#outages.isPassed(connectionChanges)) return undefined;
+      const locks = locksOf(fetched, changes);
+      if (expected !== undefined && !covers(expected.locks, locks)) return unionOf(expected, { read: fetched.read, locks });
+      const name = crypto.randomUUID();
+      const rev = this.newRevision();
+      const statements = [
+        ...this.#names.naming(name, locks.names),
+        ...checksOf(fetched, locks),
+        ...writesOf(changes, fetched, rev),
+        ...feedStatements(changes, rev, this.#clock.now()),
+      ];
+      isOpen = false;
+      const committed = await this.#names.settled(name, async () => {
+        if (connection === undefined) await this.#database.transaction([LOCK_TIMEOUT, ...statements]);
+        else await connection.send([...statements, COMMIT]);
+      });
+      if (committed) this.#remember((written = changes), fetched, rev);
+      else this.#forget(fetched.read);
+      return committed ? undefined : "conflict";
+    } catch (error) {
+      if (!(error instanceof DatabaseError) || error.kind !== "conflict") throw error;
+      this.#forget(fetched.read);
+      return error.isLocked ? "locked" : "conflict";
+    } finally {
+      this.#tell(fence, written);
+      if (isOpen) await connection?.send([ROLLBACK]).catch(() => undefined);
+      connection?.release();
+    }
+  }
+
+  /** Finds it out as if nothing had changed since this server has seen it. */
+  async #expectedOf(commits: readonly CommitOfRequest[]): Promise<Expected> {
+    const fetched = new Fetched(this.#knownTo(commits));
+    const changes = changesOf(await this.#runAll(commits, fetched, undefined));
+    return { read: fetched.read, locks: locksOf(fetched, changes) };
+  }
+
+  /** Tells others in this process of a transaction that has ended. */
+  #tell(fence: BareId, changes: readonly Change[]): void {
+    for (const { value } of changes) this.bytesWritten += value?.length ?? 0;
+    const traced = changes.filter(({ table, isNew }) => table === traces.name && isNew).map(({ key }) => key);
+    const hasEvents = changes.some(({ table, isNew }) => table === outbox.name && isNew);
+    const due = this.#order.end(fence, traced);
+    if (due.length > 0 || hasEvents) this.#onCommitted({ traces: due, hasEvents });
+  }
+
+  /** Runs works one on top of the other until nothing that they read is missing. @returns what they have written */
+  async #runAll(commits: readonly CommitOfRequest[], fetched: Fetched, connection: Connection | undefined): Promise<readonly Write[]> {
+    const elapsed = this.#clock.elapsed();
+    for (let now = this.timeOfChanges(); ;) {
+      const moments = commits.map(({ home }) => repeatable({ now, elapsed, home }, () => this.ids));
+      const reader = new FetchedReader(fetched, now, { isOwnRevision: (rev) => this.#revisions.has(rev) });
+      const idsFrom = Math.max(now, this.ids.newestMs);
+      for (;;) {
+        fetched.begin();
+        const batch = new WriteBuffer(reader, moments[0]!);
+        for (const [i, commit] of commits.entries()) {
+          moments[i]!.rewind();
+          batch.absorb(runWork(commit, batch, moments[i]!));
+        }
+        const { missing } = fetched;
+        if (!missing.isEmpty) {
+          await this.#load(missing, fetched, connection);
+          continue;
+        }
+        const { newestChangeAt, takenUntil } = reader;
+        if (takenUntil >= idsFrom) {
+          this.ids.continueAfter(firstBareIdAt(takenUntil + 1));
+          now = Math.max(now, this.timeOfChanges());
+          break;
+        }
+        if (newestChangeAt < now || newestChangeAt > this.#clock.now() + SKEW_MS_MAX) return batch.writes;
+        // Another server, whose clock is ahead, has changed what this changes now: it is later than that.
+        now = newestChangeAt + 1;
+        break;
+      }
+    }
+  }
+
+  /** The present time, or that of the newest id where the clock is a little behind it: then ids and times agree. */
+  timeOfChanges(): number {
+    const now = this.#clock.now();
+    const { newestMs } = this.ids;
+    return newestMs > now + SKEW_MS_MAX ? now : Math.max(now, newestMs);
+  }
+
+  /** 52 bits by chance: a row that went and came back has another, too. */
+  newRevision(): number {
+    const rev = 1 + Math.floor(chance() * 2 ** 52);
+    if (this.#revisions.size === REVISIONS_KNOWN) for (const oldest of this.#revisions.keys().take(1)) this.#revisions.delete(oldest);
+    this.#revisions.add(rev);
+    return rev;
+  }
+
+  async #load(asks: Asks, fetched: Fetched, connection?: Connection): Promise<void> {
+    if (connection === undefined) fetched.take(asks, await this.#fetches.find(asks));
+    else await load(asks, fetched, connection);
+  }
+
+  /** What a transaction has read that was not committed may be another by now. */
+  #forget({ keys, spans }: Asks): void {
+    for (const [table, some] of keys) for (const key of some) this.last.delete(table, key);
+    for (const { table } of spans.values()) this.last.deleteSpansOf(table);
+  }
+
+  /** What the next commits build on. */
+  #remember(changes: readonly Change[], fetched: Fetched, rev: number): void {
+    const { keys, spans } = fetched.read;
+    for (const [table, some] of keys) {
+      if (isForAll(table)) for (const key of some) this.last.noteRow(table, key, fetched.row(table, key) ?? null);
+    }
+    for (const [name, ask] of spans) {
+      if (isForAll(ask.table) || name === nameOfSpan(firstKeyOf(ask.table)))
+        this.last.noteSpan(name, ask.table, fetched.span(name, ask) ?? []);
+    }
+    for (const { table, key, value } of changes) if (placeOf(table).rev === "rev") this.last.note(table, key, value, rev);
+    for (const table of new Set(changes.map((change) => change.table))) this.last.deleteSpansOf(table);
+    this.#requests.forget(changes);
+  }
+}
+
+/** Fetches in a transaction, of which each statement sees what others have committed by then. @param first - done before */
+async function load(asks: Asks, fetched: Fetched, connection: Connection, first: readonly Statement[] = []): Promise<void> {
+  const fetch = new Fetch(asks);
+  const statements = fetch.apart;
+  const answers = (await connection.send([...first, ...statements])).slice(first.length);
+  fetched.take(asks, fetch.foundIn(answers.flat()), statements.length);
+}
+
+function unionOf(one: Expected, other: Expected): Expected {
+  const read = new Asks();
+  for (const { read: asks } of [one, other]) read.add(asks);
+  return { read, locks: union(one.locks, other.locks) };
+}

@@ -1,0 +1,88 @@
+/**
+ * Reads of several works at the same time in one statement: it costs hardly more than one of them alone.
+ *
+ * @module
+ */
+import type { AnswerRow, Database } from "../connection/database.ts";
+import { Fetch } from "./fetch-statement.ts";
+import { Asks, type Found } from "./fetched.ts";
+
+interface Waiting {
+  readonly asks: Asks;
+  readonly lengthMax: number | undefined;
+  readonly resolve: (found: Found | undefined) => void;
+  readonly reject: (reason: unknown) => void;
+}
+
+/** Each text is kept by every connection. */
+const TEXTS_MAX = 200;
+const STATEMENTS_MAX = 4;
+const WORKS_PER_STATEMENT = 64;
+
+export class FetchQueue {
+  readonly #database: Database;
+  readonly #textsMax: number;
+  /** Those that were sent as one statement. */
+  readonly #texts = new Set<string>();
+  #waiting: Waiting[] = [];
+  #statements = 0;
+
+  constructor(database: Database, textsMax = TEXTS_MAX) {
+    this.#database = database;
+    this.#textsMax = textsMax;
+  }
+
+  /** Finds at least what is asked for, all of it at one moment that is not before the call. @throws {DatabaseError} */
+  find(asks: Asks): Promise<Found> {
+    return this.#find(asks, undefined) as Promise<Found>;
+  }
+
+  /** The same; undefined when it is longer than this, in bytes of keys and texts. @throws {DatabaseError} */
+  findUpTo(lengthMax: number, asks: Asks): Promise<Found | undefined> {
+    return this.#find(asks, lengthMax);
+  }
+
+  #find(asks: Asks, lengthMax: number | undefined): Promise<Found | undefined> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ asks, lengthMax, resolve, reject });
+      // Those that begin in the same turn share a statement.
+      if (this.#waiting.length === 1) queueMicrotask(() => this.#start());
+    });
+  }
+
+  #start(): void {
+    while (this.#statements < STATEMENTS_MAX && this.#waiting.length > 0) {
+      this.#statements++;
+      void this.#run(this.#waiting.splice(0, this.#together())).finally(() => {
+        this.#statements--;
+        this.#start();
+      });
+    }
+  }
+
+  /** How many of those that wait the next statement is for: what may not be long is asked for alone. */
+  #together(): number {
+    const alone = this.#waiting.findIndex(({ lengthMax }) => lengthMax !== undefined);
+    return Math.min(WORKS_PER_STATEMENT, alone < 0 ? this.#waiting.length : Math.max(1, alone));
+  }
+
+  async #run(works: readonly Waiting[]): Promise<void> {
+    try {
+      const all = new Asks();
+      for (const { asks } of works) all.add(asks);
+      const fetch = new Fetch(all, works[0]?.lengthMax);
+      const found = fetch.foundUpToIn(await this.#answersTo(fetch));
+      for (const { resolve } of works) resolve(found);
+    } catch (error) {
+      for (const { reject } of works) reject(error);
+    }
+  }
+
+  /** At one moment, also when it takes several statements. */
+  async #answersTo(fetch: Fetch): Promise<readonly AnswerRow[]> {
+    const { together } = fetch;
+    if (this.#texts.size < this.#textsMax) this.#texts.add(together.text);
+    if (this.#texts.has(together.text)) return this.#database.query(together);
+    return (await this.#database.transaction(fetch.apart, "snapshot")).flat();
+  }
+}

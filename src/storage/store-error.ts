@@ -1,0 +1,8 @@
+/**
+ * Why a store cannot be opened, as a sentence for an operator.
+ *
+ * @module
+ */
+export class StoreError extends Error {
+  override name = "StoreError";
+}
