@@ -80,10 +80,11 @@
  * @module
  */
 import { Type, type Static, type TSchema } from "@sinclair/typebox";
-import { SCOPES } from "../lib/scopes.ts";
 import { bare, bareIdTime, BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
 import type { JsonText } from "../lib/json.ts";
+import { CACHE_BYTES_MAX } from "../lib/limits.ts";
 import { memoize } from "../lib/memoize.ts";
+import { SCOPES } from "../lib/scopes.ts";
 import {
   HASH_KEY_LENGTH,
   NUMBER_KEY_LENGTH,
@@ -137,12 +138,32 @@ export interface Index<Row = unknown> extends AnyTable {
 }
 
 /** What is needed of a table to read its rows. */
-export interface Readable<Row> extends AnyTable {
+export interface Readable<Row> extends AnyTable, RowTimes<Row> {
   decode(text: string): Row;
 }
 
+/** What new ids and times have to be later than where another server, whose clock is ahead, has written the row. */
+interface RowTimes<Row> {
+  /** When the row was changed last. */
+  changedAt?(row: Row): number | undefined;
+  /** The id up to which the row says that records are being taken away. */
+  takenUntil?(row: Row): BareId;
+}
+
+/** What a store does with the rows of a table besides keeping them. */
+interface Traits<Row> extends RowTimes<Row> {
+  /** What is announced of each new row once it is committed: its key, to those who follow traces, or that there are events. */
+  readonly notifies?: "traces" | "events";
+  /** How many bytes of rows the embedded store caches, if any. */
+  readonly cachedBytesMax?: number;
+  /** Whether it caches what was committed, and not read since: each change reads such a row, and is most often followed by others. */
+  readonly keepsCommitted?: true;
+  /** Whether it has few rows, of which nearly every commit reads some and hardly any changes one. */
+  readonly isGlobal?: true;
+}
+
 /** A table and how its rows become text. */
-export interface Table<Row, IndexName extends string = string> extends Readable<Row> {
+export interface Table<Row, IndexName extends string = string> extends Readable<Row>, Traits<Row> {
   encode(row: Row): string;
   readonly index: Readonly<Record<IndexName, Index<Row>>>;
   readonly indexes: readonly Index<Row>[];
@@ -158,7 +179,7 @@ export interface Table<Row, IndexName extends string = string> extends Readable<
   fromExport(value: unknown): string;
 }
 
-type Codec<Row> = Pick<Table<Row>, "encode" | "decode" | "toExport" | "fromExport">;
+type Codec<Row> = Pick<Table<Row>, "encode" | "decode" | "toExport" | "fromExport"> & Traits<Row>;
 /** The entry of a row, if it has one, or all of them. */
 type EntryOf<Row> = (key: string, row: Row) => string | undefined;
 type IndexDeclaration<Row> = { readonly record?: (entry: string) => string; readonly isLate?: true } & (
@@ -210,6 +231,10 @@ const json = <Row>(): Codec<Row> => ({
  * again, which saves 3 % of a GET.
  */
 const parsedOnce = <Row>(codec: Codec<Row>): Codec<Row> => ({ ...codec, decode: memoize((stored: string) => codec.decode(stored)) });
+/** Rows of this form, of which a store does more than keep them. */
+const having = <Row>(codec: Codec<Row>, traits: Traits<NoInfer<Row>>): Codec<Row> => ({ ...codec, ...traits });
+const changedAt = ({ updatedAt }: { updatedAt?: number }) => updatedAt;
+const takenUntil = ({ until }: { until: BareId }) => until;
 const text: Codec<string> = {
   encode: (row) => row,
   decode: (value) => value,
@@ -326,7 +351,7 @@ export const sessions = table(
   "sessions",
   ID,
   SessionRow,
-  json<SessionRow>(),
+  having(json<SessionRow>(), { changedAt, cachedBytesMax: CACHE_BYTES_MAX.sessions, keepsCommitted: true }),
   {
     byAgent: (session, row) => hashKey(row.agentId) + session,
     byUser: (session, row) => (row.userId === null ? undefined : hashKey(row.userId) + session),
@@ -477,24 +502,30 @@ const MemoryRow = Type.Object({
   embedding: Type.Optional(Embedding),
 });
 export type MemoryRow = Static<typeof MemoryRow>;
-export const memories = table("memories", ID, MemoryRow, json<MemoryRow>(), {
-  bySession: (memory, row) => (row.sessionId === undefined ? undefined : bare(row.sessionId) + memory),
-  byUser: (memory, row) => (row.userId === null ? undefined : hashKey(row.userId) + memory),
-  byAgent: (memory, row) => (row.agentId === null ? undefined : hashKey(row.agentId) + memory),
-  byType: (memory, row) => hashKey(row.type) + memory,
-  byTag: { of: (memory, row) => row.tags.map((tag) => hashKey(tag) + memory), hasMany: true },
-  byExternalId: {
-    of: (memory, { externalId, namedWithin, userId, agentId }) => {
-      if (externalId === undefined) return undefined;
-      const names = [ownNameKey(externalId, userId, agentId ?? undefined)];
-      if (namedWithin !== "agent" && userId !== null) names.push(ownNameKey(externalId, userId));
-      return [...new Set(names)].map((name) => name + memory);
+export const memories = table(
+  "memories",
+  ID,
+  MemoryRow,
+  having(json<MemoryRow>(), { changedAt, cachedBytesMax: CACHE_BYTES_MAX.memories }),
+  {
+    bySession: (memory, row) => (row.sessionId === undefined ? undefined : bare(row.sessionId) + memory),
+    byUser: (memory, row) => (row.userId === null ? undefined : hashKey(row.userId) + memory),
+    byAgent: (memory, row) => (row.agentId === null ? undefined : hashKey(row.agentId) + memory),
+    byType: (memory, row) => hashKey(row.type) + memory,
+    byTag: { of: (memory, row) => row.tags.map((tag) => hashKey(tag) + memory), hasMany: true },
+    byExternalId: {
+      of: (memory, { externalId, namedWithin, userId, agentId }) => {
+        if (externalId === undefined) return undefined;
+        const names = [ownNameKey(externalId, userId, agentId ?? undefined)];
+        if (namedWithin !== "agent" && userId !== null) names.push(ownNameKey(externalId, userId));
+        return [...new Set(names)].map((name) => name + memory);
+      },
+      hasMany: true,
     },
-    hasMany: true,
+    byExpiry: (memory, { expiresAt }) => (expiresAt === undefined ? undefined : timeKey(expiresAt) + memory),
+    ahead: (memory, row) => ahead(memory, row.createdAt),
   },
-  byExpiry: (memory, { expiresAt }) => (expiresAt === undefined ? undefined : timeKey(expiresAt) + memory),
-  ahead: (memory, row) => ahead(memory, row.createdAt),
-});
+);
 export const RETRIEVAL_OPERATIONS = ["search", "context"] as const;
 const RetrievalRow = Type.Object({
   expiresAt: Whole,
@@ -545,7 +576,7 @@ export type TraceRow = Static<typeof TraceRow>;
 const traceOf = (entry: string) => entry.slice(-1) + entry.slice(-1 - BARE_ID_LENGTH, -1);
 /** The id and the action of a trace's key, the other way round: in the order of ids. */
 const traceEntry = (key: string): string => key.slice(1) + key.slice(0, 1);
-export const traces = table("traces", /^[0-9A-Za-z]{13}$/, TraceRow, withBody<TraceRow>(), {
+export const traces = table("traces", /^[0-9A-Za-z]{13}$/, TraceRow, having(withBody<TraceRow>(), { notifies: "traces" }), {
   bySession: {
     of: (key, row) => (row.sessionId === undefined ? undefined : bare(row.sessionId) + traceEntry(key)),
     record: traceOf,
@@ -584,7 +615,7 @@ const OutboxRow = Type.Object({
   body: OrNull(ObjectText),
 });
 export type OutboxRow = Omit<Static<typeof OutboxRow>, "body"> & { body: JsonText };
-export const outbox = table("outbox", ID, OutboxRow, withBody<OutboxRow>());
+export const outbox = table("outbox", ID, OutboxRow, having(withBody<OutboxRow>(), { notifies: "events" }));
 
 const WebhookRow = Type.Object({
   url: Text,
@@ -605,7 +636,12 @@ const WebhookRow = Type.Object({
   pausedUntil: Type.Optional(OrNull(Whole)),
 });
 export type WebhookRow = Static<typeof WebhookRow>;
-export const webhooks = table("webhooks", ID, Type.Object({ ...WebhookRow.properties, secret: Type.Optional(Text) }), json<WebhookRow>());
+export const webhooks = table(
+  "webhooks",
+  ID,
+  Type.Object({ ...WebhookRow.properties, secret: Type.Optional(Text) }),
+  having(json<WebhookRow>(), { changedAt, cachedBytesMax: CACHE_BYTES_MAX.webhooks, isGlobal: true }),
+);
 
 const WebhookFailuresRow = Type.Object({
   /** Attempts that failed, by the hour in which they began: Unix milliseconds, the oldest hour first. */
@@ -747,7 +783,7 @@ const ApiKeyRow = Type.Object({
 });
 export type ApiKeyRow = Static<typeof ApiKeyRow>;
 const hashIn = (entry: string): string => entry.slice(-SHA256_LENGTH);
-export const apiKeys = table("api_keys", SHA256, ApiKeyRow, parsedOnce(json<ApiKeyRow>()), {
+export const apiKeys = table("api_keys", SHA256, ApiKeyRow, having(parsedOnce(json<ApiKeyRow>()), { isGlobal: true }), {
   byId: { of: (hash, row) => bare(row.id) + hash, record: hashIn },
   byKind: { of: (hash, row) => kindCode(row.kind) + bare(row.id) + hash, record: hashIn },
   bySource: { of: (hash, row) => (row.source === undefined ? undefined : bare(row.source) + bare(row.id) + hash), record: hashIn },
@@ -763,7 +799,7 @@ export const deletedKeys = table("deleted_keys", SHA256, DeletedKeyRow, json<Del
 
 /** What was set through the API, by the names in `settings/schema.ts`: `region`, `webhooks.timeout`. */
 export type SettingsRow = Readonly<Record<string, string | number | boolean>>;
-export const settings = table("settings", CURRENT, AnyObject, json<SettingsRow>());
+export const settings = table("settings", CURRENT, AnyObject, having(json<SettingsRow>(), { isGlobal: true }));
 
 const ProviderRow = Type.Object({
   /** Everything that decides what a vector means. */
@@ -777,7 +813,12 @@ const ProviderRow = Type.Object({
   measured: Type.Optional(Type.Object({ relevantCosine: Finite, cosineOfUnrelated: Finite, cosineOfSame: Finite, separation: Finite })),
 });
 export type ProviderRow = Static<typeof ProviderRow>;
-export const provider = table("provider", CURRENT, ProviderRow, json<ProviderRow>());
+export const provider = table(
+  "provider",
+  CURRENT,
+  ProviderRow,
+  having(json<ProviderRow>(), { cachedBytesMax: CACHE_BYTES_MAX.provider, isGlobal: true }),
+);
 export const PROVIDER_KEY = "current";
 
 const RemovalRow = Type.Object({
@@ -785,7 +826,12 @@ const RemovalRow = Type.Object({
   memories: Truth,
 });
 export type RemovalRow = Static<typeof RemovalRow>;
-export const removals = table("removals", ID, RemovalRow, json<RemovalRow>());
+export const removals = table(
+  "removals",
+  ID,
+  RemovalRow,
+  having(json<RemovalRow>(), { cachedBytesMax: CACHE_BYTES_MAX.removals, isGlobal: true }),
+);
 
 const DocumentRow = Type.Object({
   /** Given with each change: what is older than the removal of its namespace is gone. */
@@ -806,7 +852,7 @@ export const documents = table(
   "documents",
   /^[\w-]{44}(?:(?:[0-9a-f]{2})+!){1,16}\.(?:[0-9a-f]{2})+$/,
   DocumentRow,
-  withBody<DocumentRow>(),
+  having(withBody<DocumentRow>(), { changedAt }),
   {
     bySession: {
       of: (document, { sessionId }) => (sessionId === undefined ? undefined : bare(sessionId) + document),
@@ -852,7 +898,12 @@ const DocumentRemovalRow = Type.Object({
   until: BareIdText,
 });
 export type DocumentRemovalRow = Static<typeof DocumentRemovalRow>;
-export const documentRemovals = table("document_removals", namespaces.key, DocumentRemovalRow, json<DocumentRemovalRow>());
+export const documentRemovals = table(
+  "document_removals",
+  namespaces.key,
+  DocumentRemovalRow,
+  having(json<DocumentRemovalRow>(), { takenUntil, cachedBytesMax: CACHE_BYTES_MAX.documentRemovals, isGlobal: true }),
+);
 
 export const lastDocumentId = table("last_document_id", /^[0-9A-Za-z]{2}$/, BareIdText, text);
 
@@ -906,7 +957,12 @@ const ErasureRow = Type.Object({
   }),
 });
 export type ErasureRow = Static<typeof ErasureRow>;
-export const erasures = table("erasures", HASH, ErasureRow, json<ErasureRow>());
+export const erasures = table(
+  "erasures",
+  HASH,
+  ErasureRow,
+  having(json<ErasureRow>(), { takenUntil, cachedBytesMax: CACHE_BYTES_MAX.erasures, isGlobal: true }),
+);
 
 /** Tables whose rows are records, in the order in which they are exported. */
 export const RECORD_TABLES: readonly Table<never>[] = [

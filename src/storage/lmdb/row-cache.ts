@@ -9,8 +9,7 @@
  * @module
  */
 import { Cache, type CacheUses, parsedBytes } from "../../lib/cache.ts";
-import { CACHE_BYTES_MAX } from "../../lib/limits.ts";
-import { documentRemovals, erasures, memories, provider, removals, sessions, webhooks, type AnyTable, type Readable } from "../tables.ts";
+import { RECORD_TABLES, type Readable } from "../tables.ts";
 import type { Write } from "../write-buffer.ts";
 
 /** A larger one costs so much to send that making it hardly counts. */
@@ -37,10 +36,9 @@ class CachedTable {
   /** Keys that commits in flight have written, with the number of those commits. */
   readonly uncacheable = new Map<string, number>();
 
-  constructor({ name }: AnyTable, bytesMax: number) {
+  constructor(bytesMax: number, keepsCommitted: boolean) {
     this.rows = new Cache(bytesMax);
-    // Each change of one reads it, and is most often followed by others.
-    this.keepsCommitted = name === sessions.name;
+    this.keepsCommitted = keepsCommitted;
   }
 
   set(key: string, text: string | undefined, row: unknown): void {
@@ -51,17 +49,9 @@ class CachedTable {
 
 export class RowCache {
   readonly #tables = new Map(
-    (
-      [
-        [sessions, CACHE_BYTES_MAX.sessions],
-        [memories, CACHE_BYTES_MAX.memories],
-        [removals, CACHE_BYTES_MAX.removals],
-        [erasures, CACHE_BYTES_MAX.erasures],
-        [webhooks, CACHE_BYTES_MAX.webhooks],
-        [documentRemovals, CACHE_BYTES_MAX.documentRemovals],
-        [provider, CACHE_BYTES_MAX.provider],
-      ] as const
-    ).map(([table, bytesMax]) => [table.name, new CachedTable(table, bytesMax)]),
+    RECORD_TABLES.flatMap(({ name, cachedBytesMax, keepsCommitted }) =>
+      cachedBytesMax === undefined ? [] : [[name, new CachedTable(cachedBytesMax, keepsCommitted === true)] as const],
+    ),
   );
 
   /** How rows were found, by table. */

@@ -27,6 +27,7 @@ import { IdSource, NO_HOME, type BareId, type Home, type Id, type IdPrefix } fro
 import type { JsonText } from "../../lib/json.ts";
 import { systemReason } from "../../lib/system-errors.ts";
 import type { LatestReader, Reader, Tx } from "../access.ts";
+import { Announced } from "../announced.ts";
 import type { Durability } from "../durability.ts";
 import { AFTER_ALL, behind } from "../keys.ts";
 import { listRecords, type Listing } from "../list.ts";
@@ -34,7 +35,7 @@ import { newestId } from "../newest-id.ts";
 import type { Page } from "../page.ts";
 import type { RecordStore, WalkedIds, Wiping } from "../record-store.ts";
 import { StoreError } from "../store-error.ts";
-import { SCHEMA_VERSION, TABLES, TRACES_MARK, VECTOR_TABLES, meta, outbox, traces, type AnyTable, type VectorTable } from "../tables.ts";
+import { SCHEMA_VERSION, TABLES, TRACES_MARK, VECTOR_TABLES, meta, traces, type AnyTable, type VectorTable } from "../tables.ts";
 import { walkStep, type Bounds, type Filter } from "../walk.ts";
 import { repeatable, runWork, settle, type QueuedCommit } from "../work.ts";
 import { WriteBuffer, type Moment, type Write } from "../write-buffer.ts";
@@ -338,8 +339,7 @@ export class Store implements RecordStore {
   async #commitQueued(): Promise<void> {
     let commits: QueuedCommit[] | undefined;
     const written: Write[] = [];
-    let traced: string[] = [];
-    let hasEvents = false;
+    const announced = new Announced();
     try {
       await this.#transaction(() => {
         commits = this.#queue.splice(0, COMMITS_PER_TRANSACTION);
@@ -351,16 +351,13 @@ export class Store implements RecordStore {
             throw commit.outcome.thrown;
           for (const write of writes) {
             if (this.#rows.invalidate(write)) written.push(write);
-            else if (write.isNew) {
-              if (write.table === traces.name) traced.push(write.key);
-              else if (write.table === outbox.name) hasEvents = true;
-            }
+            else announced.add(write);
           }
         }
         this.#writeLateEntries();
       });
       this.#databases.late.end(true);
-      if (this.#newestTrace !== undefined) this.#newestTrace = traced.at(-1)?.slice(1) ?? this.#newestTrace;
+      if (this.#newestTrace !== undefined) this.#newestTrace = announced.traces.at(-1)?.slice(1) ?? this.#newestTrace;
       this.#rows.release(written, this.#caching === "all");
       this.#tellOfPuts(written);
       // Errors are thrown only now, too: their reason may be what another commit of the same transaction has written.
@@ -372,12 +369,12 @@ export class Store implements RecordStore {
       this.#tellOfPuts(written);
       for (const { reject } of commits ?? this.#queue.splice(0)) reject(refusal);
       // Streams would pass for good over what is there all the same.
-      traced = this.#thoseThere(traced);
-      hasEvents &&= traced.length > 0;
+      announced.traces = this.#thoseThere(announced.traces);
+      announced.hasEvents &&= announced.traces.length > 0;
     }
     this.#isScheduled = false;
     this.#scheduleTransaction();
-    if (traced.length > 0 || hasEvents) this.onCommitted({ traces: traced, hasEvents });
+    if (!announced.isEmpty) this.onCommitted(announced);
   }
 
   /**

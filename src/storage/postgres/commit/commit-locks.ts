@@ -7,9 +7,9 @@
  * a row that is also written        the row, `for no key update`                who writes it, or locks it
  * a session that is not             the row, `for share`                        who writes or removes it
  * a span                            its name                                    who reads the same span to write
- * anything of a table for all       the table's name, shared by its readers     who writes any row of it
+ * anything of a global table        the table's name, shared by its readers     who writes any row of it
  * ```
- * Tables for all have few rows, of which nearly every commit reads some and hardly any changes one. Rows of other tables are written
+ * Global tables have few rows, of which nearly every commit reads some and hardly any changes one. Rows of other tables are written
  * with their session, or with all others of their kind, or never.
  *
  * All transactions lock in one order, so that none of two that wait for each other waits for good: names first, then rows by table and
@@ -20,15 +20,13 @@
  * @module
  */
 import { FIRST } from "../../access.ts";
-import { apiKeys, documentRemovals, erasures, provider, removals, sessions, settings, VECTOR_TABLES, webhooks } from "../../tables.ts";
+import { RECORD_TABLES, sessions, VECTOR_TABLES } from "../../tables.ts";
 import type { Write } from "../../write-buffer.ts";
 import type { Statement } from "../connection/database.ts";
 import type { Fetched, SpanAsk } from "../read/fetched.ts";
 import { LEASES, placeOf } from "../schema.ts";
 
-const TABLES_FOR_ALL: ReadonlySet<string> = new Set(
-  [apiKeys, documentRemovals, erasures, provider, removals, settings, webhooks].map(({ name }) => name),
-);
+const GLOBAL_TABLES: ReadonlySet<string> = new Set(RECORD_TABLES.filter(({ isGlobal }) => isGlobal === true).map(({ name }) => name));
 
 /**
  * Vectors are put once, under an id that each run of a change draws for itself, and then at most removed: no run would ever have locked
@@ -53,8 +51,8 @@ export interface Locks {
   readonly rows: ReadonlyMap<string, RowLocks>;
 }
 
-/** Whether a table is one for all, or an index of one. */
-export const isForAll = (name: string): boolean => TABLES_FOR_ALL.has(tableOf(name));
+/** Whether a table is global, or an index of one that is. */
+export const isGlobal = (name: string): boolean => GLOBAL_TABLES.has(tableOf(name));
 
 /** The table of which a table or an index is. */
 const tableOf = (name: string): string => name.split(".", 1)[0]!;
@@ -69,11 +67,11 @@ function nameLocksOf({ read: { keys, spans } }: Fetched, changes: readonly Pick<
   const locks = new Map<number, 0 | 1>();
   for (const ask of spans.values()) {
     const { table, span } = ask;
-    if (isForAll(table)) locks.set(numberOf(tableOf(table)), 0);
+    if (isGlobal(table)) locks.set(numberOf(tableOf(table)), 0);
     else if (!isFromTheStart(ask)) locks.set(numberOf(`${table} ${span.from} ${span.to}`), 1);
   }
-  for (const table of keys.keys()) if (isForAll(table)) locks.set(numberOf(tableOf(table)), 0);
-  for (const { table } of changes) if (isForAll(table)) locks.set(numberOf(tableOf(table)), 1);
+  for (const table of keys.keys()) if (isGlobal(table)) locks.set(numberOf(tableOf(table)), 0);
+  for (const { table } of changes) if (isGlobal(table)) locks.set(numberOf(tableOf(table)), 1);
   return locks;
 }
 

@@ -11,8 +11,8 @@ import { chance } from "../../../lib/chance.ts";
 import type { Clock } from "../../../lib/clock.ts";
 import { ApiError } from "../../../lib/errors.ts";
 import { firstBareIdAt, IdSource, NO_HOME, type BareId, type Home } from "../../../lib/ids.ts";
+import { Announced } from "../../announced.ts";
 import type { RecordStore } from "../../record-store.ts";
-import { outbox, traces } from "../../tables.ts";
 import { repeatable, runWork, settle, type QueuedCommit } from "../../work.ts";
 import { WriteBuffer, type Write } from "../../write-buffer.ts";
 import { BEGIN, COMMIT, DatabaseError, ROLLBACK, type Connection, type Database, type Statement } from "../connection/database.ts";
@@ -23,7 +23,7 @@ import { Fetch } from "../read/fetch-statement.ts";
 import { Asks, Fetched, FetchedReader, firstKeyOf, nameOfSpan, type KnownRows } from "../read/fetched.ts";
 import { knownToAny, type RequestReads, type RequestsUnderWay } from "../read/request-reads.ts";
 import { placeOf } from "../schema.ts";
-import { covers, isForAll, lockStatements, locksOf, union, type Locks } from "./commit-locks.ts";
+import { covers, isGlobal, lockStatements, locksOf, union, type Locks } from "./commit-locks.ts";
 import { CommitOrder } from "./commit-order.ts";
 import { changesOf, checksOf, writesOf, type Change } from "./commit-statements.ts";
 import type { TransactionNames } from "./commit-tokens.ts";
@@ -282,10 +282,10 @@ export class Commits {
   /** Tells others in this process of a transaction that has ended. */
   #tell(fence: BareId, changes: readonly Change[]): void {
     for (const { value } of changes) this.bytesWritten += value?.length ?? 0;
-    const traced = changes.filter(({ table, isNew }) => table === traces.name && isNew).map(({ key }) => key);
-    const hasEvents = changes.some(({ table, isNew }) => table === outbox.name && isNew);
-    const due = this.#order.end(fence, traced);
-    if (due.length > 0 || hasEvents) this.#onCommitted({ traces: due, hasEvents });
+    const announced = new Announced();
+    for (const change of changes) announced.add(change);
+    const due = this.#order.end(fence, announced.traces);
+    if (due.length > 0 || announced.hasEvents) this.#onCommitted({ traces: due, hasEvents: announced.hasEvents });
   }
 
   /** Runs works one on top of the other until nothing that they read is missing. @returns what they have written */
@@ -351,10 +351,10 @@ export class Commits {
   #remember(changes: readonly Change[], fetched: Fetched, rev: number): void {
     const { keys, spans } = fetched.read;
     for (const [table, some] of keys) {
-      if (isForAll(table)) for (const key of some) this.last.noteRow(table, key, fetched.row(table, key) ?? null);
+      if (isGlobal(table)) for (const key of some) this.last.noteRow(table, key, fetched.row(table, key) ?? null);
     }
     for (const [name, ask] of spans) {
-      if (isForAll(ask.table) || name === nameOfSpan(firstKeyOf(ask.table)))
+      if (isGlobal(ask.table) || name === nameOfSpan(firstKeyOf(ask.table)))
         this.last.noteSpan(name, ask.table, fetched.span(name, ask) ?? []);
     }
     for (const { table, key, value } of changes) if (placeOf(table).rev === "rev") this.last.note(table, key, value, rev);

@@ -289,10 +289,10 @@ export class FetchedReader implements LatestReader {
     const stored = this.#fetched.readRow(table.name, key);
     if (stored === null) return undefined;
     const row = table.decode(stored.text ?? "");
-    const { updatedAt, until } = row as { updatedAt?: unknown; until?: unknown };
-    if (typeof updatedAt === "number" && updatedAt > this.newestChangeAt && !this.#isOwnRevision(stored.rev))
-      this.newestChangeAt = updatedAt;
-    if (typeof until === "string" && !this.#isOwnRevision(stored.rev)) this.takenUntil = Math.max(this.takenUntil, bareIdTime(until));
+    if ((table.changedAt !== undefined || table.takenUntil !== undefined) && !this.#isOwnRevision(stored.rev)) {
+      this.newestChangeAt = Math.max(this.newestChangeAt, table.changedAt?.(row) ?? 0);
+      if (table.takenUntil !== undefined) this.takenUntil = Math.max(this.takenUntil, bareIdTime(table.takenUntil(row)));
+    }
     return row;
   }
 
