@@ -367,6 +367,162 @@ test("a document goes when its time has passed, at once for readers, and a put w
   expect(await stored(cairn)).toMatchObject({ documents: 2, "documents.byExpiry": 0, namespaces: 3 });
 });
 
+test("a put that keeps what is there leaves it as it is and says so, and puts what is not", async () => {
+  await using cairn = await startCairn();
+  const ns = ["writes"];
+  const keep = (key: string, value: object, more: object = {}) => put(ns, key, value, { if_exists: "keep", ...more });
+  expect(await batch(cairn, [keep("a", { n: 1 }, { ttl_seconds: 60 })])).toEqual([{ key: "a", version: 1 }]);
+  const [before] = await query(cairn, [{ op: "get", namespace: ns, key: "a" }]);
+  cairn.clock.advance({ seconds: 1 });
+  // What is kept takes nothing of the put, not even a session that there is not; and the rest of the batch is made.
+  const kept = keep("a", { n: 2 }, { session_id: unknownId("sess"), index: true });
+  expect(await batch(cairn, [kept, keep("b", { n: 2 }), keep("b", { n: 3 }), put(ns, "c", {}, { if_exists: "replace" })])).toEqual([
+    { key: "a", version: 1, kept: true },
+    { key: "b", version: 1 },
+    { key: "b", version: 1, kept: true },
+    { key: "c", version: 1 },
+  ]);
+  expect(
+    await query(
+      cairn,
+      ["a", "b"].map((key) => ({ op: "get", namespace: ns, key })),
+    ),
+  ).toMatchObject([before, { value: { n: 2 } }]);
+  expect(await batch(cairn, [{ op: "delete", namespace: ns, key: "b" }, keep("b", { n: 4 })])).toEqual([
+    { deleted: 1 },
+    { key: "b", version: 1 },
+  ]);
+  // What has expired is not there, whether or not it was removed yet.
+  cairn.clock.advance({ seconds: 60 });
+  expect(await batch(cairn, [keep("a", { n: 5 })])).toEqual([{ key: "a", version: 1 }]);
+  expect(await query(cairn, [{ op: "list", namespace: ns }])).toMatchObject([
+    { data: [{ key: "a", value: { n: 5 } }, { key: "b", value: { n: 4 } }, { key: "c" }] },
+  ]);
+});
+
+test("a document says when it expires, however far that is, and a touch moves its end and nothing else", async () => {
+  await using cairn = await startCairn();
+  const ns = ["t"];
+  const touch = (key: string, more: object = {}) => ({ op: "touch", namespace: ns, key, ...more });
+  const look = async () => (await query(cairn, [{ op: "list", namespace: ns }]))[0].data;
+  await batch(cairn, [
+    put(ns, "century", {}, { ttl_seconds: 3_155_760_000 }),
+    put(ns, "fraction", {}, { ttl_seconds: 1.5 }),
+    put(ns, "longest", {}, { ttl_seconds: 1e300 }),
+    put(ns, "never", {}, { ttl_seconds: "never" }),
+    put(ns, "short", { kept: true }, { ttl_seconds: 60 }),
+  ]);
+  const before = await look();
+  expect(before.map(({ key, expires_at }: any) => [key, expires_at])).toEqual([
+    ["century", "2126-05-08T08:00:00.000Z"],
+    ["fraction", "2026-05-07T08:00:01.500Z"],
+    ["longest", "9999-12-31T23:59:59.999Z"],
+    ["never", undefined],
+    ["short", "2026-05-07T08:01:00.000Z"],
+  ]);
+  cairn.clock.advance({ seconds: 30 });
+  // Without a time it lives as long as was said last, from now on.
+  expect(await batch(cairn, [touch("short"), touch("never"), touch("fraction"), touch("none", { ttl_seconds: 5 })])).toEqual([
+    { key: "short", version: 1, expires_at: "2026-05-07T08:01:30.000Z" },
+    { key: "never", version: 1, expires_at: null },
+    null,
+    null,
+  ]);
+  expect((await look()).at(-1)).toEqual({ ...before.at(-1), expires_at: "2026-05-07T08:01:30.000Z" });
+  expect(await batch(cairn, [touch("short", { ttl_seconds: 0.001 }), touch("never", { ttl_seconds: 7_200.25 })])).toEqual([
+    { key: "short", version: 1, expires_at: "2026-05-07T08:00:30.001Z" },
+    { key: "never", version: 1, expires_at: "2026-05-07T10:00:30.250Z" },
+  ]);
+  expect(await batch(cairn, [touch("never"), touch("short", { ttl_seconds: "never" }), touch("short")])).toEqual([
+    { key: "never", version: 1, expires_at: "2026-05-07T10:00:30.250Z" },
+    { key: "short", version: 1, expires_at: null },
+    { key: "short", version: 1, expires_at: null },
+  ]);
+  cairn.clock.advance({ seconds: 3_600 });
+  await cairn.runTask("document expiry");
+  expect(await stored(cairn)).toMatchObject({ documents: 4, "documents.byExpiry": 3 });
+  await cairn.restart();
+  expect((await look()).map(({ key }: any) => key)).toEqual(["century", "longest", "never", "short"]);
+  cairn.clock.advance({ seconds: 3_631 });
+  expect(await batch(cairn, [touch("never", { ttl_seconds: 60 })])).toEqual([null]);
+});
+
+test("a touch does not bring back what was emptied, and what it touched is still found by meaning", async () => {
+  await using cairn = await startCairn();
+  await batch(cairn, [put(["a"], "tea", { text: "Ada drinks green tea." }, { index: true, ttl_seconds: 60 })]);
+  cairn.clock.advance({ seconds: 59 });
+  await batch(cairn, [{ op: "touch", namespace: ["a"], key: "tea" }]);
+  cairn.clock.advance({ seconds: 59 });
+  const search = { op: "search", namespace: ["a"], query: "Ada drinks green tea." };
+  expect((await query(cairn, [search]))[0].data.map(({ key }: any) => key)).toEqual(["tea"]);
+  expect(
+    await batch(cairn, [
+      { op: "delete_all", namespace: ["a"] },
+      { op: "touch", namespace: ["a"], key: "tea" },
+    ]),
+  ).toEqual([{ deleted: 1 }, null]);
+});
+
+test("an answer has the values of documents, some members of them, or none", async () => {
+  await using cairn = await startCairn();
+  const ns = ["f"];
+  const value = JSON.parse('{"b":{"c":[1,{"d":2}],"e":null,"f":{"g":1,"h":2}},"a":1,"__proto__":{"p":1},"x.y":3}') as object;
+  await batch(cairn, [put(ns, "k", value, { index: ["a"], ttl_seconds: 60 })]);
+  const get = { op: "get", namespace: ns, key: "k" };
+  const [whole] = await query(cairn, [get]);
+  const { value: _, ...head } = whole;
+  const search = { op: "search", namespace: ns, query: "1" };
+  const [shown, list, found, { value: all }] = await query(cairn, [
+    { ...get, values: false },
+    { op: "list", namespace: ns, values: false, filter: { a: 1 } },
+    { ...search, values: false },
+    { ...get, values: true },
+  ]);
+  expect(shown).toEqual(head);
+  expect(list.data).toEqual([head]);
+  expect(found.data).toEqual([{ ...head, score: expect.any(Number) }]);
+  expect(JSON.stringify(all)).toBe(JSON.stringify(value));
+  const cases: [fields: string[], found: string][] = [
+    [["a"], '{"a":1}'],
+    [["a", "b.f.g"], '{"b":{"f":{"g":1}},"a":1}'],
+    [["b.f", "b.f.g", "b.e"], '{"b":{"e":null,"f":{"g":1,"h":2}}}'],
+    [["b.f.g", "b.f"], '{"b":{"f":{"g":1,"h":2}}}'],
+    [["b.c"], '{"b":{"c":[1,{"d":2}]}}'],
+    [["b.c.0", "b.c.1.d"], '{"b":{}}'],
+    [["a.b", "none", "x.y", "constructor", "toString.name"], "{}"],
+    [["__proto__.p"], '{"__proto__":{"p":1}}'],
+    [["", "."], "{}"],
+    [["b".concat(".b".repeat(400_000))], '{"b":{}}'],
+  ];
+  for (const [fields, expected] of cases) {
+    const [one, page, best] = await query(cairn, [
+      { ...get, fields },
+      { op: "list", namespace: ns, fields: fields.map((field) => field.slice(0, 100)) },
+      { ...search, fields: fields.map((field) => field.slice(0, 100)) },
+    ]);
+    const texts = [one, page.data[0], best.data[0]].map((document) => JSON.stringify(document.value));
+    expect([fields[0]!.slice(0, 20), texts]).toEqual([fields[0]!.slice(0, 20), [expected, expected, expected]]);
+    expect(one).toEqual({ ...head, value: one.value });
+  }
+});
+
+test("pages without values hold more documents than those with, and each is shown once", async () => {
+  await using cairn = await startCairn();
+  const value = { text: "x".repeat(900_000), n: 1 };
+  for (let i = 0; i < 12; i++) await batch(cairn, [put(["large"], `k${String(i).padStart(2, "0")}`, value)]);
+  const lists = await query(cairn, [
+    { op: "list", namespace: ["large"], values: false },
+    { op: "list", namespace: ["large"], fields: ["n"] },
+    { op: "list", namespace: ["large"] },
+  ]);
+  expect(lists.map(({ data, has_more }) => [data.length, has_more])).toEqual([
+    [12, false],
+    [12, false],
+    [9, true],
+  ]);
+  expect(lists[1].data.map(({ value }: any) => value)).toEqual(lists[1].data.map(() => ({ n: 1 })));
+});
+
 for (const [how, end] of Object.entries({
   "is deleted": (cairn: Cairn, id: string) => cairn.ok(cairn.delete(`/v1/sessions/${id}`)),
   "has expired": (cairn: Cairn) => cairn.clock.advance({ seconds: 60 }),
@@ -559,6 +715,15 @@ test("an operation without a field that it needs, or with one that it does not t
     ["batch", { op: "delete_all", namespace, key: "a" }, "key"],
     ["batch", { op: "delete_all", namespace, if_version: 1 }, "if_version"],
     ["batch", { op: "pop", namespace, value: {} }, "value"],
+    ["batch", put(namespace, undefined, {}, { if_exists: "keep" }), "if_exists"],
+    ["batch", put(namespace, "k", {}, { if_exists: "keep", if_version: 0 }), "if_exists"],
+    ["batch", put(namespace, "k", {}, { if_exists: "return" }), "if_exists"],
+    ["batch", put(namespace, "k", {}, { ttl_seconds: 0 }), "ttl_seconds"],
+    ["batch", put(namespace, "k", {}, { ttl_seconds: "60" }), "ttl_seconds"],
+    ["batch", { op: "touch", namespace }, "key"],
+    ["batch", { op: "touch", namespace, key: "k", ttl_seconds: -1 }, "ttl_seconds"],
+    ["batch", { op: "touch", namespace, key: "k", value: {} }, "value"],
+    ["batch", { op: "touch", namespace, key: "k", if_version: 1 }, "if_version"],
     ["batch", put(["a", "half \ud800"], "k", {}), "namespace.1"],
     ["batch", put(namespace, "\udc00", {}), "key"],
     ["batch", put(["é".repeat(450)], "k", {}), "key"],
@@ -568,6 +733,10 @@ test("an operation without a field that it needs, or with one that it does not t
     ["query", { op: "list" }, "namespace"],
     ["query", { op: "count", namespace, limit: 5 }, "limit"],
     ["query", { op: "namespaces", namespace }, "namespace"],
+    ["query", { op: "count", namespace, values: false }, "values"],
+    ["query", { op: "get", namespace, key: "k", fields: [] }, "fields"],
+    ["query", { op: "get", namespace, key: "k", fields: Array(33).fill("a") }, "fields"],
+    ["query", { op: "list", namespace, fields: ["a"], values: false }, "fields"],
     ["query", { op: "list", namespace, deep: true, after: "a" }, "after"],
     ["query", { op: "list", namespace, cursor: "../x" }, "cursor"],
     ["query", { op: "list", namespace, before: "x".repeat(900) }, "before"],

@@ -21,19 +21,21 @@ const LIMITED: Record<string, string> = {
   "ContextRequest.turn_limit": "0 to 50, default 10",
   "DocumentBatch.agent_id": "1 to 256",
   "DocumentBatch.operations": "1 to 100",
+  "DocumentBatch.operations[].if_exists": "replace or keep",
   "DocumentBatch.operations[].key": "1 or more",
   "DocumentBatch.operations[].namespace": "1 to 16",
   "DocumentBatch.operations[].namespace[]": "1 or more",
-  "DocumentBatch.operations[].op": "put or delete or delete_all or pop",
+  "DocumentBatch.operations[].op": "put or touch or delete or delete_all or pop",
   "DocumentBatch.operations[].order": "asc or desc",
   "DocumentBatch.operations[].session_id": "1 or more",
-  "DocumentBatch.operations[].ttl_seconds": "1 to 2592000",
+  "DocumentBatch.operations[].ttl_seconds": "0.001 or more or never",
   "DocumentBatch.user_id": "1 to 256",
   "DocumentQuery.agent_id": "1 to 256",
   "DocumentQuery.operations": "1 to 100",
   "DocumentQuery.operations[].after": "1 or more",
   "DocumentQuery.operations[].before": "1 or more",
   "DocumentQuery.operations[].cursor": "1 or more",
+  "DocumentQuery.operations[].fields": "1 to 32",
   "DocumentQuery.operations[].key": "1 or more",
   "DocumentQuery.operations[].limit": "1 to 1000",
   "DocumentQuery.operations[].max_depth": "1 to 16",
@@ -195,7 +197,7 @@ const LIMITED: Record<string, string> = {
   "WebhookChanges.url": "1 to 2048",
 };
 
-const isNumberOrWord = (forms: readonly FieldSchema[]): boolean => forms.some(({ type }) => type === "integer");
+const isNumberOrWord = (forms: readonly FieldSchema[]): boolean => forms.some(({ type }) => type === "integer" || type === "number");
 
 /** The fields with limits, by their names. */
 function limitedIn(name: string, reference: FieldSchema): [name: string, limits: string][] {

@@ -37,6 +37,7 @@ const BODY_LIMITS = [
   "turnsAtOnceMax",
   "stepMemoriesMax",
   "documentOperationsMax",
+  "documentFieldsMax",
   "namespaceDepthMax",
   "documentListMax",
   "webhookDescriptionLengthMax",

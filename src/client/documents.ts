@@ -11,10 +11,14 @@ import type {
   DocumentBatch,
   DocumentChange,
   DocumentCount,
+  DocumentHead,
+  DocumentHeadPage,
   DocumentPage,
   DocumentQueryOperation,
+  DocumentSearchHeadPage,
   DocumentSearchPage,
   DocumentsDeleted,
+  DocumentTouched,
   DocumentWritten,
   JsonObject,
   NamespacePage,
@@ -23,25 +27,34 @@ import type {
 /** Whose documents to use: those that belong to nobody unless given. A bound key has its own. */
 export type DocumentOwner = Pick<DocumentBatch, "user_id" | "agent_id">;
 
-type ChangeResult<Op> = Op extends "put" ? DocumentWritten : Op extends "pop" ? Document | null : DocumentsDeleted;
-type QueryResult<Op> = Op extends "get"
-  ? Document | null
+type ChangeResult<Op> = Op extends "put"
+  ? DocumentWritten
+  : Op extends "touch"
+    ? DocumentTouched | null
+    : Op extends "pop"
+      ? Document | null
+      : DocumentsDeleted;
+type QueryResult<Operation extends DocumentQueryOperation, Op = Operation["op"]> = Op extends "get"
+  ? Shown<Operation, Document, DocumentHead> | null
   : Op extends "list"
-    ? DocumentPage
+    ? Shown<Operation, DocumentPage, DocumentHeadPage>
     : Op extends "search"
-      ? DocumentSearchPage
+      ? Shown<Operation, DocumentSearchPage, DocumentSearchHeadPage>
       : Op extends "count"
         ? DocumentCount
         : NamespacePage;
+/** What there is with the values of documents, and without them. */
+type Shown<Given, Whole, Head> = Given extends { values: false } ? Head : Whole;
 
 /** The fields of an operation that its method does not take by itself. */
 type More<Operation, Names extends keyof Operation> = Pick<Operation, Names>;
-type ListMore = More<DocumentQueryOperation, "deep" | "order" | "after" | "before" | "filter" | "limit" | "offset" | "cursor">;
-type SearchMore = More<DocumentQueryOperation, "filter" | "threshold" | "limit" | "offset">;
+type ShownMore = More<DocumentQueryOperation, "values" | "fields">;
+type ListMore = ShownMore & More<DocumentQueryOperation, "deep" | "order" | "after" | "before" | "filter" | "limit" | "offset" | "cursor">;
+type SearchMore = ShownMore & More<DocumentQueryOperation, "filter" | "threshold" | "limit" | "offset">;
 type NamespacesMore = More<DocumentQueryOperation, "prefix" | "suffix" | "max_depth" | "limit" | "offset" | "cursor">;
 
 /** Without one of these a change is another one: of another document, of whatever is there, for ever. */
-const CONDITIONS = ["key", "if_version", "session_id", "ttl_seconds"];
+const CONDITIONS = ["key", "if_version", "if_exists", "session_id", "ttl_seconds"];
 
 export class Documents {
   /** Whose they are, as far as that was said. */
@@ -85,7 +98,7 @@ export class Documents {
   async query<Operations extends readonly [DocumentQueryOperation, ...DocumentQueryOperation[]] | readonly DocumentQueryOperation[]>(
     operations: Operations,
     options?: CallOptions,
-  ): Promise<{ -readonly [I in keyof Operations]: QueryResult<Operations[I]["op"]> }> {
+  ): Promise<{ -readonly [I in keyof Operations]: QueryResult<Operations[I]> }> {
     for (const operation of operations) checkFilters(operation);
     return this.#results("query", operations, options);
   }
@@ -95,18 +108,36 @@ export class Documents {
     return (await this.#http.call<{ data: Results }>({ method: "POST", path: `/v1/documents/${kind}`, body }, options)).data;
   }
 
-  async get(namespace: string[], key: string, options?: CallOptions): Promise<Document | null> {
-    return (await this.query([{ op: "get", namespace, key }], options))[0];
+  async get<Given extends ShownMore>(
+    namespace: string[],
+    key: string,
+    more?: Given,
+    options?: CallOptions,
+  ): Promise<Shown<Given, Document, DocumentHead> | null> {
+    return (await this.query([{ ...more, op: "get", namespace, key }], options))[0];
   }
 
   async put(
     namespace: string[],
     key: string,
     value: JsonObject,
-    more: More<DocumentChange, "index" | "if_version" | "session_id" | "ttl_seconds"> = {},
+    more: More<DocumentChange, "index" | "if_version" | "if_exists" | "session_id" | "ttl_seconds"> = {},
     options?: CallOptions,
   ): Promise<DocumentWritten> {
     return (await this.batch([{ ...more, op: "put", namespace, key, value }], options))[0];
+  }
+
+  /**
+   * Gives a document another end, its time to live counted from now unless given. Its version and `updated_at` stay. Returns null where
+   * there is none.
+   */
+  async touch(
+    namespace: string[],
+    key: string,
+    more: More<DocumentChange, "ttl_seconds"> = {},
+    options?: CallOptions,
+  ): Promise<DocumentTouched | null> {
+    return (await this.batch([{ ...more, op: "touch", namespace, key }], options))[0];
   }
 
   /** Puts a document under a new key, which is greater than all before it. */
@@ -138,8 +169,13 @@ export class Documents {
     return (await this.batch([{ ...more, op: "pop", namespace }], options))[0];
   }
 
-  list<Given extends ListMore>(namespace: string[], more?: Filters<ListMore, Given>, options?: CallOptions): Listing<DocumentPage> {
-    const read = async (at: object) => (await this.query([{ ...more, ...at, op: "list", namespace }], options))[0];
+  list<Given extends ListMore>(
+    namespace: string[],
+    more?: Filters<ListMore, Given>,
+    options?: CallOptions,
+  ): Listing<Shown<Given, DocumentPage, DocumentHeadPage>> {
+    type Page = Shown<Given, DocumentPage, DocumentHeadPage>;
+    const read = async (at: object) => (await this.query([{ ...more, ...at, op: "list", namespace }], options))[0] as Page;
     return listing(read({}), (page) => nextPage(page, read));
   }
 
@@ -149,7 +185,7 @@ export class Documents {
     query: string,
     more?: Filters<SearchMore, Given>,
     options?: CallOptions,
-  ): Promise<DocumentSearchPage> {
+  ): Promise<Shown<Given, DocumentSearchPage, DocumentSearchHeadPage>> {
     return (await this.query([{ ...more, op: "search", namespace, query }], options))[0];
   }
 

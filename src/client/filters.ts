@@ -6,7 +6,19 @@
  */
 
 /** Fields that have a default or say where a page begins. Undefined, they let nothing more through. */
-const OPEN = ["limit", "starting_after", "offset", "cursor", "order", "deep", "threshold", "explain", "history"] as const;
+const OPEN = [
+  "limit",
+  "starting_after",
+  "offset",
+  "cursor",
+  "order",
+  "deep",
+  "values",
+  "fields",
+  "threshold",
+  "explain",
+  "history",
+] as const;
 
 /**
  * What a method takes, where TypeScript refuses a filter that may be undefined, as well as a field that is not known.

@@ -288,16 +288,18 @@ export interface Document {
   namespace: string[];
   /** Its key in the namespace. */
   key: string;
-  /** The JSON object. */
-  value: JsonObject;
   /** Counts the changes since it was created: 1, 2, 3 … */
   version: number;
   /** When the document was created. */
   created_at: string;
-  /** When it was last changed. */
+  /** When it was last put; `touch` leaves that as it is. */
   updated_at: string;
+  /** When the document expires, by the year 9999 at the latest; left out of one that does not. */
+  expires_at?: string;
   /** What of the value `search` finds it by, if anything: all of it, or what these paths lead to. */
   index?: boolean | string[];
+  /** The JSON object, or the `fields` of it that were asked for. */
+  value: JsonObject;
 }
 
 /** Changes that are made together. */
@@ -316,13 +318,13 @@ export interface DocumentBatch {
 /** A change of documents. */
 export interface DocumentChange {
   /**
-   * `put` creates or replaces a document, `delete` removes one, `delete_all` all of a namespace and below it, `pop` gives back the last one
-   * of a namespace and removes it.
+   * `put` creates or replaces a document, `touch` gives one another end, `delete` removes one, `delete_all` all of a namespace and below
+   * it, `pop` gives back the last one of a namespace and removes it.
    */
-  op: "put" | "delete" | "delete_all" | "pop";
+  op: "put" | "touch" | "delete" | "delete_all" | "pop";
   /** 1 to 16 texts, from the general to the particular. */
   namespace: string[];
-  /** For `put` and `delete`. Without one `put` gives the document a key that is greater than all given before: it appends. */
+  /** For `put`, `touch` and `delete`. Without one `put` gives the document a key that is greater than all given before: it appends. */
   key?: string;
   /** For `put`, which needs it. */
   value?: JsonObject;
@@ -334,10 +336,15 @@ export interface DocumentChange {
   index?: boolean | string[];
   /** For `put` and `delete`: change nothing unless this is the document's version, 0 for none (409 `version_conflict` otherwise). */
   if_version?: number;
+  /** For `put` with a key: `keep` leaves a document that is there as it is, and its result says `kept`. `replace` is the default. */
+  if_exists?: "replace" | "keep";
   /** For `put`: the document goes when this session does. */
   session_id?: string;
-  /** For `put`: seconds until the document expires. */
-  ttl_seconds?: number;
+  /**
+   * For `put` and `touch`: seconds until the document expires, however many and with fractions, or `never`. A `put` without it makes a
+   * document that does not expire; a `touch` without it counts from now what the document was given last.
+   */
+  ttl_seconds?: number | "never";
   /** By key: `asc` begins with the first. */
   order?: "asc" | "desc";
 }
@@ -346,12 +353,41 @@ export interface DocumentChange {
 export interface DocumentChangeResults {
   object: "list";
   /** The result of each operation, in their order. */
-  data: Array<DocumentWritten | DocumentsDeleted | Document | null>;
+  data: Array<DocumentWritten | DocumentTouched | DocumentsDeleted | Document | null>;
 }
 
 /** How many documents there are. */
 export interface DocumentCount {
   count: number;
+}
+
+/** A document without its value (`values: false`). */
+export interface DocumentHead {
+  object: "document";
+  /** 1 to 16 texts, from the general to the particular. */
+  namespace: string[];
+  /** Its key in the namespace. */
+  key: string;
+  /** Counts the changes since it was created: 1, 2, 3 … */
+  version: number;
+  /** When the document was created. */
+  created_at: string;
+  /** When it was last put; `touch` leaves that as it is. */
+  updated_at: string;
+  /** When the document expires, by the year 9999 at the latest; left out of one that does not. */
+  expires_at?: string;
+  /** What of the value `search` finds it by, if anything: all of it, or what these paths lead to. */
+  index?: boolean | string[];
+}
+
+/** A page of documents without their values. */
+export interface DocumentHeadPage {
+  object: "list";
+  /** Whether there may be more after this page, which can be short or empty. */
+  has_more: boolean;
+  /** The next page's `cursor`; null on the last page. */
+  next_cursor: string | null;
+  data: DocumentHead[];
 }
 
 /** A document that was found by meaning. */
@@ -361,14 +397,37 @@ export interface DocumentMatch {
   namespace: string[];
   /** Its key in the namespace. */
   key: string;
-  /** The JSON object. */
-  value: JsonObject;
   /** Counts the changes since it was created: 1, 2, 3 … */
   version: number;
   /** When the document was created. */
   created_at: string;
-  /** When it was last changed. */
+  /** When it was last put; `touch` leaves that as it is. */
   updated_at: string;
+  /** When the document expires, by the year 9999 at the latest; left out of one that does not. */
+  expires_at?: string;
+  /** What of the value `search` finds it by, if anything: all of it, or what these paths lead to. */
+  index?: boolean | string[];
+  /** The JSON object, or the `fields` of it that were asked for. */
+  value: JsonObject;
+  /** 0 to 1, as of memories: 0.7 and more is about the query. */
+  score: number;
+}
+
+/** A document that was found by meaning, without its value (`values: false`). */
+export interface DocumentMatchHead {
+  object: "document";
+  /** 1 to 16 texts, from the general to the particular. */
+  namespace: string[];
+  /** Its key in the namespace. */
+  key: string;
+  /** Counts the changes since it was created: 1, 2, 3 … */
+  version: number;
+  /** When the document was created. */
+  created_at: string;
+  /** When it was last put; `touch` leaves that as it is. */
+  updated_at: string;
+  /** When the document expires, by the year 9999 at the latest; left out of one that does not. */
+  expires_at?: string;
   /** What of the value `search` finds it by, if anything: all of it, or what these paths lead to. */
   index?: boolean | string[];
   /** 0 to 1, as of memories: 0.7 and more is about the query. */
@@ -438,13 +497,38 @@ export interface DocumentQueryOperation {
   offset?: number;
   /** The `next_cursor` of the page before. */
   cursor?: string;
+  /** For `get`, `list` and `search`: `false` leaves the values out; default true. */
+  values?: boolean;
+  /** For `get`, `list` and `search`: dotted paths; of each value only the members that they lead to are given, as far as they are there. */
+  fields?: string[];
 }
 
 /** What the operations have found. */
 export interface DocumentQueryResults {
   object: "list";
   /** The result of each operation, in their order. */
-  data: Array<Document | DocumentPage | DocumentSearchPage | DocumentCount | NamespacePage | null>;
+  data: Array<
+    | Document
+    | DocumentHead
+    | DocumentPage
+    | DocumentHeadPage
+    | DocumentSearchPage
+    | DocumentSearchHeadPage
+    | DocumentCount
+    | NamespacePage
+    | null
+  >;
+}
+
+/** The best documents first, without their values. */
+export interface DocumentSearchHeadPage {
+  object: "list";
+  /**
+   * Whether there may be more after this page: at the `offset` of this one plus the length of `data`, or with a filter among documents that
+   * were not looked at.
+   */
+  has_more: boolean;
+  data: DocumentMatchHead[];
 }
 
 /** The best documents first; of equal ones those that were put last. */
@@ -458,10 +542,20 @@ export interface DocumentSearchPage {
   data: DocumentMatch[];
 }
 
+/** What `touch` has renewed. */
+export interface DocumentTouched {
+  key: string;
+  version: number;
+  /** When the document expires now; null if it does not. */
+  expires_at: string | null;
+}
+
 /** What `put` has written. */
 export interface DocumentWritten {
   key: string;
   version: number;
+  /** Set where `if_exists` kept the document that was there: this is its version. */
+  kept?: true;
 }
 
 /** How many documents were deleted. */

@@ -9,17 +9,28 @@ import { LIMITS } from "../lib/limits.ts";
 import { toIso } from "../lib/time.ts";
 import { DOCUMENT_SPACE_LENGTH, documentName, namespaceOfDocument, namespaceParts } from "../storage/keys.ts";
 import type { DocumentRow } from "../storage/tables.ts";
+import type { Projection } from "./projection.ts";
+
+/** What of its value a document is shown with: all of it, nothing, or the members that some paths lead to. */
+export type Shown = "all" | "nothing" | Projection;
 
 /** @param more - further members, such as a score */
 export function documentJson(
   key: string,
-  { version, createdAt, updatedAt, index, body }: DocumentRow,
-  more: Readonly<Record<string, number>> = {},
+  { version, createdAt, updatedAt, expiresAt, index, body }: DocumentRow,
+  { shown = "all", more = {} }: { shown?: Shown; more?: Readonly<Record<string, number>> } = {},
 ): JsonText {
   return jsonWith(
     { object: "document", namespace: namespaceParts(namespaceOfDocument(key)), key: documentName(key) },
-    { value: body },
-    { version, created_at: toIso(createdAt), updated_at: toIso(updatedAt), ...(index === undefined ? {} : { index }), ...more },
+    { value: shown === "all" ? body : shown === "nothing" ? undefined : shown.of(body) },
+    {
+      version,
+      created_at: toIso(createdAt),
+      updated_at: toIso(updatedAt),
+      ...(expiresAt === undefined ? {} : { expires_at: toIso(expiresAt) }),
+      ...(index === undefined ? {} : { index }),
+      ...more,
+    },
   );
 }
 

@@ -7,7 +7,9 @@ import { nextTurn } from "../lib/clock.ts";
 import type { JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { LOOKS_PER_TURN } from "../storage/walk.ts";
+import type { Shown } from "./answers.ts";
 import type { DocumentFilter } from "./filter.ts";
+import { Projection } from "./projection.ts";
 
 /** What an answer holds in memory without a permit while a search waits for others. */
 const HELD_BYTES_MAX = 64 * 1024;
@@ -15,8 +17,8 @@ const HELD_BYTES_MAX = 64 * 1024;
 const LOOKS_PER_DOCUMENT = 5;
 /** … and as one for this many of its characters, … */
 const CHARACTERS_PER_LOOK = 5_000;
-/** … or a tenth of them where it is parsed, and of its filter where it is compared with that. */
-const LOOKS_OF_A_FILTER = 10;
+/** … or a tenth of them where it is parsed, and of its filter where it is compared with that, or of the paths that are shown. */
+const LOOKS_WHERE_PARSED = 10;
 /** A count takes as long as this many characters where much has just ended. */
 export const COUNT_CHARACTERS = 100 * CHARACTERS_PER_LOOK;
 
@@ -57,9 +59,11 @@ export class Budget {
     return !isTooMuch;
   }
 
-  /** Counts a row that was read, and compared if there is a filter, and lets other requests through from time to time. */
-  async look(characters: number, filter?: DocumentFilter): Promise<void> {
-    const compared = filter === undefined ? characters : LOOKS_OF_A_FILTER * (characters + filter.length);
+  /** Counts a row that was read, and parsed for a filter or to show a part, and lets other requests through from time to time. */
+  async look(characters: number, filter?: DocumentFilter, shown: Shown = "all"): Promise<void> {
+    const paths = (filter?.length ?? 0) + (shown instanceof Projection ? shown.length : 0);
+    const isParsed = filter !== undefined || shown instanceof Projection;
+    const compared = isParsed ? LOOKS_WHERE_PARSED * (characters + paths) : characters;
     const looks = LOOKS_PER_DOCUMENT + compared / CHARACTERS_PER_LOOK;
     this.#looks += looks;
     if (++this.#rows >= LIMITS.documentRowsMax || this.#looks >= LIMITS.documentLooksMax) this.#isSpent = true;

@@ -20,7 +20,7 @@ import { rowsOrGaps } from "../storage/page.ts";
 import type { RecordStore } from "../storage/record-store.ts";
 import { documentRemovals, documents, namespaces, type DocumentRow } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
-import { documentJson, pageJson } from "./answers.ts";
+import { documentJson, pageJson, type Shown } from "./answers.ts";
 import type { Budget } from "./budget.ts";
 import type { DocumentFilter } from "./filter.ts";
 
@@ -38,6 +38,7 @@ export interface Listing {
   limit: number;
   offset: number;
   filter?: DocumentFilter | undefined;
+  shown: Shown;
 }
 
 export interface NamespaceListing {
@@ -93,7 +94,7 @@ export async function listDocuments(
   listing: Listing,
   { first, budget }: { first: NextDocuments; budget: Budget },
 ): Promise<JsonText> {
-  const { limit, offset, filter } = listing;
+  const { limit, offset, filter, shown } = listing;
   const data: JsonText[] = [];
   let at = firstOf(space, listing);
   let passed = 0;
@@ -105,12 +106,12 @@ export async function listDocuments(
     for (const { key, length, row } of found) {
       if (row !== undefined && filter?.passes(JSON.parse(row.body) as JsonObject) !== false && passed++ >= offset) {
         if (data.length === limit) return page(true);
-        const json = documentJson(key, row);
+        const json = documentJson(key, row, { shown });
         if (!budget.takes(json)) return page(true);
         data.push(json);
       }
       at = { ...at, span: at.descending ? { ...at.span, to: key } : { ...at.span, from: behind(key) } };
-      await budget.look(length, filter);
+      await budget.look(length, filter, shown);
       if (budget.isSpent) return page(true);
     }
     if (isEnd) return page(false);

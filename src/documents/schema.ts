@@ -7,13 +7,17 @@
  * @module
  */
 import { Type, type Static, type TObject } from "@sinclair/typebox";
-import { Default, EXPECTED, OneOf, Text, Timestamp, UserId, UserObject } from "../http/types.ts";
+import { Default, EXPECTED, OneOf, OrNull, Text, Timestamp, UserId, UserObject } from "../http/types.ts";
 import { ApiError } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
-import type { Change, Query } from "./documents.ts";
+import type { Shown } from "./answers.ts";
+import type { Change } from "./batch.ts";
+import type { Query } from "./documents.ts";
 import { isPath, type Index } from "./embedded-text.ts";
 import { compileFilter } from "./filter.ts";
+import type { TimeToLive } from "./lifetime.ts";
+import { Projection } from "./projection.ts";
 
 const NAMESPACE_EXAMPLE = ["orders", "ada"];
 const VALUE_EXAMPLE = { status: "open", total: 12.5 };
@@ -27,6 +31,18 @@ const Namespace = {
 const Key = (description: string) => Text(1, undefined, { description, examples: ["A-17"] });
 const Value = (description: string) => UserObject({ description, examples: [VALUE_EXAMPLE] });
 const Order = Type.Optional(OneOf(["asc", "desc"], { description: "By key: `asc` begins with the first." }));
+
+const TTL_SECONDS_MIN = 0.001;
+/** How long a document is kept. */
+const TtlSeconds = (description: string) =>
+  Type.Optional(
+    Type.Unsafe<TimeToLive>({
+      ...Type.Union([Type.Number({ minimum: TTL_SECONDS_MIN }), Type.Literal("never")]),
+      [EXPECTED]: `a number of at least ${TTL_SECONDS_MIN}, or "never"`,
+      description,
+      examples: [86_400],
+    }),
+  );
 
 /** What a document is found by. */
 const IndexOf = (description: string) =>
@@ -42,23 +58,27 @@ const IndexOf = (description: string) =>
     }),
   );
 
-const DocumentMembers = {
+const HeadMembers = {
   object: Type.Literal("document"),
   namespace: Namespace,
   key: Key("Its key in the namespace."),
-  value: Value("The JSON object."),
   version: Type.Integer({ description: "Counts the changes since it was created: 1, 2, 3 …", examples: [1] }),
   created_at: Timestamp("When the document was created."),
-  updated_at: Timestamp("When it was last changed."),
+  updated_at: Timestamp("When it was last put; `touch` leaves that as it is."),
+  expires_at: Type.Optional(Timestamp("When the document expires, by the year 9999 at the latest; left out of one that does not.")),
   index: IndexOf("What of the value `search` finds it by, if anything: all of it, or what these paths lead to."),
 };
+const DocumentMembers = { ...HeadMembers, value: Value("The JSON object, or the `fields` of it that were asked for.") };
 const Document = Type.Object(DocumentMembers, { title: "Document", description: "A document." });
+const Head = Type.Object(HeadMembers, { title: "DocumentHead", description: "A document without its value (`values: false`)." });
+const Score = { score: Type.Number({ description: "0 to 1, as of memories: 0.7 and more is about the query.", examples: [0.83] }) };
 const DocumentMatch = Type.Object(
-  {
-    ...DocumentMembers,
-    score: Type.Number({ description: "0 to 1, as of memories: 0.7 and more is about the query.", examples: [0.83] }),
-  },
+  { ...DocumentMembers, ...Score },
   { title: "DocumentMatch", description: "A document that was found by meaning." },
+);
+const MatchHead = Type.Object(
+  { ...HeadMembers, ...Score },
+  { title: "DocumentMatchHead", description: "A document that was found by meaning, without its value (`values: false`)." },
 );
 const DOCUMENT_EXAMPLE = {
   object: "document",
@@ -71,8 +91,22 @@ const DOCUMENT_EXAMPLE = {
 };
 
 const Written = Type.Object(
-  { key: Type.String(), version: Type.Integer() },
+  {
+    key: Type.String(),
+    version: Type.Integer(),
+    kept: Type.Optional(
+      Type.Literal(true, { description: "Set where `if_exists` kept the document that was there: this is its version." }),
+    ),
+  },
   { title: "DocumentWritten", description: "What `put` has written." },
+);
+const Touched = Type.Object(
+  {
+    key: Type.String(),
+    version: Type.Integer(),
+    expires_at: OrNull(Timestamp("When the document expires now; null if it does not.")),
+  },
+  { title: "DocumentTouched", description: "What `touch` has renewed." },
 );
 const Removed = Type.Object({ deleted: Type.Integer() }, { title: "DocumentsDeleted", description: "How many documents were deleted." });
 const Counted = Type.Object({ count: Type.Integer() }, { title: "DocumentCount", description: "How many documents there are." });
@@ -86,17 +120,25 @@ const Paged = {
   }),
 };
 const DocumentPage = Type.Object({ ...Paged, data: Type.Array(Document) }, { title: "DocumentPage", description: "A page of documents." });
+const HeadPage = Type.Object(
+  { ...Paged, data: Type.Array(Head) },
+  { title: "DocumentHeadPage", description: "A page of documents without their values." },
+);
+const Searched = {
+  object: Type.Literal("list"),
+  has_more: Type.Boolean({
+    description:
+      "Whether there may be more after this page: at the `offset` of this one plus the length of `data`, or with a filter among " +
+      "documents that were not looked at.",
+  }),
+};
 const SearchPage = Type.Object(
-  {
-    object: Type.Literal("list"),
-    has_more: Type.Boolean({
-      description:
-        "Whether there may be more after this page: at the `offset` of this one plus the length of `data`, or with a filter among " +
-        "documents that were not looked at.",
-    }),
-    data: Type.Array(DocumentMatch),
-  },
+  { ...Searched, data: Type.Array(DocumentMatch) },
   { title: "DocumentSearchPage", description: "The best documents first; of equal ones those that were put last." },
+);
+const SearchHeadPage = Type.Object(
+  { ...Searched, data: Type.Array(MatchHead) },
+  { title: "DocumentSearchHeadPage", description: "The best documents first, without their values." },
 );
 const NamespacePage = Type.Object(
   { ...Paged, data: Type.Array(Type.Array(Type.String())) },
@@ -119,14 +161,14 @@ const Results = (title: string, description: string, kinds: TObject[], each: str
 export const BatchResults = Results(
   "DocumentChangeResults",
   "What the operations have done.",
-  [Written, Removed, Document],
-  "Of `put` the key and version, of `delete` and `delete_all` how many, of `pop` the document that was removed, or null.",
+  [Written, Touched, Removed, Document],
+  "Of `put` the key and version, of `touch` those and the end, or null, of `delete` and `delete_all` how many, of `pop` the document that was removed, or null.",
   [{ key: "A-17", version: 1 }],
 );
 export const QueryResults = Results(
   "DocumentQueryResults",
   "What the operations have found.",
-  [Document, DocumentPage, SearchPage, Counted, NamespacePage],
+  [Document, Head, DocumentPage, HeadPage, SearchPage, SearchHeadPage, Counted, NamespacePage],
   "Of `get` the document or null, of `count` how many, of `list`, `search` and `namespaces` a page.",
   [DOCUMENT_EXAMPLE],
 );
@@ -146,16 +188,16 @@ const OF_WHOM = {
 const Operations = <Item extends TObject>(item: Item, example: object) =>
   Type.Array(item, { minItems: 1, maxItems: LIMITS.documentOperationsMax, description: "In their order.", examples: [[example]] });
 
-const CHANGES = ["put", "delete", "delete_all", "pop"] as const;
+const CHANGES = ["put", "touch", "delete", "delete_all", "pop"] as const;
 const ChangeOperation = Type.Object(
   {
     op: OneOf(CHANGES, {
       description:
-        "`put` creates or replaces a document, `delete` removes one, `delete_all` all of a namespace and below it, `pop` gives back the last one of a namespace and removes it.",
+        "`put` creates or replaces a document, `touch` gives one another end, `delete` removes one, `delete_all` all of a namespace and below it, `pop` gives back the last one of a namespace and removes it.",
     }),
     namespace: Namespace,
     key: Type.Optional(
-      Key("For `put` and `delete`. Without one `put` gives the document a key that is greater than all given before: it appends."),
+      Key("For `put`, `touch` and `delete`. Without one `put` gives the document a key that is greater than all given before: it appends."),
     ),
     value: Type.Optional(Value("For `put`, which needs it.")),
     index: IndexOf(
@@ -170,9 +212,16 @@ const ChangeOperation = Type.Object(
           "For `put` and `delete`: change nothing unless this is the document's version, 0 for none (409 `version_conflict` otherwise).",
       }),
     ),
+    if_exists: Type.Optional(
+      OneOf(["replace", "keep"], {
+        description:
+          "For `put` with a key: `keep` leaves a document that is there as it is, and its result says `kept`. `replace` is the default.",
+      }),
+    ),
     session_id: Type.Optional(Text(1, undefined, { description: "For `put`: the document goes when this session does." })),
-    ttl_seconds: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: LIMITS.ttlSecondsMax, description: "For `put`: seconds until the document expires." }),
+    ttl_seconds: TtlSeconds(
+      "For `put` and `touch`: seconds until the document expires, however many and with fractions, or `never`. A `put` without it makes a " +
+        "document that does not expire; a `touch` without it counts from now what the document was given last.",
     ),
     order: Order,
   },
@@ -231,6 +280,16 @@ const QueryOperation = Type.Object(
       0,
     ),
     cursor: Type.Optional(Text(1, undefined, { description: "The `next_cursor` of the page before." })),
+    values: Type.Optional(Type.Boolean({ description: "For `get`, `list` and `search`: `false` leaves the values out; default true." })),
+    fields: Type.Optional(
+      Type.Array(Text(0, undefined), {
+        minItems: 1,
+        maxItems: LIMITS.documentFieldsMax,
+        description:
+          "For `get`, `list` and `search`: dotted paths; of each value only the members that they lead to are given, as far as they are there.",
+        examples: [["status", "order.total"]],
+      }),
+    ),
   },
   { title: "DocumentQueryOperation", description: "What to look for." },
 );
@@ -241,13 +300,14 @@ export const DocumentQuery = Type.Object(
 
 /** The fields of each operation: those it needs, and those it takes. */
 const FIELDS: Record<string, { needs: readonly string[]; takes: readonly string[] }> = {
-  put: { needs: ["namespace", "value"], takes: ["key", "index", "if_version", "session_id", "ttl_seconds"] },
+  put: { needs: ["namespace", "value"], takes: ["key", "index", "if_version", "if_exists", "session_id", "ttl_seconds"] },
+  touch: { needs: ["namespace", "key"], takes: ["ttl_seconds"] },
   delete: { needs: ["namespace", "key"], takes: ["if_version"] },
   delete_all: { needs: ["namespace"], takes: [] },
   pop: { needs: ["namespace"], takes: ["order"] },
-  get: { needs: ["namespace", "key"], takes: [] },
-  list: { needs: ["namespace"], takes: ["deep", "order", "after", "before", "filter", "limit", "offset", "cursor"] },
-  search: { needs: ["namespace", "query"], takes: ["filter", "threshold", "limit", "offset"] },
+  get: { needs: ["namespace", "key"], takes: ["values", "fields"] },
+  list: { needs: ["namespace"], takes: ["deep", "order", "after", "before", "filter", "limit", "offset", "cursor", "values", "fields"] },
+  search: { needs: ["namespace", "query"], takes: ["filter", "threshold", "limit", "offset", "values", "fields"] },
   count: { needs: ["namespace"], takes: ["deep"] },
   namespaces: { needs: [], takes: ["prefix", "suffix", "max_depth", "limit", "offset", "cursor"] },
 };
@@ -291,11 +351,23 @@ const CURSOR = /^([0-9a-f!.~]{1,1850})(?:\+([1-9]\d{0,4}))?$/;
 /** Changes as operations get them. */
 export function changesOf(sent: readonly Static<typeof ChangeOperation>[]): Change[] {
   return sent.map((operation, i) => {
-    checkOperation(operation, ChangeOperation, `operations.${i}`);
-    const index = indexOf(operation.index, `operations.${i}`);
-    const { op, namespace, key, value, if_version: ifVersion, session_id: sessionId, ttl_seconds: ttlSeconds, order = "desc" } = operation;
-    return { op, namespace, key, value, index, ifVersion, sessionId, ttlSeconds, order } as Change;
+    const param = `operations.${i}`;
+    checkOperation(operation, ChangeOperation, param);
+    checkExisting(operation, param);
+    const { op, namespace, key, value, order = "desc", ...more } = operation;
+    const { if_version: ifVersion, if_exists: ifExists = "replace", session_id: sessionId, ttl_seconds: ttl } = more;
+    return { op, namespace, key, value, index: indexOf(more.index, param), ifVersion, ifExists, sessionId, ttl, order } as Change;
   });
+}
+
+/** @throws {ApiError} `invalid_request` for a put that says twice, or without a key, what becomes of a document that is there */
+function checkExisting({ key, if_exists, if_version }: Static<typeof ChangeOperation>, param: string): void {
+  if (if_exists === undefined) return;
+  const refuse = (problem: string) => {
+    throw new ApiError("invalid_request", `${param}.if_exists ${problem}`, { param: `${param}.if_exists` });
+  };
+  if (if_version !== undefined) refuse("cannot be with if_version: each says what becomes of a document that is there.");
+  if (key === undefined) refuse("needs a key: without one no document is there.");
 }
 
 /** @throws {ApiError} `invalid_request` for what is no path */
@@ -325,8 +397,14 @@ export function queriesOf(sent: readonly Static<typeof QueryOperation>[]): Query
       after,
       before,
       cursor: sentCursor,
+      values = true,
+      fields,
       ...rest
     } = operation;
+    if (!values && fields !== undefined) {
+      throw new ApiError("invalid_request", `${param}.fields are of values: leave out values: false.`, { param: `${param}.fields` });
+    }
+    const shown: Shown = !values ? "nothing" : fields === undefined ? "all" : new Projection(fields);
     if (deep && (after ?? before) !== undefined) {
       const field = after === undefined ? "before" : "after";
       throw new ApiError("invalid_request", `${param}.${field} is a key of one namespace: a deep list continues with cursor.`, {
@@ -355,6 +433,7 @@ export function queriesOf(sent: readonly Static<typeof QueryOperation>[]): Query
       before,
       cursor,
       maxDepth,
+      shown,
       filter: filterOf(filter, param),
     } as Query;
   });

@@ -27,7 +27,7 @@ import { posting, type Filter } from "../storage/walk.ts";
 import { CandidateReader, type Candidate } from "../vectors/candidates.ts";
 import type { Query } from "../vectors/query.ts";
 import type { CandidateIndex } from "../vectors/candidate-index.ts";
-import { documentJson } from "./answers.ts";
+import { documentJson, type Shown } from "./answers.ts";
 import { textOf } from "./embedded-text.ts";
 import type { Budget } from "./budget.ts";
 import type { DocumentFilter } from "./filter.ts";
@@ -41,6 +41,7 @@ export interface Search {
   readonly threshold: number;
   readonly limit: number;
   readonly offset: number;
+  readonly shown: Shown;
 }
 
 export interface SearchDeps {
@@ -86,14 +87,14 @@ export async function searchDocuments(deps: SearchDeps, space: string, search: S
       );
       // Put again since, a document would be missing.
       if (attempt < ATTEMPTS && !page.every(({ id }) => reader.has(indexedDocuments, id))) return undefined;
-      return documentsOf(reader, page);
+      return documentsOf(reader, page, search.shown);
     });
-    if (found !== undefined) return pageOf(found, budget, hasMore || matches.length > offset + limit);
+    if (found !== undefined) return pageOf(found.data, budget, found.isCut || hasMore || matches.length > offset + limit);
   }
 }
 
-/** Those that are there, as JSON, up to the one that makes any page too large. */
-function documentsOf(reader: Reader, page: readonly Match[]): JsonText[] {
+/** Those that are there, as JSON, up to the one that makes any page too large, or with which as much was read for a part of it. */
+function documentsOf(reader: Reader, page: readonly Match[], shown: Shown): { data: JsonText[]; isCut: boolean } {
   const atOnce = reader.recordsAtOnce;
   const documentOf = documentReader(reader);
   const data: JsonText[] = [];
@@ -102,13 +103,13 @@ function documentsOf(reader: Reader, page: readonly Match[]): JsonText[] {
     const some = page.slice(i, i + atOnce);
     for (const [at, document] of eachFetched(some, ({ id }) => documentOf(id)).entries()) {
       if (document === undefined) continue;
-      const json = documentJson(document.key, document.row, { score: some[at]!.score });
+      const json = documentJson(document.key, document.row, { shown, more: { score: some[at]!.score } });
       data.push(json);
-      bytes += Buffer.byteLength(json);
-      if (bytes > LIMITS.pageBytesMax) return data;
+      bytes += Math.max(Buffer.byteLength(json), document.row.body.length);
+      if (bytes > LIMITS.pageBytesMax) return { data, isCut: true };
     }
   }
-  return data;
+  return { data, isCut: false };
 }
 
 function pageOf(found: readonly JsonText[], budget: Budget, hasMore: boolean): JsonText {

@@ -116,6 +116,8 @@ export const LIMITS = {
   documentSearchesMax: 10,
   documentSearchDepthMax: 200,
   documentFilterPathsMax: 32,
+  /** Members of values that one operation asks for. */
+  documentFieldsMax: 32,
   documentFilterValuesMax: 100,
   /** Code points that are kept of the query of a retrieval. */
   retrievalQueryLengthMax: 1_000,

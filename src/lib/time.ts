@@ -9,6 +9,8 @@ const INSTANT = /^(\d{4}-\d\d-\d\d)(T\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?)(?:Z|([
 
 /** The last time that a `Date` can hold. */
 const DATE_MS_MAX = 8.64e15;
+/** The last time whose year has four digits, as times on the wire have. */
+export const LAST_YEAR_END_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 
 /**
  * Never throws: other numbers become the nearest time, and what is none, as in a row that is damaged, the first. Memoized, since what is

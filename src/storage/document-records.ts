@@ -135,6 +135,11 @@ export class DocumentWriter {
     this.#tx.put(documents, key, row);
   }
 
+  /** Puts the row of a document that is there and stays the same one: its id, its value and what it is found by. */
+  renew(key: string, row: DocumentRow): void {
+    this.#tx.put(documents, key, row);
+  }
+
   remove(key: string): void {
     if (this.#takeOut(key)) this.#add(namespaceOfDocument(key), -1);
     this.#tx.remove(documents, key);

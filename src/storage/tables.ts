@@ -839,7 +839,9 @@ const DocumentRow = Type.Object({
   version: Positive,
   createdAt: Whole,
   updatedAt: Whole,
-  expiresAt: Type.Optional(Whole),
+  expiresAt: Type.Optional(Instant),
+  /** How long it was to live when that was last said. */
+  ttlSeconds: Type.Optional(Finite),
   /** The session with which it goes. */
   sessionId: Type.Optional(IdText("sess")),
   /** What of the value it is found by: all, or what these paths lead to. */
@@ -859,7 +861,7 @@ export const documents = table(
       record: (entry) => entry.slice(BARE_ID_LENGTH),
     },
     byExpiry: {
-      of: (document, { expiresAt }) => (expiresAt === undefined ? undefined : numberKey(expiresAt) + document),
+      of: (document, { expiresAt }) => (expiresAt === undefined ? undefined : timeKey(expiresAt) + document),
       record: (entry) => entry.slice(NUMBER_KEY_LENGTH),
     },
   },

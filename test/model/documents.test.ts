@@ -26,12 +26,15 @@ interface Kept {
   version: number;
   createdAt: number;
   expiresAt: number;
+  ttl: number | "never";
   session: string | undefined;
 }
 
 const hex = (text: string) => Buffer.from(text).toString("hex");
 /** What sorts as documents do: those of a namespace come before those below it. */
 const place = (namespace: readonly string[], key: string) => `${namespace.map((part) => `${hex(part)}!`).join("")}.${hex(key)}`;
+const LAST_END = Date.parse("9999-12-31T23:59:59.999Z");
+const shownEnd = ({ expiresAt }: Kept) => (expiresAt === Infinity ? undefined : new Date(expiresAt).toISOString());
 const startsWith = (namespace: readonly string[], prefix: readonly string[]) => prefix.every((part, i) => part === namespace[i]);
 
 /** What there should be, of one owner. */
@@ -105,7 +108,7 @@ class World {
       const if_version = this.one(undefined, undefined, undefined, undefined, before?.version ?? 0, 0);
       const isWrong = if_version !== undefined && if_version !== (before?.version ?? 0);
       const own = () => space.all().filter((one) => place(one.namespace, "") === place(namespace, ""));
-      switch (this.#chance.below(8)) {
+      switch (this.#chance.below(9)) {
         case 0: {
           operations.push({ op: "delete", namespace, key, if_version });
           conflict ||= isWrong;
@@ -127,17 +130,39 @@ class World {
           space.remove(found === undefined ? [] : [found]);
           break;
         }
+        case 3: {
+          const ttl_seconds = this.one<number | "never" | undefined>(undefined, 0.5, 40, 1e12, "never");
+          operations.push({ op: "touch", namespace, key, ttl_seconds });
+          if (before === undefined) {
+            expected.push(null);
+            break;
+          }
+          const ttl = ttl_seconds ?? before.ttl;
+          const touched = { ...before, ttl, expiresAt: this.#endOf(ttl) };
+          space.put(touched);
+          expected.push({ key, version: before.version, expires_at: shownEnd(touched) ?? null });
+          break;
+        }
+        case 4: {
+          const value = { n: this.#count++ };
+          operations.push({ op: "put", namespace, key, value, if_exists: "keep" });
+          expected.push({ key, version: before?.version ?? 1, ...(before === undefined ? {} : { kept: true }) });
+          const createdAt = this.#cairn.clock.now();
+          if (before === undefined)
+            space.put({ namespace, key, value, version: 1, createdAt, expiresAt: Infinity, ttl: "never", session: undefined });
+          break;
+        }
         default: {
-          const ttl_seconds = this.one(undefined, undefined, undefined, 5, 30);
+          const ttl_seconds = this.one<number | undefined>(undefined, undefined, undefined, 5, 30.25);
           const session_id = which === 0 ? this.one(undefined, undefined, ...this.live()) : undefined;
           const value = { n: this.#count++ };
           operations.push({ op: "put", namespace, key, value, if_version, ttl_seconds, session_id });
           conflict ||= isWrong;
           const version = (before?.version ?? 0) + 1;
           expected.push({ key, version });
-          const now = this.#cairn.clock.now();
-          const expiresAt = ttl_seconds === undefined ? Infinity : now + ttl_seconds * 1000;
-          space.put({ namespace, key, value, version, createdAt: before?.createdAt ?? now, expiresAt, session: session_id });
+          const createdAt = before?.createdAt ?? this.#cairn.clock.now();
+          const ttl = ttl_seconds ?? "never";
+          space.put({ namespace, key, value, version, createdAt, expiresAt: this.#endOf(ttl), ttl, session: session_id });
         }
       }
     }
@@ -163,10 +188,15 @@ class World {
           version: 1,
           createdAt,
           expiresAt: Infinity,
+          ttl: "never",
           session: undefined,
         });
       }
     }
+  }
+
+  #endOf(ttl: number | "never"): number {
+    return ttl === "never" ? Infinity : Math.min(this.#cairn.clock.now() + ttl * 1000, LAST_END);
   }
 
   live(): string[] {
@@ -203,13 +233,19 @@ class World {
         { op: "get", namespace: deeper, key: after },
         { op: "namespaces", limit: 1_000 },
         { op: "namespaces", suffix: ["a"], max_depth: 1, limit: 1_000 },
+        { op: "list", namespace: deeper, limit: 1_000, values: false },
+        { op: "list", namespace: deeper, limit: 1_000, fields: ["n"] },
       ];
       const { data } = await this.#cairn.ok(this.#cairn.post("/v1/documents/query", { operations, ...owner }));
-      const [deep, descending, between, filtered, countBelow, countOwn, found, namespaces, cut] = data;
+      const [deep, descending, between, filtered, countBelow, countOwn, found, namespaces, cut, heads, parts] = data;
       const shown = (page: any) => page.data.map(({ namespace, key, value, version }: any) => ({ namespace, key, value, version }));
       const plain = (kept: readonly Kept[]) => kept.map(({ namespace, key, value, version }) => ({ namespace, key, value, version }));
       expect(shown(deep)).toEqual(plain(below));
       expect(shown(descending)).toEqual(plain(own.toReversed()));
+      expect(shown(parts)).toEqual(plain(own));
+      const ends = own.map((one) => ({ key: one.key, created_at: new Date(one.createdAt).toISOString(), expires_at: shownEnd(one) }));
+      expect(heads.data.map(({ key, created_at, expires_at }: any) => ({ key, created_at, expires_at }))).toEqual(ends);
+      expect(heads.data.filter((head: object) => "value" in head)).toEqual([]);
       const isBetween = ({ key }: Kept) => hex(key) > hex(after) && hex(key) < hex(before);
       expect(shown(between)).toEqual(plain(own.filter(isBetween).slice(0, 100)));
       expect(shown(filtered)).toEqual(plain(own.filter(({ value }) => value.n > this.#count / 2)));

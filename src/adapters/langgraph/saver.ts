@@ -30,7 +30,7 @@ import {
   type SerializerProtocol,
 } from "@langchain/langgraph-checkpoint";
 import type { Document, DocumentChange, Documents } from "../../client/index.ts";
-import { allDocuments, change, getAll, isConflict, readAll, rootOf } from "../shared/documents.ts";
+import { allDocuments, change, readAll, rootOf } from "../shared/documents.ts";
 import { spokenIn } from "../shared/langchain-messages.ts";
 import { lastAsked, Sessions, type SessionOptions, type Spoken } from "../shared/sessions.ts";
 import { fromBase64, isScalar, toBase64 } from "../shared/stored-json.ts";
@@ -190,33 +190,14 @@ export class CairnSaver extends BaseCheckpointSaver {
     if (id === undefined) throw missing("putWrites", "checkpoint_id");
     const namespace = this.#writes({ thread, ns }, id);
     const changes = await Promise.all(
-      writes.map(async ([channel, value], position): Promise<DocumentChange & { key: string }> => {
+      writes.map(async ([channel, value], position): Promise<DocumentChange> => {
         const index = WRITES_IDX_MAP[channel] ?? position;
         const stored: StoredWrite = { task: taskId, path: taskPath, index, channel, value: await this.#pack(value) };
         const key = `${taskId}/${String(index + INDEX_OFFSET).padStart(8, "0")}`;
-        return { op: "put", namespace, key, value: stored, ...(index < 0 ? {} : { if_version: 0 }) };
+        return { op: "put", namespace, key, value: stored, ...(index < 0 ? {} : { if_exists: "keep" }) };
       }),
     );
-    try {
-      await this.#sessions.change(thread, (documents) => change(documents, changes));
-    } catch (error) {
-      if (!isConflict(error)) throw error;
-      const found = await getAll(this.#documents, changes);
-      await this.#putRest(
-        thread,
-        changes.filter(({ if_version }, i) => if_version === undefined || found[i] === null),
-      );
-    }
-  }
-
-  /** Another run of the same task may write the same at the same time: what it has written meanwhile is left out one by one. */
-  async #putRest(thread: string, changes: readonly DocumentChange[]): Promise<void> {
-    for (const one of changes) {
-      const put = this.#sessions.change(thread, (documents) => documents.batch([one]));
-      await put.catch((error: unknown) => {
-        if (!isConflict(error)) throw error;
-      });
-    }
+    await this.#sessions.change(thread, (documents) => change(documents, changes));
   }
 
   /** Deletes a thread, and the session that it is kept in with its turns and memories. */
