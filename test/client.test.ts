@@ -232,6 +232,26 @@ test("documents: puts, appends, versions, pops, batches and queries whose result
   expect(await documents.count(["log"])).toBe(0);
 });
 
+test("documents: a put keeps what is there, a touch moves an end, and reads give heads or parts, each with its type", async () => {
+  const documents = clientOf().documents.of({ user_id: "parts" });
+  await documents.put(["orders"], "A-17", { total: 12.5, lines: [{ article: "tea" }] }, { ttl_seconds: 60 });
+  expect(await documents.put(["orders"], "A-17", {}, { if_exists: "keep" })).toEqual({ key: "A-17", version: 1, kept: true });
+  const condition = { if_exists: undefined } as unknown as { if_exists: "keep" };
+  expect(await thrown(() => documents.put(["orders"], "A-17", {}, condition))).toBeInstanceOf(TypeError);
+  const touched = await documents.touch(["orders"], "A-17", { ttl_seconds: 3_600.5 });
+  const head = await documents.get(["orders"], "A-17", { values: false });
+  expect([touched?.version, touched?.expires_at]).toEqual([head?.version, head?.expires_at ?? null]);
+  expect(await documents.touch(["orders"], "B")).toBeNull();
+  const heads: { key: string; value?: never }[] = await items(documents.list(["orders"], { values: false }));
+  expect(heads).toEqual([head as never]);
+  expect(await values(documents.list(["orders"], { fields: ["total"] }))).toEqual([{ total: 12.5 }]);
+  const [part, page] = await documents.query([
+    { op: "get", namespace: ["orders"], key: "A-17", fields: ["lines"] },
+    { op: "list", namespace: ["orders"], values: false },
+  ]);
+  expect([part?.value, page.data.map(({ updated_at }) => updated_at)]).toEqual([{ lines: [{ article: "tea" }] }, [head?.updated_at ?? ""]]);
+});
+
 async function items<Item>(list: AsyncIterable<Item>): Promise<Item[]> {
   return Array.fromAsync(list);
 }
