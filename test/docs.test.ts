@@ -162,7 +162,7 @@ test("a field with a default may be left out, and generators of types see that: 
   expect(bodies.filter((names) => names.length > 0)).toEqual([
     ["if_exists", "initial_state", "metadata", "ttl_seconds"],
     ["turns"],
-    ["turns"],
+    ["memories", "turns"],
     ["embed", "if_exists", "metadata", "metadata", "tags", "type"],
     ["metadata"],
     ["embed", "if_exists", "metadata", "tags", "type"],

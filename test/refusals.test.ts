@@ -61,6 +61,7 @@ const LIMITED: Record<string, string> = {
   "EmbeddingTry.embedding.dimensions": "1 to 1536",
   "EmbeddingTry.embedding.relevant_cosine": "-1 to 1",
   "EmbeddingTry.query": '1 to 10000, default "How does the customer prefer to be contacted?"',
+  "Fork.memories": 'none or session, default "none"',
   "Fork.turns": '0 to 1000 or none or all, default "none"',
   "MemoryBatch.memories": "1 to 100",
   "MemoryBatch.memories[].agent_id": "1 to 256",

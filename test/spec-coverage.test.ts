@@ -71,6 +71,9 @@ const HELD_BY: Record<string, Record<string, readonly (keyof typeof LIMITS)[]>> 
     ],
   },
   "memory-batch.test.ts": { "the one that is wrong is named by its place, and nothing is stored": ["memoryBatchMax"] },
+  "fork-memories.test.ts": {
+    "a fork shows the memories of at most 32 sessions before it, of which those without any do not count": ["forkMemorySessionsMax"],
+  },
   "branches.test.ts": { "a fork can begin with the newest turns alone, or without any": ["forkTurnsMax"] },
   "bad-input.test.ts": { "metadata is at most 64 KiB of JSON, counted in bytes, also after merging": ["metadataBytesMax"] },
   "context.test.ts": {

@@ -705,6 +705,12 @@ export interface Fork {
    * `none` (default). They are not copied, and stay when this session is deleted or expires.
    */
   turns?: number | "none" | "all";
+  /**
+   * `session`: lists, searches and contexts of the fork show the memories that this session has now, besides its own. They are the same
+   * memories, not copies: `session_id` says where each was added, and they stay when this session is deleted or expires. Memories of a user
+   * are in the contexts of all of the user's sessions anyway. Default `none`.
+   */
+  memories?: "none" | "session";
 }
 
 export interface GetStatisticsQuery {
@@ -1577,7 +1583,7 @@ export interface Session {
   state_version: number;
   /** Custom metadata. A fork has `forked_from` and `forked_version` here. At most 64 KiB as JSON. */
   metadata: JsonObject;
-  /** Memories attached to the session. */
+  /** Memories that were added to the session, without those that a fork shows of the session it was forked from. */
   memory_count: number;
   /** Turns in the session that are shown: with those of the session it was forked from, without those that a rollback has hidden. */
   turn_count: number;

@@ -1,7 +1,7 @@
 /**
  * The combined read: the state, the memories that matter, the latest turns. It owns no data and changes none.
  *
- * It looks in the session's own memories and, when the session has a user, in all memories of that user; never in another
+ * It looks in the memories that the session shows and, when the session has a user, in all memories of that user; never in another
  * user's. With a query the best come first, without one the newest.
  *
  * @module
@@ -9,15 +9,15 @@
 import { withPrefix, type BareId } from "../lib/ids.ts";
 import { jsonArray, jsonWith, type JsonText } from "../lib/json.ts";
 import type { MemoryDeps } from "../memories/deps.ts";
-import { newestMemories } from "../memories/memories.ts";
+import { newestMemories, type MemoryScope } from "../memories/memories.ts";
 import { memoryMembers, visibleMemories } from "../memories/record.ts";
 import { explanationsJson, rank, type Ranking, type Searcher } from "../memories/search.ts";
 import { liveSession, type LiveSession } from "../sessions/live-session.ts";
+import { memoriesIn, shownMemoryRanges } from "../sessions/shared-memories.ts";
 import { readState } from "../sessions/versions.ts";
 import type { Reader } from "../storage/access.ts";
 import { ownedPostings, type Owner } from "../storage/owner.ts";
 import { memories as memoryTable, type MemoryRow } from "../storage/tables.ts";
-import { posting, type Filter } from "../storage/walk.ts";
 import type { RecentTurns } from "../turns/recent-turns.ts";
 
 export interface ContextDeps extends MemoryDeps {
@@ -38,7 +38,7 @@ export async function getContext(deps: ContextDeps, searcher: Searcher, id: stri
   using permit = deps.searches.permitOf(limitsId);
   const { store } = deps;
   const { query, memoryLimit, turnLimit } = request;
-  const scope = await store.read((reader) => scopeOf(liveSession(reader, owner, id), owner));
+  const scope = await store.read((reader) => scopeOf(reader, liveSession(reader, owner, id), owner));
   const options = { threshold: 0, limit: memoryLimit, explain: request.explain, limitsId, shown: request };
   const found = query === undefined || memoryLimit === 0 ? undefined : await rank(deps, query, scope, options, permit);
   // With nothing to look for in a query of spaces alone, the newest as without one.
@@ -60,9 +60,11 @@ export async function getContext(deps: ContextDeps, searcher: Searcher, id: stri
 }
 
 /** The memories of a session with a user are among that user's, of whom a key may see those of one agent alone. */
-function scopeOf({ key, row }: LiveSession, { agentId }: Owner): Filter {
-  const { index } = memoryTable;
-  return row.userId === null ? [posting(index.bySession, key)] : ownedPostings({ userId: row.userId, agentId }, index);
+function scopeOf(reader: Reader, session: LiveSession, { agentId }: Owner): MemoryScope {
+  const { userId } = session.row;
+  if (userId !== null) return { filter: ownedPostings({ userId, agentId }, memoryTable.index) };
+  const ranges = shownMemoryRanges(reader, session);
+  return { filter: [memoriesIn(ranges)], ranges };
 }
 
 function itemsOf(reader: Reader, keys: readonly BareId[]): JsonText[] {

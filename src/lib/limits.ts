@@ -84,6 +84,8 @@ export const LIMITS = {
   stepMemoriesMax: 20,
   /** Newest turns of a session that its fork begins with, unless these are all. */
   forkTurnsMax: 1_000,
+  /** One forked from another, each with memories of its own, all of which the last one shows. */
+  forkMemorySessionsMax: 32,
 
   listDefault: 20,
   listMax: 100,

@@ -9,7 +9,7 @@
 import { withPrefix } from "../lib/ids.ts";
 import { toJson } from "../lib/json.ts";
 import { isoOrNull } from "../lib/time.ts";
-import { areMemoriesHidden } from "../sessions/removal.ts";
+import { isHiddenWithSession } from "../sessions/removal.ts";
 import type { Tx } from "../storage/access.ts";
 import { BadRows, rowOfEntry } from "../storage/bad-rows.ts";
 import { MEMORIES } from "../storage/collections.ts";
@@ -53,7 +53,7 @@ function expire(tx: Tx, timer: Caller, entry: string): void {
   if (row === undefined) return;
   removeRecord(tx, MEMORIES, key);
   // What is hidden has no trace and no event any more.
-  if (isErased(tx, row, key) || (row.sessionId !== undefined && areMemoriesHidden(tx, row.sessionId))) return;
+  if (isErased(tx, row, key) || isHiddenWithSession(tx, key, row.sessionId)) return;
   touchSession(tx, row.sessionId, -1);
   const id = withPrefix("mem", key);
   record(tx, timer, {

@@ -9,6 +9,7 @@ import { homeOf, homeOfUser, type BareId, type MemoryId } from "../lib/ids.ts";
 import { jsonArray, jsonWith, mergeObjects, toJson, type JsonText } from "../lib/json.ts";
 import { BACKGROUND } from "../embeddings/embeddings.ts";
 import { liveSession } from "../sessions/live-session.ts";
+import { memoriesIn, shownMemoryRanges, type MemoryRange } from "../sessions/shared-memories.ts";
 import type { Reader } from "../storage/access.ts";
 import { MEMORIES } from "../storage/collections.ts";
 import { hashKey } from "../storage/keys.ts";
@@ -74,22 +75,30 @@ export interface MemoryFilter {
   tags?: readonly string[] | undefined;
 }
 
+/** Which memories to look among. */
+export interface MemoryScope {
+  readonly filter: Filter;
+  /** Where they are those of a session. */
+  readonly ranges?: readonly MemoryRange[] | undefined;
+}
+
 /**
  * What passes are the memories that a filter asks for; undefined when none of them can be the owner's.
  *
  * @throws {ApiError} `session_not_found` when the filter names no live session
  */
-export function memoryPostings(reader: Reader, owner: Owner, filter: MemoryFilter): Filter | undefined {
-  const { bySession, byType, byTag } = memories.index;
+export function memoryScope(reader: Reader, owner: Owner, filter: MemoryFilter): MemoryScope | undefined {
+  const { byType, byTag } = memories.index;
   const postings = [];
-  if (filter.sessionId !== undefined) postings.push(posting(bySession, liveSession(reader, owner, filter.sessionId).key));
+  const ranges = filter.sessionId === undefined ? undefined : shownMemoryRanges(reader, liveSession(reader, owner, filter.sessionId));
+  if (ranges !== undefined) postings.push(memoriesIn(ranges));
   const narrow = narrowed(owner, filter);
   if (narrow === undefined) return undefined;
   postings.push(...ownedPostings(narrow, memories.index));
   if (filter.type !== undefined) postings.push(posting(byType, hashKey(filter.type)));
   if (filter.types !== undefined && filter.types.length > 0) postings.push(posting(byType, ...filter.types.map(hashKey)));
   if (filter.tags !== undefined && filter.tags.length > 0) postings.push(posting(byTag, ...filter.tags.map(hashKey)));
-  return postings;
+  return { filter: postings, ranges };
 }
 
 export async function listMemories(
@@ -98,12 +107,12 @@ export async function listMemories(
   filter: MemoryFilter & CreatedFilter & Shown,
   page: Page<MemoryId>,
 ): Promise<JsonText> {
-  const postings = await store.read((reader) => memoryPostings(reader, owner, filter));
-  if (postings === undefined) return pageOf([], page.limit);
+  const scope = await store.read((reader) => memoryScope(reader, owner, filter));
+  if (scope === undefined) return pageOf([], page.limit);
   const { ahead } = memories.index;
-  const listing = { prefix: "mem", table: memories, ahead, filter: postings, owner, created: filter, looksMax: listLooksMax } as const;
+  const listing = { prefix: "mem", table: memories, ahead, filter: scope.filter, owner, created: filter, looksMax: listLooksMax } as const;
   return store.list(listing, page, (reader, key, id) => {
-    const row = shownMemories(reader, filter)(key);
+    const row = shownMemories(reader, { ...filter, ranges: scope.ranges })(key);
     return row !== undefined && isCreatedWithin(row.createdAt, filter) ? memoryJson(id, row, generationOf(reader)) : undefined;
   });
 }
@@ -112,15 +121,15 @@ export async function listMemories(
  * Up to `limit` of one session or user. Where many are passed over, as their session is being removed, other requests are answered
  * in between.
  */
-export async function newestMemories({ store }: Deps, scope: Filter, limit: number, shown: Shown): Promise<BareId[]> {
+export async function newestMemories({ store }: Deps, { filter, ranges }: MemoryScope, limit: number, shown: Shown): Promise<BareId[]> {
   const found: BareId[] = [];
   if (limit === 0) return found;
   for (let before: BareId | undefined; ;) {
-    const { ids, next } = await store.walk(memories, scope, { before }, limit - found.length);
+    const { ids, next } = await store.walk(memories, filter, { before }, limit - found.length);
     if (ids.length > 0) {
       const visible = await store.read((reader) => {
         reader.ahead(memories, ids);
-        const find = shownMemories(reader, shown);
+        const find = shownMemories(reader, { ...shown, ranges });
         return ids.filter((key) => find(key) !== undefined);
       });
       found.push(...visible);

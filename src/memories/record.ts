@@ -13,7 +13,7 @@ import { toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { codePointLength, firstCodePoints } from "../lib/text.ts";
 import { isoOrNull, toIso } from "../lib/time.ts";
-import { isAnyMemoryHidden, areMemoriesHidden } from "../sessions/removal.ts";
+import { isAnyMemoryHidden, isHiddenWithSession } from "../sessions/removal.ts";
 import type { Reader } from "../storage/access.ts";
 import { hasVector } from "../storage/collections.ts";
 import { isErased } from "../storage/erasure.ts";
@@ -103,8 +103,7 @@ function visibleMemory(reader: Reader, key: BareId, isAnyGone = isAnyMemoryHidde
   const row = reader.get(memories, key);
   if (row === undefined || hasEnded(row, reader.now)) return undefined;
   if (!isAnyGone) return row;
-  const isRemoved = row.sessionId !== undefined && areMemoriesHidden(reader, row.sessionId);
-  return isRemoved || isErased(reader, row, key) ? undefined : row;
+  return isHiddenWithSession(reader, key, row.sessionId) || isErased(reader, row, key) ? undefined : row;
 }
 
 /** A memory that is there. */

@@ -28,7 +28,7 @@ import type { Candidate } from "../vectors/candidates.ts";
 import { nearestPassage, passageCount, quantize } from "../vectors/encoding.ts";
 import type { Query } from "../vectors/query.ts";
 import type { MemoryDeps } from "./deps.ts";
-import { memoryPostings, type MemoryFilter } from "./memories.ts";
+import { memoryScope, type MemoryFilter, type MemoryScope } from "./memories.ts";
 import { memoryMembers } from "./record.ts";
 import { explainer, relevance, scoreOf } from "./relevance.ts";
 import type { Shown } from "./status.ts";
@@ -65,11 +65,12 @@ export interface Ranking {
 export async function rank(
   deps: MemoryDeps,
   text: string,
-  filter: Filter,
+  { filter, ranges }: MemoryScope,
   options: { threshold: number; limit: number; explain: boolean; limitsId: string; shown: Shown },
   permit: Permit,
 ): Promise<Ranking> {
   const { limitsId } = options;
+  const shown = { ...options.shown, ranges };
   for (let isAgain = false; ;) {
     const { active } = deps.embeddings;
     try {
@@ -80,7 +81,7 @@ export async function rank(
         (query.lexical.ids.length === 0 && options.threshold > 0) || (await deps.store.read(generationOf)) !== active.generation;
       const candidates = isVain
         ? []
-        : await candidatesFor(deps, query, active, filter, { wanted: options.limit, isAgain, shown: options.shown }, permit.isTaken);
+        : await candidatesFor(deps, query, active, filter, { wanted: options.limit, isAgain, shown }, permit.isTaken);
       // Long texts are not held while waiting: they are read again.
       if (candidates === undefined || (!permit.isTaken && looksAt(query, candidates) > TERMS_PER_TURN)) {
         await permit.take();
@@ -89,7 +90,7 @@ export async function rank(
       const scores = await scoresOf(query, active, candidates);
       // When another provider was set meanwhile, its vectors may be among them: they mean something else.
       const isSame = deps.embeddings.active.generation === active.generation;
-      const matches = isSame ? await deps.store.read((reader) => best(reader, candidates, scores, options)) : undefined;
+      const matches = isSame ? await deps.store.read((reader) => best(reader, candidates, scores, { ...options, shown })) : undefined;
       if (matches !== undefined) return { query, active, matches };
       isAgain = true;
     } catch (error) {
@@ -244,10 +245,10 @@ export interface Search extends MemoryFilter, Shown {
 }
 
 export async function searchMemories(deps: MemoryDeps, searcher: Searcher, search: Search): Promise<JsonText> {
-  const filter = await deps.store.read((reader) => memoryPostings(reader, searcher.owner, search));
-  if (filter === undefined) return resultsJson(search, []);
+  const scope = await deps.store.read((reader) => memoryScope(reader, searcher.owner, search));
+  if (scope === undefined) return resultsJson(search, []);
   using permit = deps.searches.permitOf(searcher.limitsId);
-  const ranking = await rank(deps, search.query, filter, { ...search, shown: search, limitsId: searcher.limitsId }, permit);
+  const ranking = await rank(deps, search.query, scope, { ...search, shown: search, limitsId: searcher.limitsId }, permit);
   const explanations = search.explain ? await explanationsJson(deps, ranking) : undefined;
   if (deps.retrievals.isOn) noteSearch(deps, searcher, search, ranking);
   return deps.store.read((reader) => {

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { MemoryRange } from "../sessions/shared-memories.ts";
 import type { MemoryRow } from "../storage/tables.ts";
 
 export const MEMORY_STATUSES = ["current", "past", "future", "all"] as const;
@@ -12,6 +13,8 @@ export interface Shown {
   status?: (typeof MEMORY_STATUSES)[number] | undefined;
   /** Unix milliseconds; the moment of the read unless given. */
   asOf?: number | undefined;
+  /** Leaves out what the sessions before a fork got later; nothing unless given. */
+  ranges?: readonly MemoryRange[] | undefined;
 }
 
 type Validity = Pick<MemoryRow, "validFrom" | "validUntil" | "supersededBy" | "supersededAt" | "supersededUntil" | "expiresAt">;

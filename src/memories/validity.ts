@@ -7,9 +7,10 @@
  * @module
  */
 import { ApiError } from "../lib/errors.ts";
-import { bare, type MemoryId } from "../lib/ids.ts";
+import { bare, type BareId, type MemoryId } from "../lib/ids.ts";
 import { toJson } from "../lib/json.ts";
 import { toIso } from "../lib/time.ts";
+import { isAmong } from "../sessions/shared-memories.ts";
 import { eachFetched, type Reader, type Tx } from "../storage/access.ts";
 import { generationOf } from "../storage/memory-records.ts";
 import { memories, type MemoryRow } from "../storage/tables.ts";
@@ -18,15 +19,22 @@ import { findMemory, memoryJson, preview, visibleMemories, type FoundMemory } fr
 import { statusAt, type Shown } from "./status.ts";
 
 /** Finds the rows of memories that a read shows. Good for one moment. */
-export function shownMemories(reader: Reader, { status = "current", asOf = reader.now }: Shown): ReturnType<typeof visibleMemories> {
-  const find = visibleMemories(reader);
+export function shownMemories(
+  reader: Reader,
+  { status = "current", asOf = reader.now, ranges = [] }: Shown,
+): ReturnType<typeof visibleMemories> {
+  const visible = visibleMemories(reader);
+  const find = (key: BareId) => {
+    const row = visible(key);
+    return row !== undefined && isAmong(ranges, key, row) ? row : undefined;
+  };
   if (status === "all") return find;
   return (key) => {
     const row = find(key);
     if (row === undefined) return undefined;
     const found = statusAt(row, asOf, reader.now);
     if (found === status) return row;
-    // One that is hidden, as its session is being removed, supersedes nothing any more.
+    // One that is hidden, as its session is being removed, supersedes nothing any more; in a fork neither does what its parent got later.
     const isFree = found === "past" && row.supersededBy !== undefined && find(bare(row.supersededBy)) === undefined;
     return isFree && statusAt(withoutLink(row), asOf, reader.now) === status ? row : undefined;
   };

@@ -298,8 +298,9 @@ function sessionCheck(table: AnyTable): KeyCheck {
   return function* (reader, { key }) {
     const session = key.slice(0, BARE_ID_LENGTH);
     if (reader.has(sessions, session) || reader.has(removals, session)) return;
-    const isShared =
-      table !== versions && reader.keys(branches.index.byParent, { from: session, to: session + AFTER_ALL, limit: 1 }).length > 0;
+    const isIn = (index: AnyTable) => reader.keys(index, { from: session, to: session + AFTER_ALL, limit: 1 }).length > 0;
+    const { byParent, byMemorySession } = branches.index;
+    const isShared = table !== versions && (isIn(byParent) || (table === branches && isIn(byMemorySession)));
     if (isShared) return;
     // The first row of a session stands for all of them.
     if (reader.keys(table, { from: session, to: key, limit: 1 }).length > 0) return;

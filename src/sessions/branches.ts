@@ -224,7 +224,9 @@ export function sharedRange(reader: Reader, session: BareId): Range | undefined 
   return { session, from: firsts.reduce((one, other) => (one < other ? one : other)), until };
 }
 
-/** The other sessions whose turns a session shows itself. */
-export function parentOf(key: string, { before }: BranchRow): BareId | undefined {
-  return before === undefined || before.session === key.slice(0, BARE_ID_LENGTH) ? undefined : before.session;
+/** The other sessions whose turns or memories a session shows by a row. */
+export function parentsOf(key: string, { before, memories = [] }: BranchRow): BareId[] {
+  const all = new Set([...(before === undefined ? [] : [before.session]), ...memories.map(({ session }) => session)]);
+  all.delete(key.slice(0, BARE_ID_LENGTH));
+  return [...all];
 }

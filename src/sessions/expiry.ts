@@ -57,7 +57,7 @@ function expire(tx: Tx, timer: Caller, expiryKey: string, removal: RemovalRow): 
   const row = rowOfEntry(tx, sessions, byExpiry, expiryKey);
   if (row === undefined) return;
   // For a user who is being erased no event has the session any more.
-  if (isErased(tx, row, key)) return removeSession(tx, key, { memories: true });
+  if (isErased(tx, row, key)) return removeSession(tx, key, { memories: true, ofUser: true });
   const id = withPrefix("sess", key);
   record(tx, timer, {
     action: "session.expired",

@@ -3,9 +3,10 @@
  *
  * A session can hold more than one commit should remove. So the row goes first, in the commit of the change, with as
  * many of its records as fit; a note in `removals` says that there are more, and the task takes them in pieces. Readers
- * see nothing of them meanwhile: states, turns, retrievals and documents hang on the row, and of memories `areMemoriesHidden` says it.
+ * see nothing of them meanwhile: states, turns, retrievals and documents hang on the row, and of memories `isHiddenWithSession` says it.
  *
- * Turns that forks show stay, without a session and without a note, until the last of these forks is removed, which writes the note again.
+ * Turns and memories that forks show stay, without a session and without a note, until the last of these forks is removed, which writes the
+ * note again.
  *
  * @module
  */
@@ -32,7 +33,8 @@ import {
 } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
 import type { Deps } from "../traces/record.ts";
-import { parentOf, sharedRange, type Range } from "./branches.ts";
+import { parentsOf, sharedRange, type Range } from "./branches.ts";
+import { noteDeletion, removeAgain, sharedMemoriesAhead, sharedMemoriesEnd } from "./shared-memories.ts";
 import type { Task } from "../tasks/task.ts";
 
 const RECORDS_PER_COMMIT = 200;
@@ -47,9 +49,13 @@ export function removeSession(tx: Tx, session: BareId, removal: RemovalRow): voi
   if (readable(() => removeSomeRecords(tx, session, removal)) !== true) tx.put(removals, session, removal);
 }
 
-/** Whether the memories of a session are gone, although their records may still be there. */
-export function areMemoriesHidden(reader: Reader, session: SessionId): boolean {
-  return reader.get(removals, bare(session))?.memories === true;
+/** Whether a memory is gone with its session, although its record may still be there. */
+export function isHiddenWithSession(reader: Reader, memory: BareId, sessionId: SessionId | undefined): boolean {
+  const session = sessionId === undefined ? undefined : bare(sessionId);
+  const removal = session === undefined ? undefined : reader.get(removals, session);
+  if (session === undefined || removal?.memories !== true) return false;
+  const end = removal.ofUser === true ? undefined : sharedMemoriesEnd(reader, session);
+  return end === undefined || memory >= end;
 }
 
 /** Whether there may be such memories at all, or those of a user who is being erased. */
@@ -94,12 +100,11 @@ function outside(session: BareId, shared: Range | undefined): { from: string; un
   ];
 }
 
-/** The turns of another session that it showed go, too, where that one is gone and nobody else shows them. */
+/** What it showed of another session goes, too, where that one is gone and nobody else shows it. */
 function removeBranch(tx: Tx, key: string): void {
   const row = tx.get(branches, key);
   tx.remove(branches, key);
-  const parent = row && parentOf(key, row);
-  if (parent !== undefined && !tx.has(sessions, parent) && !tx.has(removals, parent)) tx.put(removals, parent, { memories: false });
+  for (const parent of row === undefined ? [] : parentsOf(key, row)) removeAgain(tx, parent);
 }
 
 /** One that cannot be read goes, too: its entries lead nowhere then. */
@@ -111,9 +116,10 @@ function removeTurn(tx: Tx, key: string): void {
 /** @returns whether nothing is left */
 function removeSomeRecords(tx: Tx, session: BareId, removal: RemovalRow): boolean {
   let budget = RECORDS_PER_COMMIT;
+  if (removal.memories) sharedMemoriesAhead(tx, session);
   tx.aheadOf(removal.memories ? OWNED : OWNED_BUT_MEMORIES, { from: session, to: session + AFTER_ALL, limit: budget });
-  const owned = (table: AnyTable) => {
-    const keys = budget === 0 ? [] : tx.keys(table, { from: session, to: session + AFTER_ALL, limit: budget });
+  const owned = (table: AnyTable, from = "") => {
+    const keys = budget === 0 ? [] : tx.keys(table, { from: session + from, to: session + AFTER_ALL, limit: budget });
     budget -= keys.length;
     return keys;
   };
@@ -128,7 +134,9 @@ function removeSomeRecords(tx: Tx, session: BareId, removal: RemovalRow): boolea
   if (shared === undefined) for (const key of owned(branches)) removeBranch(tx, key);
   for (const key of owned(retrievals.index.bySession)) tx.remove(retrievals, key.slice(session.length));
   if (removal.memories) {
-    const keys = owned(memories.index.bySession).map((entry) => entry.slice(session.length));
+    const shown = removal.ofUser === true ? undefined : sharedMemoriesEnd(tx, session);
+    if (shown !== undefined) noteDeletion(tx, session);
+    const keys = owned(memories.index.bySession, shown).map((entry) => entry.slice(session.length));
     tx.ahead(memories, keys);
     eachFetched(keys, (key) => removeRecord(tx, MEMORIES, key));
   }

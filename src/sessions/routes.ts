@@ -121,7 +121,7 @@ export function sessionEndpoints(deps: Deps): Endpoint[] {
     sessions.post(`${session}/fork`, {
       summary: "Fork a session",
       description:
-        "A new session whose initial state is a version of this one. It begins without turns and memories; with `turns` it shows those of this session, by the same ids and numbers and with `forked_from`.",
+        "A new session whose initial state is a version of this one. The state of that version is copied; turns and memories are not: with `turns` and `memories` the fork shows those of this session, by the same ids.",
       status: 201,
       body: Fork,
       response: Session,

@@ -49,7 +49,10 @@ export const Session = Type.Object(
     state: State("The current state.", 0),
     state_version: Type.Integer({ description: "Version of `state`; 0 is the initial state.", examples: [0] }),
     metadata: Metadata("Custom metadata. A fork has `forked_from` and `forked_version` here."),
-    memory_count: Type.Integer({ description: "Memories attached to the session.", examples: [0] }),
+    memory_count: Type.Integer({
+      description: "Memories that were added to the session, without those that a fork shows of the session it was forked from.",
+      examples: [0],
+    }),
     turn_count: Type.Integer({
       description:
         "Turns in the session that are shown: with those of the session it was forked from, without those that a rollback has hidden.",
@@ -212,6 +215,13 @@ export const Fork = Type.Object(
           description: `Which turns the fork begins with, of those that were shown when that version was current: \`all\`, the newest of them up to ${LIMITS.forkTurnsMax}, or \`none\` (default). They are not copied, and stay when this session is deleted or expires.`,
         },
       ),
+      "none",
+    ),
+    memories: Default(
+      OneOf(["none", "session"], {
+        description:
+          "`session`: lists, searches and contexts of the fork show the memories that this session has now, besides its own. They are the same memories, not copies: `session_id` says where each was added, and they stay when this session is deleted or expires. Memories of a user are in the contexts of all of the user's sessions anyway. Default `none`.",
+      }),
       "none",
     ),
   },

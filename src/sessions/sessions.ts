@@ -37,6 +37,7 @@ import {
   type TimeToLive,
 } from "./live-session.ts";
 import { removeSession } from "./removal.ts";
+import { withMemoriesOfParent, type MemoriesOfFork } from "./shared-memories.ts";
 import { addVersion, readState, resolveVersion } from "./versions.ts";
 
 export interface NewSession {
@@ -272,10 +273,11 @@ function isSmaller(row: SessionRow, before: SessionRow): boolean {
 export interface Fork {
   version?: number | undefined;
   turns: TurnsOfFork;
+  memories: MemoriesOfFork;
 }
 
-/** A new session that starts from a version of another one, which stays as it is. Memories are not copied, nor are turns, but shown. */
-export function forkSession(deps: Deps, caller: Caller, id: string, { version, turns }: Fork): Promise<JsonText> {
+/** A new session that starts from a version of another one, which stays as it is. Turns and memories are shown, not copied. */
+export function forkSession(deps: Deps, caller: Caller, id: string, { version, turns, memories }: Fork): Promise<JsonText> {
   deps.quotas?.refuseGrowth();
   return commitFor(deps, caller, homeOf(id), (tx) => {
     const source = liveSession(tx, caller.owner, id);
@@ -293,7 +295,9 @@ export function forkSession(deps: Deps, caller: Caller, id: string, { version, t
       ttlSeconds: timeToLive(source.row),
       occurredAt: source.row.occurredAt,
     });
-    const shown = withTurnsOfParent(tx, { id: forkId, key: bare(forkId), row }, source, forkVersion, turns);
+    const begun = { id: forkId, key: bare(forkId), row };
+    const withTurns = withTurnsOfParent(tx, begun, source, forkVersion, turns);
+    const shown = withMemoriesOfParent(tx, { ...begun, row: withTurns }, source, memories);
     const json = shown === row ? plain : sessionJson(forkId, shown, readState(tx, bare(forkId), 0));
     const fork = { id: forkId, row: shown, json };
     record(tx, caller, {
@@ -306,6 +310,7 @@ export function forkSession(deps: Deps, caller: Caller, id: string, { version, t
         source_session: source.id,
         fork_version: forkVersion,
         turns: turns === "none" ? undefined : turns,
+        memories: memories === "none" ? undefined : memories,
       }),
       record: fork.json,
     });

@@ -17,6 +17,7 @@
  *   byTime             session ms turn              from the first turn of the session on that has a time of its own
  * branches             session version              BranchRow: which turns are shown from a rollback, or a fork, on
  *   byParent           session turn session version if it begins in another session, where its turns end before that id
+ *   byMemorySession    session memory session version  for each session whose memories before that id it shows
  * memories             memory                       MemoryRow
  *   bySession          session memory               if it has one
  *   byUser             #user memory
@@ -451,6 +452,10 @@ const BranchRow = Type.Object({
   /** When a rollback began it, and the branch that was current until then. */
   at: Type.Optional(Whole),
   was: Type.Optional(Whole),
+  /** The sessions whose memories a fork shows besides its own, each with an id that these are before; in its first branch. */
+  memories: Type.Optional(Type.Array(Type.Object({ session: BareIdText, until: BareIdText }))),
+  /** Set in the first branch of a session that was deleted, whose memories are there only because forks show them. */
+  isDeleted: Type.Optional(Type.Literal(true)),
 });
 export type BranchRow = Static<typeof BranchRow>;
 /** Key of a branch: its session, and the version that a rollback made when it began; 0 for that of a fork. */
@@ -458,6 +463,11 @@ const BRANCH_KEY_LENGTH = BARE_ID_LENGTH + NUMBER_KEY_LENGTH;
 export const branches = table("branches", /^[0-9A-Za-z]{19}$/, BranchRow, json<BranchRow>(), {
   byParent: {
     of: (key, { before }) => (before === undefined || before.session === sessionOf(key) ? undefined : before.session + before.until + key),
+    record: (entry) => entry.slice(-BRANCH_KEY_LENGTH),
+  },
+  byMemorySession: {
+    of: (key, row) => row.memories?.map(({ session, until }) => session + until + key),
+    hasMany: true,
     record: (entry) => entry.slice(-BRANCH_KEY_LENGTH),
   },
 });
@@ -824,6 +834,8 @@ export const PROVIDER_KEY = "current";
 const RemovalRow = Type.Object({
   /** Whether the memories go too. */
   memories: Truth,
+  /** Set where its user is being erased: what forks show goes, too, which are of the same user. */
+  ofUser: Type.Optional(Type.Literal(true)),
 });
 export type RemovalRow = Static<typeof RemovalRow>;
 export const removals = table(

@@ -15,6 +15,7 @@ import { hasEnded, memoryJson } from "../memories/record.ts";
 import { looksOfRetrieval, retrievalJson, retrievalOf, type RetrievalDeps } from "../retrievals/retrievals.ts";
 import { allRanges, isIn, shownRanges, type Range } from "../sessions/branches.ts";
 import { isLive, liveSession, type LiveSession } from "../sessions/live-session.ts";
+import { shownMemoryRanges, type MemoryRange } from "../sessions/shared-memories.ts";
 import { changedVersion, versionsInOrder } from "../sessions/versions.ts";
 import { eachFetched, eachRead, type Reader } from "../storage/access.ts";
 import { AFTER_ALL, behind, NUMBER_KEY_LENGTH, timeKey, turnKey } from "../storage/keys.ts";
@@ -141,7 +142,8 @@ type Places = Generator<Place, void, undefined>;
 function placesOf(reader: Reader, session: LiveSession, kind: Kind, walk: Walk): Places[] {
   const after = walk.after === undefined ? undefined : idAt(walk.after);
   if (kind === "version") return [versionPlaces(reader, session, { ...walk, after })];
-  if (kind !== "turn") return [places(reader, kind, session.key, { ...walk, after })];
+  if (kind === "memory") return shownMemoryRanges(reader, session).map((range) => places(reader, kind, range, { ...walk, after }));
+  if (kind !== "turn") return [places(reader, kind, { session: session.key, until: AFTER_ALL }, { ...walk, after })];
   const { timedFrom } = session.row;
   const shown = walk.status === "all" ? allRanges(reader, session) : shownRanges(reader, session);
   if (timedFrom === undefined) return [turnPlaces(reader, shown, { ...walk, after })];
@@ -158,8 +160,8 @@ function* versionPlaces(reader: Reader, session: LiveSession, walk: Walk): Place
   for (const place of versionsInOrder(reader, session, walk)) yield { kind: "version", at: placeOfId(place.id), ...place };
 }
 
-function* places(reader: Reader, kind: Exclude<Kind, "version" | "turn">, session: BareId, walk: Walk): Places {
-  const ids = idsIn(reader, TABLE_OF[kind], session, walk);
+function* places(reader: Reader, kind: Exclude<Kind, "version" | "turn">, range: MemoryRange, walk: Walk): Places {
+  const ids = idsIn(reader, TABLE_OF[kind], range, walk);
   // They say which memories are read.
   if (kind === "retrieval") reader.ahead(retrievals, ids);
   for (const id of ids) yield { kind, id, at: placeOfId(id) };
@@ -188,15 +190,15 @@ const TABLE_OF: Record<Exclude<Kind, "version" | "turn">, AnyTable> = {
   fork: sessions.index.byForkedFrom,
 };
 
-function idsIn(reader: Reader, table: AnyTable, session: BareId, { after, descending, atOnce }: Walk): BareId[] {
+function idsIn(reader: Reader, table: AnyTable, { session, until }: MemoryRange, { after, descending, atOnce }: Walk): BareId[] {
   const cursor = session + (after ?? "");
   const span = {
     from: descending || after === undefined ? session : behind(cursor),
-    to: descending && after !== undefined ? cursor : session + AFTER_ALL,
+    to: session + (descending && after !== undefined && after < until ? after : until),
     limit: atOnce,
     descending,
   };
-  return reader.keys(table, span).map((key) => key.slice(session.length));
+  return span.from < span.to ? reader.keys(table, span).map((key) => key.slice(session.length)) : [];
 }
 
 interface RecordRead {

@@ -17,7 +17,7 @@ import type { Log } from "../lib/log.ts";
 import { toIso } from "../lib/time.ts";
 import { removeEmptied } from "../documents/removal.ts";
 import { ownTurnCount } from "../sessions/branches.ts";
-import { areMemoriesHidden, removeLeftovers, removeSession } from "../sessions/removal.ts";
+import { isHiddenWithSession, removeLeftovers, removeSession } from "../sessions/removal.ts";
 import { eachFetched, FIRST, type Reader, type Span, type Tx } from "../storage/access.ts";
 import { BadRows, passingOver, readable } from "../storage/bad-rows.ts";
 import { MEMORIES } from "../storage/collections.ts";
@@ -262,7 +262,7 @@ const PHASES: Record<ErasureRow["phase"], Phase> = {
       counts.turns += ownTurnCount(tx, session, row);
       counts.versions += row.version + 1;
       counts.memories += row.memoryCount;
-      removeSession(tx, session, { memories: true });
+      removeSession(tx, session, { memories: true, ofUser: true });
     }
     return entries.length < SESSIONS_PER_COMMIT ? undefined : entries.at(-1);
   },
@@ -275,7 +275,7 @@ const PHASES: Record<ErasureRow["phase"], Phase> = {
       const row = readable(() => tx.get(memories, memory));
       if (row === undefined) return;
       // Those of a session that was just removed are counted with it.
-      if (row.sessionId === undefined || !areMemoriesHidden(tx, row.sessionId)) counts.memories++;
+      if (!isHiddenWithSession(tx, memory, row.sessionId)) counts.memories++;
       removeRecord(tx, MEMORIES, memory);
     });
     return entries.length < ROWS_PER_COMMIT ? undefined : entries.at(-1);

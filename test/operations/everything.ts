@@ -63,7 +63,7 @@ export async function startFilled(options: Pick<Options, "directory" | "database
   cairn.clock.set(cairn.clock.now() + 5_000);
   const [first = "", second = ""] = sessions;
   await cairn.addTurn(first, "Moved in.", "", { external_id: "message-1", occurred_at: "2020-02-29T12:00:00Z" });
-  sessions.push((await cairn.ok(cairn.post(`/v1/sessions/${first}/fork`, { turns: "all" }))).id);
+  sessions.push((await cairn.ok(cairn.post(`/v1/sessions/${first}/fork`, { turns: "all", memories: "session" }))).id);
   await cairn.ok(cairn.patch(`/v1/memory/${memories[0]}`, { content: "Changed, with another vector.", tags: ["changed"] }));
   await cairn.ok(cairn.delete(`/v1/memory/${memories.pop()}`));
   await cairn.ok(cairn.delete(`/v1/sessions/${second}?reason=gone`));

@@ -95,6 +95,12 @@ const MIGRATIONS: readonly SchemaMigration[] = [
     says: "rollbacks hide turns, and forks show those of other sessions",
     run: (connection) => makeMissing(connection, branches),
   },
+  {
+    number: 8,
+    says: "forks show the memories of other sessions",
+    run: (connection) =>
+      connection.send([plain('create table if not exists cairn.branches_by_memory_session (key text collate "C" primary key)')]),
+  },
 ];
 
 /** Another server takes the time of its migrations. */
