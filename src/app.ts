@@ -190,7 +190,7 @@ function serveMcp(app: Elysia, pipeline: Pipeline, operations: readonly Operatio
         const api = apiInProcess(byRoute, caller, {
           onCall(operation, sessionId) {
             isChange ||= operation.isChange;
-            pipeline.noteOperation(exchange, operation, sessionId);
+            pipeline.trackOperation(exchange, operation, sessionId);
           },
           onFault: (error) => pipeline.logFault(exchange, error),
         });
@@ -287,7 +287,7 @@ function keyLookup({ store, clock, lastUses, settings, localKey, tickets, bucket
     // A command makes keys too, in a process of its own.
     return row ?? store.readNewest((reader) => findKey(reader, presented));
   };
-  const findAgain = foundAtMoment({ store, clock }, find);
+  const findAgain = foundAtVersion({ store, clock }, find);
   // What another server has set holds for every request that comes after it. What a request reads later can be of when it came.
   const findAmongServers = (presented: string) => settings.readAlong((reader) => findKey(reader, presented));
   const unlessLocal = (findStored: typeof find) => (presented: string) =>
@@ -298,7 +298,7 @@ function keyLookup({ store, clock, lastUses, settings, localKey, tickets, bucket
     findAgain: unlessLocal(findAgain),
     redeem: (ticket, path) => store.read((reader) => tickets.redeem(reader, ticket, path)),
     ownerOf: (row, presented) => (isLocal(row) ? row.id : presented),
-    noteUse(row) {
+    trackUse(row) {
       if (!isLocal(row)) lastUses.note(row.id, clock.now());
     },
     retentionDays: ({ tier }) => (tier === "enterprise" ? settings.values.trace_retention_days : TRACE_RETENTION_DAYS[tier as Tier]),
@@ -309,17 +309,18 @@ function keyLookup({ store, clock, lastUses, settings, localKey, tickets, bucket
 type FindKey = (presented: string) => ApiKeyRow | undefined | Promise<ApiKeyRow | undefined>;
 
 /** Finds a key once in each moment of the store, for requests that look before and after their body: most are of few keys. */
-function foundAtMoment({ store, clock }: Pick<AppDeps, "store" | "clock">, find: FindKey): FindKey {
-  let moment: object | undefined;
+function foundAtVersion({ store, clock }: Pick<AppDeps, "store" | "clock">, find: FindKey): FindKey {
+  let version: object | undefined;
   let known = new Map<string, ApiKeyRow>();
   return (presented) => {
-    if (moment === undefined || store.moment !== moment) known = new Map<string, ApiKeyRow>();
-    moment = store.moment;
+    if (version === undefined || store.readVersion !== version) known = new Map<string, ApiKeyRow>();
+    version = store.readVersion;
     const before = known.get(presented);
     if (before !== undefined && !hasEnded(before, clock.now())) return before;
     const found = find(presented);
     // Looking for one that is not there can make it another moment.
-    if (moment !== undefined && store.moment === moment && found !== undefined && !(found instanceof Promise)) known.set(presented, found);
+    if (version !== undefined && store.readVersion === version && found !== undefined && !(found instanceof Promise))
+      known.set(presented, found);
     return found;
   };
 }

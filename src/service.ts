@@ -63,7 +63,7 @@ import { TraceFeed } from "./traces/feed.ts";
 import { systemCaller, type Caller, type Deps } from "./traces/record.ts";
 import { traceRetention } from "./traces/retention.ts";
 import { RecentTurns } from "./turns/recent-turns.ts";
-import { noteUsers, userDirectory } from "./users/directory.ts";
+import { trackUsers, userDirectory } from "./users/directory.ts";
 import { userErasure } from "./users/erasure.ts";
 import { openWebhooks, type WebhookOptions } from "./webhooks/open.ts";
 import type { WebhookDeps } from "./webhooks/webhooks.ts";
@@ -77,7 +77,7 @@ export interface ServiceOptions extends StoreOptions {
   onStoreChange?: (problem: string | undefined) => void;
   /** An admin key that the operator chose. */
   apiKey?: string | undefined;
-  listLooksMax?: number;
+  listProbesMax?: number;
   keptAnswerBytesMax?: number;
   /** The encoder's thread; a test has another. */
   newEncoder?: () => Worker;
@@ -174,7 +174,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
   await warnOfClock(store, parts.clock, log);
   const lastUses = opened.adopt(new LastUses(store, log), (uses) => writeLastUses(uses, store, log));
 
-  const records = { store, clock, listLooksMax: options.listLooksMax };
+  const records = { store, clock, listProbesMax: options.listProbesMax };
   const settings = await Settings.open(store, options.environment ?? {});
   const system = systemCaller(() => settings.values.trace_retention_days);
   const backfillActivator = new Activator();
@@ -235,7 +235,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     (leased) => keyExpiry({ ...records, store: leased }, log),
     (leased) => backfill({ ...deps, store: leased }, [memoryTexts(deps), documentTexts(deps)]),
   ];
-  await noteUsers(store, log);
+  await trackUsers(store, log);
   const tasks = [
     ...parts.tasks,
     ...shared.map((make) => leasedTask(leases, store, make)),

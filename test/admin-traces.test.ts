@@ -309,7 +309,7 @@ test("a trace goes with its change: a commit that fails leaves neither", async (
 });
 
 test("a list for a key without the scope admin has no more pages, and names no id, for traces that only admin keys read", async () => {
-  await using cairn = await startCairn({ listLooksMax: 30 });
+  await using cairn = await startCairn({ listProbesMax: 30 });
   const key = await cairn.newKey();
   const { id } = await cairn.createSession();
   for (let i = 0; i < 10; i++) await cairn.ok(cairn.request("PATCH", "/v1/settings", { body: { region: `r${i}` } }));

@@ -9,7 +9,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { clientTypes } from "../scripts/client-types.ts";
 import { Cairn, CairnError, verifyWebhook, type CairnOptions, type JsonObject } from "../src/client/index.ts";
-import type { Surroundings } from "../src/client/http.ts";
+import type { Runtime } from "../src/client/http.ts";
 import { signatureHeaders } from "../src/webhooks/signature.ts";
 import { DOCUMENT } from "./support/documented.ts";
 import { startServer, type Server } from "./support/server.ts";
@@ -22,11 +22,11 @@ beforeAll(async () => {
 
 afterAll(() => server[Symbol.asyncDispose]());
 
-const clientOf = (options: Partial<CairnOptions> = {}, surroundings?: Surroundings) =>
-  new Cairn({ apiKey: server.cairn.key, baseUrl: `http://127.0.0.1:${server.port}`, ...options }, surroundings);
+const clientOf = (options: Partial<CairnOptions> = {}, runtime?: Runtime) =>
+  new Cairn({ apiKey: server.cairn.key, baseUrl: `http://127.0.0.1:${server.port}`, ...options }, runtime);
 
 /** What waits are asked for, without any. */
-function noWaiting(random = 1): Surroundings & { waits: number[] } {
+function noWaiting(random = 1): Runtime & { waits: number[] } {
   const waits: number[] = [];
   return { waits, random: () => random, now: () => Date.parse("2026-05-07T08:00:00Z"), wait: async (ms) => void waits.push(ms) };
 }
@@ -47,14 +47,14 @@ const refused = (status: number, code: string, headers: Record<string, string> =
 /** A client whose requests get these answers one after another, and the requests. */
 function answered(answers: readonly (Response | Error)[], options: Partial<CairnOptions> = {}, random = 1) {
   const requests: Request[] = [];
-  const surroundings = noWaiting(random);
+  const runtime = noWaiting(random);
   const fetch = async (request: Request) => {
     requests.push(request);
     const answer = answers[requests.length - 1] ?? answers.at(-1);
     if (answer === undefined || answer instanceof Error) throw answer ?? new Error("no answer");
     return answer.clone() as Response;
   };
-  return { cairn: new Cairn({ apiKey: "crn_test", ...options, fetch }, surroundings), requests, waits: surroundings.waits };
+  return { cairn: new Cairn({ apiKey: "crn_test", ...options, fetch }, runtime), requests, waits: runtime.waits };
 }
 
 test("src/client/types.ts is what the OpenAPI document says: scripts/test --fix writes it", async () => {
@@ -345,7 +345,7 @@ test("a wait is at least what Retry-After asks for, in seconds or as a date; ove
 
 test("a change whose answer is lost is made once", async () => {
   let lost = 0;
-  const surroundings = noWaiting();
+  const runtime = noWaiting();
   const cairn = clientOf(
     {
       fetch: async (request) => {
@@ -355,7 +355,7 @@ test("a change whose answer is lost is made once", async () => {
         throw new TypeError("connection reset");
       },
     },
-    surroundings,
+    runtime,
   );
   const { id } = await clientOf().sessions.create({ agent_id: "a" });
   const memory = await cairn.memories.add({ session_id: id, content: "only once" });
@@ -457,7 +457,7 @@ test("an id that would be another path, a missing key and an address without a s
 });
 
 test("events come as they happen, in their order, and go on after a connection that broke without losing or repeating one", async () => {
-  const surroundings = noWaiting();
+  const runtime = noWaiting();
   let connections = 0;
   const cairn = clientOf(
     {
@@ -479,7 +479,7 @@ test("events come as they happen, in their order, and go on after a connection t
         return new Response(body, answer);
       },
     },
-    surroundings,
+    runtime,
   );
   const writer = clientOf();
   const { id } = await writer.sessions.create({ agent_id: "a" });

@@ -222,7 +222,7 @@ test("a changed type or tag is what the list goes by from then on", async () => 
 onEmbedded("it looks at ranges of indexes one by one")(
   "a list whose filters rarely meet ends its page early, and the pages together have what passes",
   async () => {
-    await using cairn = await startCairn({ listLooksMax: 20 });
+    await using cairn = await startCairn({ listProbesMax: 20 });
     const { id } = await cairn.createSession();
     const passing = [];
     for (let i = 0; i < 100; i++) {

@@ -404,7 +404,7 @@ for (const [whose, owners] of Object.entries(OWNERS)) {
 onEmbedded("it looks at ranges of indexes one by one")(
   "no cursor of a bound key's list names a record of others, however much of them lies between its own",
   async () => {
-    await using cairn = await startCairn({ listLooksMax: 2 });
+    await using cairn = await startCairn({ listProbesMax: 2 });
     const key = await cairn.newKey({ owner: { userId: "bo" } });
     const [ada, bo] = [await cairn.createSession({ user_id: "ada" }), await cairn.createSession({ user_id: "bo" })];
     const others: string[] = [];

@@ -239,7 +239,7 @@ test("what waits for a session that ends meanwhile is not written", async () => 
 });
 
 test("a page of retrievals with many large memories lets other requests through, and ends early", async () => {
-  await using cairn = await startLogging({ listLooksMax: 3_000 });
+  await using cairn = await startLogging({ listProbesMax: 3_000 });
   const { id } = await cairn.createSession();
   for (let i = 0; i < 50; i++) await cairn.addMemory(id, `${i} parcels ${"x".repeat(200)}`);
   for (let i = 0; i < 6; i++) await search(cairn, id, `${i} parcels`, { limit: 50 });

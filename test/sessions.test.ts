@@ -69,7 +69,7 @@ test("sessions are listed newest first, and filters combine with AND", async () 
 });
 
 test("a list that passes over many expired sessions ends its page early and leads on to the live ones", async () => {
-  await using cairn = await startCairn({ listLooksMax: 100 });
+  await using cairn = await startCairn({ listProbesMax: 100 });
   const live = await cairn.createSession();
   const expired = [];
   for (let i = 0; i < 25; i++) expired.push(await cairn.createSession({ ttl_seconds: 60 }));

@@ -101,7 +101,7 @@ const HELD_BY: Record<string, Record<string, readonly (keyof typeof LIMITS)[]>> 
   "documents.test.ts": {
     "an operation without a field that it needs, or with one that it does not take, is refused by its name": ["documentNameBytesMax"],
     "a query looks at 10,000 documents and no more, says where to go on, and lets other requests through": ["documentRowsMax"],
-    "a filter counts by what it compares: a large one looks at fewer documents, and lets other requests through": ["documentLooksMax"],
+    "a filter counts by what it compares: a large one looks at fewer documents, and lets other requests through": ["documentProbesMax"],
     "of queries that hold much each key's few are under way at once, and all are answered in full": [
       "documentQueriesAtOnceMax",
       "documentQueriesOfKeyAtOnceMax",
@@ -207,10 +207,10 @@ const HELD_BY: Record<string, Record<string, readonly (keyof typeof LIMITS)[]>> 
     "a body without a declared length takes its share of the memory for bodies as it comes, and gives it back": ["arrivingBytesMax"],
   },
   "unit/storage/page.test.ts": {
-    "a search for records that finds none ends after the looks of one page": ["listLooksMax"],
+    "a search for records that finds none ends after the looks of one page": ["listProbesMax"],
   },
   "unit/vectors/indexer.test.ts": {
-    "a search that would look at too much finds the newest that pass and those among the nearest": ["searchLooksMax"],
+    "a search that would look at too much finds the newest that pass and those among the nearest": ["searchProbesMax"],
   },
 };
 

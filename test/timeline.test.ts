@@ -156,7 +156,7 @@ test("a fork that is gone or has expired, and whatever is of another session, is
 });
 
 test("a page of versions that take long to compare ends early, and the next one continues there", async () => {
-  await using cairn = await startCairn({ listLooksMax: 1_000 });
+  await using cairn = await startCairn({ listProbesMax: 1_000 });
   const { id } = await cairn.createSession({ initial_state: { text: "x".repeat(60_000) } });
   for (let step = 1; step < 12; step++) await cairn.setState(id, { text: "x".repeat(60_000 + step) });
   const pages = await pagesOf(cairn, `/v1/sessions/${id}/timeline?kinds=version&limit=100`);

@@ -68,16 +68,16 @@ export class Workspace implements Disposable {
       detached: true,
     });
     this.#running = child;
-    let isLate = false;
+    let isBuffered = false;
     const timer = setTimeout(() => {
-      isLate = true;
+      isBuffered = true;
       this.#kill();
     }, limitMs);
     const [stdout, stderr, code] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text(), child.exited]);
     clearTimeout(timer);
     this.#kill();
     this.#running = undefined;
-    const outcome = isLate ? "timed out" : code === 0 ? "passed" : "failed";
+    const outcome = isBuffered ? "timed out" : code === 0 ? "passed" : "failed";
     return { outcome, ms: performance.now() - startedAt, output: stdout + stderr };
   }
 

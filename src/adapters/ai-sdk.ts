@@ -19,7 +19,7 @@
 import type { LanguageModelMiddleware, UIMessage } from "ai";
 import type { Cairn, Document, DocumentChange, Documents, JsonObject, MemoryResult, MemorySearch } from "../client/index.ts";
 import { change, fitTogether, isConflict, PAGE_MAX, rootOf, untilUnchanged } from "./shared/documents.ts";
-import { Sessions, type SessionOptions, type Spoken } from "./shared/sessions.ts";
+import { Sessions, type SessionOptions, type ConversationMessage } from "./shared/sessions.ts";
 import { fromStored, toStored } from "./shared/stored-json.ts";
 
 export interface CairnChatsOptions {
@@ -191,7 +191,7 @@ export class CairnChats<Message extends UIMessage = UIMessage> {
   }
 }
 
-function spokenIn({ id, role, parts }: UIMessage): Spoken {
+function spokenIn({ id, role, parts }: UIMessage): ConversationMessage {
   const texts = parts.flatMap((part) => (part.type === "text" ? [part.text] : []));
   return { name: id === "" ? undefined : id, role: role === "system" ? "other" : role, text: texts.join("\n") };
 }

@@ -35,7 +35,7 @@ import {
 } from "@google/adk";
 import type { Document, DocumentChange, DocumentPage, Documents, JsonObject } from "../client/index.ts";
 import { Clock } from "./shared/clock.ts";
-import { check, getAll, PAGE_MAX, readAll, rootOf, untilUnchanged, type Place } from "./shared/documents.ts";
+import { check, getAll, PAGE_MAX, readAll, rootOf, untilUnchanged, type DocumentAddress } from "./shared/documents.ts";
 import { countOf, sliceOf } from "./shared/slices.ts";
 import { fromStored, toStored } from "./shared/stored-json.ts";
 
@@ -259,15 +259,15 @@ export class CairnSessionService extends BaseSessionService {
     return [...this.#session(of), "events"];
   }
 
-  #head(of: SessionKey): Place {
+  #head(of: SessionKey): DocumentAddress {
     return { namespace: this.#session(of), key: "head" };
   }
 
-  #state(of: SessionKey): Place {
+  #state(of: SessionKey): DocumentAddress {
     return { namespace: this.#session(of), key: "state" };
   }
 
-  #eventId(of: SessionKey, id: string): Place {
+  #eventId(of: SessionKey, id: string): DocumentAddress {
     return { namespace: [...this.#session(of), "event ids"], key: id };
   }
 

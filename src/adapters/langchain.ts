@@ -18,7 +18,7 @@ import {
 import type { Documents, JsonObject } from "../client/index.ts";
 import { allDocuments, change, rootOf } from "./shared/documents.ts";
 import { spokenIn } from "./shared/langchain-messages.ts";
-import { Sessions, type SessionOptions, type Spoken } from "./shared/sessions.ts";
+import { Sessions, type SessionOptions, type ConversationMessage } from "./shared/sessions.ts";
 import { fromStored, toStored } from "./shared/stored-json.ts";
 
 export interface CairnChatHistoryOptions {
@@ -83,7 +83,7 @@ export class CairnChatHistory extends BaseListChatMessageHistory {
     await this.#sessions.log(this.#id, messages.map(spokenIn), () => this.#latest());
   }
 
-  async #latest(): Promise<Spoken[]> {
+  async #latest(): Promise<ConversationMessage[]> {
     const { data } = await this.#documents.list(this.#namespace, { order: "desc", limit: SEARCHED_MAX });
     return toMessages(data.map(({ value }) => value).reverse()).map(spokenIn);
   }

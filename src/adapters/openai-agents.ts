@@ -22,7 +22,7 @@ import type {
 import type { Document, DocumentChange, Documents, JsonObject } from "../client/index.ts";
 import { allDocuments, change, PAGE_MAX, rootOf, untilUnchanged } from "./shared/documents.ts";
 import { hashOf } from "./shared/hash.ts";
-import { Sessions, type SessionOptions, type Spoken } from "./shared/sessions.ts";
+import { Sessions, type SessionOptions, type ConversationMessage } from "./shared/sessions.ts";
 import { fromStored, toStored } from "./shared/stored-json.ts";
 
 export interface CairnSessionOptions {
@@ -189,7 +189,7 @@ function isSame(a: JsonObject, b: JsonObject): boolean {
 }
 
 /** What an item says; undefined for instructions. */
-function spokenIn(item: AgentInputItem): Spoken[] {
+function spokenIn(item: AgentInputItem): ConversationMessage[] {
   if (!("role" in item)) return [{ role: "other", text: "" }];
   if (item.role !== "user" && item.role !== "assistant") return [];
   const { role, content } = item;

@@ -15,7 +15,7 @@ const SOCKET = "local.sock";
 const ROOT_UID = 0;
 
 /** Where a server is reached, and with which key. */
-export interface Place {
+export interface Announcement {
   /** The address of its listener for everybody; of the socket where it has no other. */
   readonly url: string;
   /** Whether it listens on the socket in the directory. */
@@ -31,7 +31,7 @@ export class ForeignFileError extends Error {
 }
 
 /** @throws {Error} when it cannot be written */
-export function announce(directory: string, place: Place): void {
+export function announce(directory: string, place: Announcement): void {
   const path = join(directory, FILE);
   const fresh = `${path}.new`;
   // Its mode is given when it is made.
@@ -49,12 +49,12 @@ export function withdraw(directory: string): void {
  *
  * @throws {ForeignFileError} when somebody else wrote it
  */
-export function announced(directory: string): Place | undefined {
+export function announced(directory: string): Announcement | undefined {
   const path = join(directory, FILE);
   if (!isThere(path)) return undefined;
   refuseForeign(path, directory);
   try {
-    const { url, socket, key, store } = JSON.parse(readFileSync(path, "utf8")) as Partial<Place>;
+    const { url, socket, key, store } = JSON.parse(readFileSync(path, "utf8")) as Partial<Announcement>;
     if (typeof url !== "string" || !URL.canParse(url) || typeof key !== "string") return undefined;
     return { url, socket: socket === true, key, store };
   } catch {

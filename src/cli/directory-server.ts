@@ -17,7 +17,7 @@ import type { HttpAnswer, HttpCall } from "../mcp/api.ts";
 import { openService, type Service } from "../service.ts";
 import { DirectoryInUseError } from "../storage/lmdb/directory/directory-lock.ts";
 import type { Telemetry } from "../telemetry/otlp.ts";
-import { announce, announced, ForeignFileError, withdraw, type Place } from "./announcement.ts";
+import { announce, announced, ForeignFileError, withdraw, type Announcement } from "./announcement.ts";
 import { listen, listenInDirectory, type Listeners } from "./listeners.ts";
 import { ProvenServer, UnprovenServerError } from "./proven-server.ts";
 import { databaseOf, finishRequests, loadTelemetry } from "./serve.ts";
@@ -109,7 +109,7 @@ export class DirectoryServer {
   }
 
   /** Returns the server that announced itself, or why it does not answer. */
-  async #join(place: Place): Promise<ProvenServer | ApiError> {
+  async #join(place: Announcement): Promise<ProvenServer | ApiError> {
     const server = this.#proven(place);
     const answer = await ask(server, LIVENESS);
     if (!(answer instanceof Error)) return this.#ofThisStore(server);
@@ -117,11 +117,11 @@ export class DirectoryServer {
     return this.#silent(place, answer);
   }
 
-  #proven(place: Place): ProvenServer {
+  #proven(place: Announcement): ProvenServer {
     return new ProvenServer(this.#config.dataDirectory, place);
   }
 
-  #silent({ url }: Place, reason: Error): ApiError {
+  #silent({ url }: Announcement, reason: Error): ApiError {
     const { dataDirectory } = this.#config;
     return new ApiError("service_unavailable", `The server of ${dataDirectory} does not answer at ${url}: ${systemReason(reason)}.`);
   }
@@ -138,7 +138,7 @@ export class DirectoryServer {
     );
   }
 
-  async #serve(): Promise<Place> {
+  async #serve(): Promise<Announcement> {
     const config = { ...this.#config, host: HOST, port: 0, tls: undefined, httpRedirectPort: undefined };
     const { environment, database, durability, graphFrom } = config;
     const service = await openService(config.dataDirectory, systemClock, this.#log, {
@@ -194,7 +194,7 @@ async function ask(server: ProvenServer, { method, target, headers, body }: Http
 }
 
 /** @throws {ApiError} when it is somebody else's */
-function announcedIn(directory: string): Place | undefined {
+function announcedIn(directory: string): Announcement | undefined {
   try {
     return announced(directory);
   } catch (error) {

@@ -7,7 +7,7 @@ import { Agent as HttpAgent, request as requestOverHttp, type IncomingHttpHeader
 import { Agent as HttpsAgent, request as requestOverHttps } from "node:https";
 import { text } from "node:stream/consumers";
 
-export interface Sent {
+export interface HttpRequest {
   method?: string;
   headers?: Readonly<Record<string, string>>;
   body?: string | undefined;
@@ -30,7 +30,7 @@ const HTTP_AGENT = new HttpAgent({ keepAlive: true });
 const HTTPS_AGENT = new HttpsAgent({ keepAlive: true });
 
 /** @throws {Error} the system's, when no answer comes */
-export async function send(url: URL, sent: Sent): Promise<Answered> {
+export async function send(url: URL, sent: HttpRequest): Promise<Answered> {
   const { method = "GET", headers = {}, body, timeoutMs, anyCertificate, keepAlive = false, agent } = sent;
   const isHttps = url.protocol === "https:";
   const options = {

@@ -15,7 +15,7 @@ import { systemReason } from "../lib/system-errors.ts";
 import { version } from "../lib/version.ts";
 import { apiOverHttp, type HttpAnswer, type HttpCall } from "../mcp/api.ts";
 import { mcpServer, TOOL_SETS } from "../mcp/server.ts";
-import { AGENT_DEFAULT } from "../mcp/use.ts";
+import { AGENT_DEFAULT } from "../mcp/tool-context.ts";
 import { checkedName, prepare, reportRejections } from "./command-line.ts";
 import { STORE_FAILED_EXIT_CODE } from "./exit-codes.ts";
 import { send } from "./http-client.ts";

@@ -14,8 +14,8 @@ import { connect as connectWithTls } from "node:tls";
 import { isProof, NONCE_LENGTH, PROOF_PATH, type Ends } from "../keys/local-proof.ts";
 import { randomBase62 } from "../lib/base62.ts";
 import { systemClock } from "../lib/clock.ts";
-import { socketIn, type Place } from "./announcement.ts";
-import { send, type Answered, type Sent } from "./http-client.ts";
+import { socketIn, type Announcement } from "./announcement.ts";
+import { send, type Answered, type HttpRequest } from "./http-client.ts";
 
 const PROOF_TIMEOUT_MS = 5_000;
 /** The answer of a server is a tenth of that. */
@@ -29,16 +29,16 @@ export class UnprovenServerError extends Error {
 /** How to reach a server. */
 interface Door {
   readonly directory: string;
-  readonly place: Place;
+  readonly place: Announcement;
   readonly url: URL | undefined;
 }
 
 export class ProvenServer implements Disposable {
-  readonly place: Place;
+  readonly place: Announcement;
   readonly #agent: ProvenAgent;
 
   /** @param url - where to ask it, instead of where it announced that it listens */
-  constructor(directory: string, place: Place, url?: URL) {
+  constructor(directory: string, place: Announcement, url?: URL) {
     this.place = place;
     this.#agent = new ProvenAgent({ directory, place, url });
   }
@@ -49,7 +49,7 @@ export class ProvenServer implements Disposable {
    * @throws {ForeignFileError} when somebody else listens on the socket
    * @throws {Error} the system's, when no answer comes
    */
-  send(path: string, sent: Omit<Sent, "agent">): Promise<Answered> {
+  send(path: string, sent: Omit<HttpRequest, "agent">): Promise<Answered> {
     return send(new URL(path, "http://localhost"), { ...sent, agent: this.#agent });
   }
 

@@ -13,7 +13,7 @@ import { Documents } from "./documents.ts";
 import { download } from "./download.ts";
 import { events, type EventOptions } from "./events.ts";
 import { checkFilters, type Filters } from "./filters.ts";
-import { Http, type CairnOptions, type CallOptions, type Surroundings } from "./http.ts";
+import { Http, type CairnOptions, type CallOptions, type Runtime } from "./http.ts";
 import { path, Rest } from "./rest.ts";
 import type * as Api from "./types.ts";
 
@@ -32,9 +32,9 @@ export class Cairn {
   readonly #http: Http;
   readonly #rest: Rest;
 
-  /** @param surroundings - time and chance, for tests */
-  constructor(options: CairnOptions, surroundings?: Surroundings) {
-    this.#http = new Http(options, surroundings);
+  /** @param runtime - time and chance, for tests */
+  constructor(options: CairnOptions, runtime?: Runtime) {
+    this.#http = new Http(options, runtime);
     this.#rest = new Rest(this.#http);
     this.sessions = sessionsOf(this.#rest);
     this.turns = turnsOf(this.#rest);

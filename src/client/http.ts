@@ -47,7 +47,7 @@ export interface Call {
 }
 
 /** Chance and time, which a test decides. */
-export interface Surroundings {
+export interface Runtime {
   /** 0 to 1, 1 excluded. */
   random: () => number;
   now: () => number;
@@ -55,7 +55,7 @@ export interface Surroundings {
   wait: (ms: number, signal: AbortSignal | undefined) => Promise<void>;
 }
 
-const REAL: Surroundings = { random: Math.random, now: Date.now, wait };
+const REAL: Runtime = { random: Math.random, now: Date.now, wait };
 
 const TIMEOUT_MS = 30_000;
 const RETRIES = 2;
@@ -68,11 +68,11 @@ const BACKOFF_MAX_MS = 8_000;
 const RETRY_AFTER_MAX_SECONDS = 60;
 
 export class Http {
-  readonly surroundings: Surroundings;
+  readonly runtime: Runtime;
   readonly #options: CairnOptions;
   readonly #base: string;
 
-  constructor(options: CairnOptions, surroundings: Surroundings = REAL) {
+  constructor(options: CairnOptions, runtime: Runtime = REAL) {
     const { apiKey, baseUrl = "http://127.0.0.1:8700", timeoutMs = TIMEOUT_MS } = options;
     // A header takes nothing else, and an error of the runtime would not say which one.
     if (typeof apiKey !== "string" || !/^[\x21-\x7e]+$/.test(apiKey))
@@ -81,7 +81,7 @@ export class Http {
     checkTimeout(timeoutMs);
     this.#options = options;
     this.#base = baseUrl.replace(/\/+$/, "");
-    this.surroundings = surroundings;
+    this.runtime = runtime;
   }
 
   /**
@@ -114,7 +114,7 @@ export class Http {
 
   /** Waits before the next attempt: as long as the server asks, then exponential backoff with full jitter. */
   backoff(attempt: number, { retryAfterSeconds = 0 }: Partial<CairnError>, signal: AbortSignal | undefined): Promise<void> {
-    const { random, wait } = this.surroundings;
+    const { random, wait } = this.runtime;
     return wait(retryAfterSeconds * 1000 + random() * Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** attempt), signal);
   }
 
@@ -128,7 +128,7 @@ export class Http {
     const request = this.#request(call, exchange.signal, idempotencyKey);
     return exchange.part(
       given(request).then(async (response) => {
-        if (!response.ok && response.status !== call.accepts) throw await refusal(response, this.surroundings.now());
+        if (!response.ok && response.status !== call.accepts) throw await refusal(response, this.runtime.now());
         return response;
       }),
     );

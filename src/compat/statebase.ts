@@ -77,7 +77,7 @@ const Find = Type.Object({
 });
 
 const memory = Memory.properties;
-const Found = Type.Object(
+const FoundMemories = Type.Object(
   {
     object: Type.Literal("list"),
     query: Type.Optional(Type.String({ description: "The query, if there was one." })),
@@ -132,7 +132,7 @@ export function statebaseEndpoints(deps: MemoryDeps): Endpoint[] {
       memoryOperation: "search_memory",
       description: "With a `query` as `POST /v1/memory/search`, without one as `GET /v1/memory`.",
       query: Find,
-      response: Found,
+      response: FoundMemories,
       errors: ["session_not_found"],
       example: { data: [exampleOf(Memory) as never] },
       run: ({ query, caller }) => findMemories(deps, caller, query),

@@ -48,7 +48,7 @@ export type IfExists = "replace" | "keep";
 /** Documents that one commit removes by itself; of more the rest is left to a task. */
 const REMOVED_PER_COMMIT = 200;
 /** How many of the documents that a pop passes over, since they have ended, are looked at together. */
-const POP_LOOKS_AT_ONCE = 50;
+const POP_PROBES_AT_ONCE = 50;
 
 /** What a document of a put is made of before the commit. */
 export interface Prepared {
@@ -70,7 +70,7 @@ export class Batch {
   #puts = 0;
   #removed = 0;
   #removable = REMOVED_PER_COMMIT;
-  #looks = 0;
+  #probes = 0;
   #bytes = 0;
 
   constructor(tx: Tx, owner: Owner, active: Active, changes: readonly Change[]) {
@@ -157,7 +157,7 @@ export class Batch {
   #session(id: string, param: string) {
     try {
       const session = liveSession(this.#tx, this.#owner, id);
-      this.#noteUserOf(session.id);
+      this.#trackUserOf(session.id);
       return session.id;
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
@@ -166,7 +166,7 @@ export class Batch {
   }
 
   /** Notes whose session a document goes with that the answer shows. */
-  #noteUserOf(sessionId: SessionId | undefined): void {
+  #trackUserOf(sessionId: SessionId | undefined): void {
     const userId = sessionId === undefined ? null : (this.#tx.get(sessions, bare(sessionId))?.userId ?? null);
     if (userId !== null) this.#users.add(hashKey(userId));
   }
@@ -207,13 +207,13 @@ export class Batch {
     this.#pops.delete(endOf(namespace, order));
     // Each of them removes the next one: all are fetched together.
     if (pops > 1) this.#tx.ahead(documents, this.#tx.keys(documents, { ...span, limit: pops, descending }));
-    for (let atOnce = 1; ; atOnce = POP_LOOKS_AT_ONCE) {
+    for (let atOnce = 1; ; atOnce = POP_PROBES_AT_ONCE) {
       const keys = this.#tx.keys(documents, { ...span, limit: atOnce, descending });
       this.#tx.ahead(documents, keys);
       for (const key of keys) {
         const row = unlessUnreadable(() => visibleDocument(this.#tx, key));
         if (row !== undefined) return this.#popped(key, row, param);
-        if (++this.#looks > LIMITS.documentRowsMax) {
+        if (++this.#probes > LIMITS.documentRowsMax) {
           throw new ApiError(
             "service_unavailable",
             "Too many documents are being removed there. Nothing was changed; try again in a moment.",
@@ -231,7 +231,7 @@ export class Batch {
     this.#bytes += Buffer.byteLength(json);
     if (this.#bytes > LIMITS.pageBytesMax) throw tooLarge(param);
     this.#removed++;
-    this.#noteUserOf(row.sessionId);
+    this.#trackUserOf(row.sessionId);
     this.#writer.remove(key);
     return json;
   }

@@ -6,7 +6,7 @@
 import { nextTurn } from "../lib/clock.ts";
 import type { JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
-import { LOOKS_PER_TURN } from "../storage/walk.ts";
+import { PROBES_PER_TURN } from "../storage/walk.ts";
 import type { Shown } from "./answers.ts";
 import type { DocumentFilter } from "./filter.ts";
 import { Projection } from "./projection.ts";
@@ -14,17 +14,17 @@ import { Projection } from "./projection.ts";
 /** What an answer holds in memory without a permit while a search waits for others. */
 const HELD_BYTES_MAX = 64 * 1024;
 /** A document that is read takes as long as this many looks at an index, … */
-const LOOKS_PER_DOCUMENT = 5;
+const PROBES_PER_DOCUMENT = 5;
 /** … and as one for this many of its characters, … */
 const CHARACTERS_PER_LOOK = 5_000;
 /** … or a tenth of them where it is parsed, and of its filter where it is compared with that, or of the paths that are shown. */
-const LOOKS_WHERE_PARSED = 10;
+const PROBES_WHERE_PARSED = 10;
 /** A count takes as long as this many characters where much has just ended. */
 export const COUNT_CHARACTERS = 100 * CHARACTERS_PER_LOOK;
 
 export class Budget {
   #rows = 0;
-  #looks = 0;
+  #probes = 0;
   /** How much of a turn of the event loop has passed since others were let through. */
   #turn = 0;
   #bytes = 0;
@@ -63,11 +63,11 @@ export class Budget {
   async look(characters: number, filter?: DocumentFilter, shown: Shown = "all"): Promise<void> {
     const paths = (filter?.length ?? 0) + (shown instanceof Projection ? shown.length : 0);
     const isParsed = filter !== undefined || shown instanceof Projection;
-    const compared = isParsed ? LOOKS_WHERE_PARSED * (characters + paths) : characters;
-    const looks = LOOKS_PER_DOCUMENT + compared / CHARACTERS_PER_LOOK;
-    this.#looks += looks;
-    if (++this.#rows >= LIMITS.documentRowsMax || this.#looks >= LIMITS.documentLooksMax) this.#isSpent = true;
-    await this.#takeTurn(looks / LOOKS_PER_TURN);
+    const compared = isParsed ? PROBES_WHERE_PARSED * (characters + paths) : characters;
+    const probes = PROBES_PER_DOCUMENT + compared / CHARACTERS_PER_LOOK;
+    this.#probes += probes;
+    if (++this.#rows >= LIMITS.documentRowsMax || this.#probes >= LIMITS.documentProbesMax) this.#isSpent = true;
+    await this.#takeTurn(probes / PROBES_PER_TURN);
   }
 
   /**

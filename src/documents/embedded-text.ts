@@ -42,7 +42,7 @@ export function isPath(path: string): boolean {
 }
 
 /** Values that are looked at: as many texts as that are too many. */
-const LOOKS_MAX = 100_000;
+const PROBES_MAX = 100_000;
 
 /** The text by which a document is found; undefined where it would be longer than that may be. Empty: it is not found at all. */
 export function textOf(value: JsonObject, index: Index): string | undefined {
@@ -53,7 +53,7 @@ export function textOf(value: JsonObject, index: Index): string | undefined {
 
 class Texts {
   #text = "";
-  #looks = 0;
+  #probes = 0;
 
   get text(): string | undefined {
     return this.#isTooMuch || codePointLength(this.#text) > LIMITS.documentTextLengthMax ? undefined : this.#text.trim();
@@ -61,11 +61,11 @@ class Texts {
 
   /** A code point has two units at most. */
   get #isTooMuch(): boolean {
-    return this.#looks > LOOKS_MAX || this.#text.length > 2 * LIMITS.documentTextLengthMax;
+    return this.#probes > PROBES_MAX || this.#text.length > 2 * LIMITS.documentTextLengthMax;
   }
 
   follow(value: JsonValue | undefined, steps: readonly Step[], at = 0): void {
-    this.#looks++;
+    this.#probes++;
     if (value === undefined || this.#isTooMuch) return;
     const step = steps[at];
     if (step === undefined) return this.#add(value);
@@ -80,7 +80,7 @@ class Texts {
   }
 
   #add(value: JsonValue, name = ""): void {
-    if (++this.#looks > LOOKS_MAX || value === null || this.#isTooMuch) return;
+    if (++this.#probes > PROBES_MAX || value === null || this.#isTooMuch) return;
     if (typeof value !== "object") {
       this.#text += `${this.#text === "" ? "" : "\n"}${name === "" ? "" : `${name}: `}${value}`;
     } else if (Array.isArray(value)) {

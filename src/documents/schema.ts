@@ -312,19 +312,19 @@ const FIELDS: Record<string, { needs: readonly string[]; takes: readonly string[
   namespaces: { needs: [], takes: ["prefix", "suffix", "max_depth", "limit", "offset", "cursor"] },
 };
 
-type Sent = { op: string } & Partial<Omit<Static<typeof ChangeOperation>, "op"> & Omit<Static<typeof QueryOperation>, "op">>;
+type SentOperation = { op: string } & Partial<Omit<Static<typeof ChangeOperation>, "op"> & Omit<Static<typeof QueryOperation>, "op">>;
 
 /** @throws {ApiError} `invalid_request` for a field that the operation lacks or does not take: one ignored would change what is meant */
-function checkOperation(sent: Sent, known: TObject, param: string): void {
+function checkOperation(sent: SentOperation, known: TObject, param: string): void {
   const { needs, takes } = FIELDS[sent.op]!;
   const refuse = (field: string, problem: string) => {
     throw new ApiError("invalid_request", `${param}.${field} ${problem}`, { param: `${param}.${field}` });
   };
   const { op, namespace, key, prefix, suffix, after, before } = sent;
-  for (const field of needs) if (sent[field as keyof Sent] === undefined) refuse(field, `is required for ${op}.`);
+  for (const field of needs) if (sent[field as keyof SentOperation] === undefined) refuse(field, `is required for ${op}.`);
   for (const field of Object.keys(known.properties)) {
     const isKnown = field === "op" || needs.includes(field) || takes.includes(field);
-    if (!isKnown && sent[field as keyof Sent] !== undefined)
+    if (!isKnown && sent[field as keyof SentOperation] !== undefined)
       refuse(field, `is not for ${op}, which takes ${[...needs, ...takes].join(", ")}.`);
   }
   for (const [field, parts] of Object.entries({ namespace, prefix, suffix })) {

@@ -62,7 +62,7 @@ interface Match {
   readonly id: BareId;
   readonly score: number;
 }
-interface Found {
+interface SearchPage {
   /** Best first; of equal ones the newer first. */
   readonly matches: readonly Match[];
   /** Whether there may be more. */
@@ -121,7 +121,7 @@ function pageOf(found: readonly JsonText[], budget: Budget, hasMore: boolean): J
   return jsonWith({ object: "list" }, { data: jsonArray(data) }, { has_more: hasMore });
 }
 
-async function find(deps: SearchDeps, namespace: string, search: Search, budget: Budget): Promise<Found> {
+async function find(deps: SearchDeps, namespace: string, search: Search, budget: Budget): Promise<SearchPage> {
   for (;;) {
     const { active } = deps.embeddings;
     if (!budget.mayWait()) return { matches: [], hasMore: true };
@@ -160,7 +160,7 @@ class Finding {
     this.#wanted = search.offset + search.limit + 1;
   }
 
-  async find(query: EmbeddedQuery, active: Active): Promise<Found> {
+  async find(query: EmbeddedQuery, active: Active): Promise<SearchPage> {
     const limit = Math.max(candidatesFrom(this.#wanted), this.#search.filter === undefined ? 0 : FILTERED_CANDIDATES_MIN);
     const scored = indexQuery(query, active, limit);
     const candidates = await this.#deps.documentVectors.nearest(scored, this.#filter, this.#budget.mayHoldMuch);
@@ -195,7 +195,7 @@ class Finding {
   }
 
   /** The best of all documents of the namespace, or of the newest and those found before where there are more than may be looked at. */
-  async #amongAll(query: EmbeddedQuery, active: Active, scored: Query, before: readonly Match[]): Promise<Found> {
+  async #amongAll(query: EmbeddedQuery, active: Active, scored: Query, before: readonly Match[]): Promise<SearchPage> {
     const { store } = this.#deps;
     const found = new Map(before.map(({ id, score }) => [id, score]));
     const emptied = await store.read((reader) => emptiedUntil(reader, this.#namespace));

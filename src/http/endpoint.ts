@@ -11,11 +11,11 @@ import type { AnswerJson } from "../lib/answer.ts";
 import { ApiError, type WireCode } from "../lib/errors.ts";
 import type { JsonText } from "../lib/json.ts";
 import type { Access, Scope } from "../lib/scopes.ts";
-import type { Once } from "./idempotency.ts";
+import type { IdempotencyGuard } from "./idempotency.ts";
 import type { Ahead } from "../storage/ahead.ts";
 import type { Owner } from "../storage/owner.ts";
 import { missingCodes, type PathParameters } from "./path-parameters.ts";
-import type { Pieces } from "./sending.ts";
+import type { Chunks } from "./response-buffer.ts";
 import { Deleted, exampleOf, Limit, Reason, type Resource } from "./types.ts";
 import type { Fields } from "./validate.ts";
 
@@ -34,7 +34,7 @@ export interface ApiCaller {
   readonly requestId: string;
   readonly startedAt: number;
   /** Set for a request with an idempotency key. */
-  readonly once?: Once;
+  readonly once?: IdempotencyGuard;
 }
 
 /** Arguments of an operation: the fields of its schemas in camelCase, with their defaults, and no others. */
@@ -105,7 +105,7 @@ export interface Endpoint {
   /** The type of the body of a success. */
   media: string;
   /** Set where that is not JSON: `run` is for JSON alone. */
-  send: ((call: Call<never, never, never>, request: SendingRequest) => Sent | Promise<Sent>) | undefined;
+  send: ((call: Call<never, never, never>, request: SendingRequest) => StreamResponse | Promise<StreamResponse>) | undefined;
   /** Whether a ticket in the query stands for a key: a browser sends no header where it follows a link. */
   takesTicket: boolean;
   callback: Callback | undefined;
@@ -119,13 +119,13 @@ export interface SendingRequest {
   readonly isAllowed: () => boolean | Promise<boolean>;
 }
 
-export interface Sent {
-  readonly body: Pieces | ReadableStream<Uint8Array>;
+export interface StreamResponse {
+  readonly body: Chunks | ReadableStream<Uint8Array>;
   readonly headers?: Record<string, string>;
 }
 
 /** What a line of the table says. */
-interface Line<Response extends TSchema> {
+interface EndpointSpec<Response extends TSchema> {
   summary: string;
   description?: string;
   /** A header of a success that says how long it took. */
@@ -152,7 +152,7 @@ interface Line<Response extends TSchema> {
   example?: { [Name in keyof Static<Response>]?: Static<Response>[Name] | undefined };
 }
 
-interface Taking<Path extends string, Query extends TObject, Body extends TObject> {
+interface OperationSpec<Path extends string, Query extends TObject, Body extends TObject> {
   query?: Query;
   body?: Body;
   run(
@@ -160,19 +160,23 @@ interface Taking<Path extends string, Query extends TObject, Body extends TObjec
   ): AnswerJson | Promise<AnswerJson>;
 }
 
-interface Sending<Path extends string, Query extends TObject> {
+interface StreamingSpec<Path extends string, Query extends TObject> {
   media: string;
   takesTicket?: boolean;
   query?: Query;
-  send: (call: Call<PathParameters<Path>, Fields<Query["properties"]>, Nothing>, request: SendingRequest) => Sent | Promise<Sent>;
+  send: (
+    call: Call<PathParameters<Path>, Fields<Query["properties"]>, Nothing>,
+    request: SendingRequest,
+  ) => StreamResponse | Promise<StreamResponse>;
 }
 
-interface Deleting {
-  /** The schema of what is deleted. */
-  deletes: Resource;
-}
+type DeletionSpec<Path extends string, Query extends TObject> = Omit<EndpointSpec<Nothing>, "response"> &
+  OperationSpec<Path, Query, Nothing> & {
+    /** The schema of what is deleted. */
+    deletes: Resource;
+  };
 
-interface Listing<Path extends string, Cursor extends TSchema, Filter extends TProperties> {
+interface ListSpec<Path extends string, Cursor extends TSchema, Filter extends TProperties> {
   /** The schema of `starting_after`. */
   cursor: Cursor;
   /** Parameters besides those of every list. */
@@ -194,9 +198,9 @@ export function endpointGroup(tag: Tag, groupScope?: Scope) {
     (method: Method) =>
     <Path extends string, Response extends TSchema, Query extends TObject = Nothing, Body extends TObject = Nothing>(
       path: Path,
-      line: Line<Response> & Taking<Path, Query, Body>,
+      spec: EndpointSpec<Response> & OperationSpec<Path, Query, Body>,
     ): Endpoint => {
-      const { body, response, errors = [] } = line;
+      const { body, response, errors = [] } = spec;
       return {
         scope: groupScope ?? (method === "GET" ? "read" : "write"),
         status: 200,
@@ -213,12 +217,12 @@ export function endpointGroup(tag: Tag, groupScope?: Scope) {
         send: undefined,
         takesTicket: false,
         callback: undefined,
-        ...line,
+        ...spec,
         method,
         path,
         tag,
         errors: [...missingCodes(path), ...errors],
-        example: { request: body && exampleOf(body), response: withChanges(exampleOf(response), line.example) },
+        example: { request: body && exampleOf(body), response: withChanges(exampleOf(response), spec.example) },
       };
     };
   const get = endpoint("GET");
@@ -231,8 +235,8 @@ export function endpointGroup(tag: Tag, groupScope?: Scope) {
     /** A deletion takes a reason, unless `query` says otherwise, and answers with what was deleted. */
     delete: <Path extends string, Query extends TObject = typeof Reason>(
       path: Path,
-      { deletes, query = Reason as TObject as Query, ...line }: Omit<Line<Nothing>, "response"> & Taking<Path, Query, Nothing> & Deleting,
-    ): Endpoint => remove(path, { ...line, query, response: Deleted(deletes) }),
+      { deletes, query = Reason as TObject as Query, ...spec }: DeletionSpec<Path, Query>,
+    ): Endpoint => remove(path, { ...spec, query, response: Deleted(deletes) }),
 
     /** A deletion that answers with a report. */
     erase: endpoint("DELETE"),
@@ -240,15 +244,15 @@ export function endpointGroup(tag: Tag, groupScope?: Scope) {
     /** What is sent is no JSON: a file, or a stream. Only HTTP has it. */
     send: <Path extends string, Response extends TSchema, Query extends TObject = Nothing>(
       path: Path,
-      line: Line<Response> & Sending<Path, Query>,
-    ): Endpoint => ({ ...get(path, { ...line, run: () => refuseWithoutHttp(path) }), send: line.send }),
+      spec: EndpointSpec<Response> & StreamingSpec<Path, Query>,
+    ): Endpoint => ({ ...get(path, { ...spec, run: () => refuseWithoutHttp(path) }), send: spec.send }),
 
     list: <Path extends string, Response extends TSchema, Cursor extends TSchema, Filter extends TProperties = Nothing["properties"]>(
       path: Path,
-      { cursor, filter, run, ...line }: Line<Response> & Listing<Path, Cursor, Filter>,
+      { cursor, filter, run, ...spec }: EndpointSpec<Response> & ListSpec<Path, Cursor, Filter>,
     ): Endpoint =>
       get(path, {
-        ...line,
+        ...spec,
         query: Type.Object({ limit: Limit(), starting_after: Type.Optional(cursor), ...filter }),
         run: ({ params, query, caller }) => run({ params, ...pageAndFilter(query), caller } as never),
       }),

@@ -48,7 +48,7 @@ export interface IdempotentRequest extends SealingKeys {
 }
 
 /** Keeps a request from being done twice, inside the transaction of its change. */
-export interface Once {
+export interface IdempotencyGuard {
   /** @throws when the request was answered before; nothing is changed then */
   claim(reader: Reader): void;
   /**
@@ -95,7 +95,7 @@ export class Idempotency {
   async run(
     request: IdempotentRequest,
     status: number,
-    work: (once: Once) => AnswerJson | Promise<AnswerJson>,
+    work: (guard: IdempotencyGuard) => AnswerJson | Promise<AnswerJson>,
   ): Promise<{ status: number; answer: JsonText; replayed: boolean }> {
     const key = rowKeyOf(request);
     const fingerprint = fingerprintOf(request);
@@ -109,7 +109,7 @@ export class Idempotency {
       this.#keptBytes.take(request.limitsId, bytes);
       taken = bytes;
     };
-    const once: Once = {
+    const guard: IdempotencyGuard = {
       claim(reader) {
         const kept = keptAnswer(reader, key);
         if (kept !== undefined) throw new AnsweredBefore(kept);
@@ -125,14 +125,14 @@ export class Idempotency {
       },
     };
     try {
-      await this.#store.read((reader) => once.claim(reader));
-      const answer = await work(once);
+      await this.#store.read((reader) => guard.claim(reader));
+      const answer = await work(guard);
       // A change that found nothing to change has no transaction to join. Its answer is kept all the same: by the time it is
       // sent again somebody else may have changed what it would then change back.
       if (!isSaved) {
         await this.#store.commit(NO_HOME, (tx) => {
-          once.claim(tx);
-          once.save(tx, { json: answer, users: [], asksForRoom: "if large" }, { hasSecret: false });
+          guard.claim(tx);
+          guard.save(tx, { json: answer, users: [], asksForRoom: "if large" }, { hasSecret: false });
         });
       }
       const { status: given, json } = statusAndJson(answer, status);

@@ -38,7 +38,7 @@ const DESCRIPTION = `${SUMMARY} The [guide](/docs/guide) says how to use and to 
 - **Lists** are newest first. A filter that only other lists have is refused, because ignoring it would return too much; a parameter that
   no list has is ignored, unless it is a misspelt one. While \`has_more\` is true, pass \`last_id\` as \`starting_after\` to get the next page.
   A page of large records ends early, after ${LIMITS.pageBytesMax / 1024 / 1024} MiB, with \`has_more\`. So does one whose filters rarely match,
-  after ${LIMITS.listLooksMax.toLocaleString("en")} index entries: it can be short or empty, and its \`last_id\` is where the next page continues.
+  after ${LIMITS.listProbesMax.toLocaleString("en")} index entries: it can be short or empty, and its \`last_id\` is where the next page continues.
 - **Read answers** as they arrive: while answers that clients do not read take ${LIMITS.unsentBytesMax / 1024 / 1024} MiB in all, or half of that for one
   key, others are 503 with \`Retry-After\`.
 - **Errors** have a \`code\` and a \`message\` that says what was expected and what came. A path that does not exist is 404

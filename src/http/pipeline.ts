@@ -21,7 +21,7 @@ import { readBody, refuseDeclaredBody, type Body } from "./body.ts";
 import type { KeyBuckets, Level, Rate } from "../lib/bucket.ts";
 import { corsHeaders } from "./cors.ts";
 import { EarlyTokens, type EarlyToken } from "./early-tokens.ts";
-import type { ApiCaller, Endpoint, Sent } from "./endpoint.ts";
+import type { ApiCaller, Endpoint, StreamResponse } from "./endpoint.ts";
 import { apiErrorOf, errorJson, statusOf, type FailingStore } from "./errors.ts";
 import { foreignHost, hostCheck, nameCheck } from "./host.ts";
 import { httpsLocation } from "./https.ts";
@@ -32,7 +32,7 @@ import { decodedPart, originalRequest, pathOf, pathWithoutQuery } from "./path.t
 import { parametersOf, readQuery } from "./query.ts";
 import { RateLimiter, rateLimitHeaders } from "./rate-limit.ts";
 import { requestIdOf } from "./request-id.ts";
-import { Sending } from "./sending.ts";
+import { ResponseBuffer } from "./response-buffer.ts";
 
 /** What the pipeline asks of API keys. */
 export interface KeyLookup {
@@ -47,7 +47,7 @@ export interface KeyLookup {
   /** Returns what distinguishes the idempotency keys of this API key from those of others, and encrypts secrets in kept answers. */
   ownerOf(key: ApiKeyRow, presented: string): string;
   /** Called for every request of a key. */
-  noteUse(key: ApiKeyRow): void;
+  trackUse(key: ApiKeyRow): void;
   /** Returns how long traces of changes by a key are kept. */
   retentionDays(key: ApiKeyRow): number;
   /** Requests without a key share a bucket of this rate per address. */
@@ -114,7 +114,7 @@ export interface Exchange {
   level: Level | undefined;
   /** Set by `answer`: the header of a success that says how long it took. */
   latencyHeader: string | undefined;
-  /** Set by `noteOperation`. */
+  /** Set by `trackOperation`. */
   memoryOperation: string | undefined;
   sessionId: string | undefined;
 }
@@ -137,7 +137,7 @@ export class Pipeline {
   readonly #limiter: RateLimiter;
   /** Set where several servers share the buckets of keys. */
   readonly #earlyTokens: EarlyTokens | undefined;
-  readonly #sending = new Sending();
+  readonly #sending = new ResponseBuffer();
   /** Not the source of records' ids, which can run out: a request always has an id. */
   readonly #requestIds: IdSource;
   /** Shared by all responses, each of which copies them: half a microsecond less than giving each an object. */
@@ -221,7 +221,7 @@ export class Pipeline {
     const sent = operation.takesQuery ? parametersOf(url) : undefined;
     const call = operation.check(caller, params, sent && readQuery(sent, operation.endpoint.query), sent && [...sent.keys()]);
     exchange.latencyHeader = operation.endpoint.latencyHeader;
-    this.noteOperation(exchange, operation, params["session_id"] ?? call.query["sessionId"]);
+    this.trackOperation(exchange, operation, params["session_id"] ?? call.query["sessionId"]);
     if (operation.endpoint.send !== undefined) return this.#send(exchange, key, operation.endpoint, call);
     if (!operation.takesBody) return operation.run(call);
     const idempotencyKey = operation.isIdempotent ? headers.get("idempotency-key") : null;
@@ -229,7 +229,7 @@ export class Pipeline {
     const retry =
       idempotencyKey === null ? undefined : { idempotencyKey, presentedKey: this.#deps.keys.ownerOf(key, presentedKey(headers) ?? "") };
     return this.#withBody(exchange.request, key, (body) => {
-      this.noteOperation(exchange, operation, body.value["session_id"]);
+      this.trackOperation(exchange, operation, body.value["session_id"]);
       return operation.runWithBody(call, body, pathOf(url), retry);
     });
   }
@@ -239,7 +239,7 @@ export class Pipeline {
     const { method, headers } = exchange.request;
     const type = { "Content-Type": media };
     if (send === undefined || method === "HEAD") return { status, body: "", headers: type };
-    const answer = ({ body, headers: more }: Sent): Answer => {
+    const answer = ({ body, headers: more }: StreamResponse): Answer => {
       const stream = body instanceof ReadableStream ? body : this.#sending.streamOf(limitsIdOf(key), body);
       return { status, body: stream, headers: { ...type, ...more } };
     };
@@ -336,7 +336,7 @@ export class Pipeline {
         wasPresented ? KEY_NOT_VALID : "An API key is required: in the header X-API-Key, or as Authorization: Bearer.",
       );
     }
-    keys.noteUse(key);
+    keys.trackUse(key);
     return key;
   }
 
@@ -436,7 +436,7 @@ export class Pipeline {
   }
 
   /** Notes what a request does and to which session, for those who learn of it. */
-  noteOperation(exchange: Exchange, { endpoint }: Operation, sessionId: unknown): void {
+  trackOperation(exchange: Exchange, { endpoint }: Operation, sessionId: unknown): void {
     if (this.#deps.onAnswered === undefined) return;
     exchange.memoryOperation ??= endpoint.memoryOperation;
     if (typeof sessionId === "string" && isId("sess", sessionId)) exchange.sessionId = sessionId;

@@ -94,9 +94,9 @@ export const LIMITS = {
   /** All answers over 64 KiB that clients have not read to their end share this; one API key gets at most half of it. */
   unsentBytesMax: 128 * MIB,
   /** Look-ups in indexes for one page of a list, some 50 ms. Then the page ends with `has_more`, full or not. */
-  listLooksMax: 50_000,
+  listProbesMax: 50_000,
   /** Look-ups for one filtered search, a second with others answered in between. Then what was found by then has to do. */
-  searchLooksMax: 1_000_000,
+  searchProbesMax: 1_000_000,
   documentOperationsMax: 100,
   namespaceDepthMax: 16,
   /** A namespace and a key together, in bytes of UTF-8: both are in keys of the store, as hex. */
@@ -106,7 +106,7 @@ export const LIMITS = {
   /** Documents that one request looks at, for all of its operations. */
   documentRowsMax: 10_000,
   /** What one request looks at for all of its operations, as looks at an index: a document that is compared is one for 500 characters. */
-  documentLooksMax: 500_000,
+  documentProbesMax: 500_000,
   /** Queries that take longer than a turn of the event loop at the same time; others wait. Of one API key at most half. */
   documentQueriesAtOnceMax: 4,
   documentQueriesOfKeyAtOnceMax: 2,

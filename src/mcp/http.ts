@@ -15,7 +15,7 @@ import { ApiError } from "../lib/errors.ts";
 import { LIMITS } from "../lib/limits.ts";
 import type { Owner } from "../storage/owner.ts";
 import { mcpServer, TOOL_SETS, type McpOptions } from "./server.ts";
-import { AGENT_DEFAULT } from "./use.ts";
+import { AGENT_DEFAULT } from "./tool-context.ts";
 
 /** What a connection says of itself, with each request: as a header, or in the query of its URL. */
 const HEADERS = { user_id: "X-Cairn-User", agent_id: "X-Cairn-Agent", session_id: "X-Cairn-Session" };

@@ -12,7 +12,7 @@ import { validator } from "../http/validate.ts";
 import type { Api } from "./api.ts";
 import { inputSchemaOf, outputSchemaOf } from "./json-schema.ts";
 import { contextOf, ECHOING_TOOLS, MEMORY_TOOLS, TOOLS, type Tool } from "./tools.ts";
-import { Use, type Identity } from "./use.ts";
+import { ToolContext, type Identity } from "./tool-context.ts";
 
 /** Which tools a connection shows. */
 export const TOOL_SETS = ["all", "memory"] as const;
@@ -92,7 +92,7 @@ export function mcpServer(options: McpOptions): McpServer {
   return mcp;
 }
 
-const useOf = ({ api, identity, now }: McpOptions) => new Use(api, identity, now);
+const toolContext = ({ api, identity, now }: McpOptions) => new ToolContext(api, identity, now);
 
 /** A refusal is a result that the model reads; only a tool that is not there is an error of the protocol. */
 async function callTool(
@@ -103,7 +103,7 @@ async function callTool(
   const found = CHECKED.get(name);
   if (found === undefined || !isShown(found.tool)) throw noSuch("tool", name);
   try {
-    const value = await found.tool.run(useOf(options), found.check(given) as never);
+    const value = await found.tool.run(toolContext(options), found.check(given) as never);
     return { content: [{ type: "text", text: toJson(value) }], structuredContent: value };
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
@@ -144,7 +144,7 @@ function setPrompts(server: Server, options: McpOptions): void {
   server.setRequestHandler("prompts/get", async ({ params }) => {
     if (params.name !== CONTINUE.name) throw noSuch("prompt", params.name);
     const about = params.arguments?.["about"];
-    const context = await asProtocol(contextOf(useOf(options), undefined, about === undefined ? {} : { query: about }));
+    const context = await asProtocol(contextOf(toolContext(options), undefined, about === undefined ? {} : { query: about }));
     const text = `Continue where we left off${about === undefined ? "" : `: ${about}`}. What Cairn knows so far:\n${toJson(context)}`;
     return { description: CONTINUE.description, messages: [{ role: "user", content: { type: "text", text } }] };
   });

@@ -14,7 +14,7 @@ import type { JsonObject } from "../lib/json.ts";
 import { Memory, MemoryChanges, NewMemory, Search, SearchAnswer } from "../memories/schema.ts";
 import { Fork, NewSession, Rollback, Session, StateUpdate, StateVersion } from "../sessions/schema.ts";
 import { NewStep, Turn } from "../turns/schema.ts";
-import { SESSION_TTL_SECONDS, type Use } from "./use.ts";
+import { SESSION_TTL_SECONDS, type ToolContext } from "./tool-context.ts";
 
 export interface Tool {
   readonly name: string;
@@ -23,7 +23,7 @@ export interface Tool {
   readonly input: TObject;
   readonly output: TSchema;
   readonly hints: Hints;
-  run(use: Use, input: never): Promise<JsonObject>;
+  run(context: ToolContext, input: never): Promise<JsonObject>;
 }
 
 interface Hints {
@@ -60,7 +60,7 @@ const MemoryOfAnswer = Type.Pick(Memory, ["id", "content", "type", "tags"]);
 const NOTHING_FOUND = { data: [], has_more: false };
 
 function tool<Input extends TObject>(
-  line: Omit<Tool, "input" | "run"> & { input: Input; run(use: Use, input: Static<Input>): Promise<JsonObject> },
+  line: Omit<Tool, "input" | "run"> & { input: Input; run(context: ToolContext, input: Static<Input>): Promise<JsonObject> },
 ): Tool {
   return line;
 }
@@ -78,7 +78,7 @@ export const TOOLS: readonly Tool[] = [
     }),
     output: Type.Object({ ...SessionOrNone, ...Context.properties }),
     hints: READS,
-    run: (use, { session_id, ...request }) => contextOf(use, session_id, request),
+    run: (context, { session_id, ...request }) => contextOf(context, session_id, request),
   }),
   tool({
     name: "search_memories",
@@ -96,8 +96,8 @@ export const TOOLS: readonly Tool[] = [
     output: SearchAnswer,
     hints: READS,
     // Of a few words 0.7 finds next to nothing, and a model reads the scores.
-    run: (use, { threshold = 0, ...request }) =>
-      use.call("POST /v1/memory/search", { body: { ...request, threshold, user_id: use.identity.userId } }),
+    run: (context, { threshold = 0, ...request }) =>
+      context.call("POST /v1/memory/search", { body: { ...request, threshold, user_id: context.identity.userId } }),
   }),
   tool({
     name: "add_memory",
@@ -117,9 +117,9 @@ export const TOOLS: readonly Tool[] = [
     }),
     output: MemoryOfAnswer,
     hints: ADDS,
-    run: async (use, { session_id, ...memory }) =>
-      use.call("POST /v1/memory", {
-        body: { ...memory, ...(await ownerOf(use, session_id)), ...(memory.external_id === undefined ? {} : { if_exists: "update" }) },
+    run: async (context, { session_id, ...memory }) =>
+      context.call("POST /v1/memory", {
+        body: { ...memory, ...(await ownerOf(context, session_id)), ...(memory.external_id === undefined ? {} : { if_exists: "update" }) },
       }),
   }),
   tool({
@@ -135,7 +135,7 @@ export const TOOLS: readonly Tool[] = [
     }),
     output: MemoryOfAnswer,
     hints: DESTROYS,
-    run: (use, { memory_id, ...changes }) => use.call("PATCH /v1/memory/{memory_id}", { path: { memory_id }, body: changes }),
+    run: (context, { memory_id, ...changes }) => context.call("PATCH /v1/memory/{memory_id}", { path: { memory_id }, body: changes }),
   }),
   tool({
     name: "delete_memory",
@@ -144,7 +144,7 @@ export const TOOLS: readonly Tool[] = [
     input: Type.Object({ memory_id: MemoryId, reason: field(Rollback.properties.reason) }),
     output: Type.Object({ id: Type.String(), deleted: Type.Boolean() }),
     hints: DESTROYS,
-    run: (use, { memory_id, reason }) => use.call("DELETE /v1/memory/{memory_id}", { path: { memory_id }, query: { reason } }),
+    run: (context, { memory_id, reason }) => context.call("DELETE /v1/memory/{memory_id}", { path: { memory_id }, query: { reason } }),
   }),
   tool({
     name: "list_memories",
@@ -159,8 +159,8 @@ export const TOOLS: readonly Tool[] = [
     output: Type.Object({ ...page(MemoryOfAnswer), last_id: OrNull(Type.String()) }),
     hints: READS,
     // Of several values each is a tag, which may have commas; an empty one is ignored.
-    run: (use, { tags, ...rest }) =>
-      use.call("GET /v1/memory", { query: { ...rest, tags: tags && [...tags, ""], user_id: use.identity.userId } }),
+    run: (context, { tags, ...rest }) =>
+      context.call("GET /v1/memory", { query: { ...rest, tags: tags && [...tags, ""], user_id: context.identity.userId } }),
   }),
   tool({
     name: "get_state",
@@ -169,7 +169,7 @@ export const TOOLS: readonly Tool[] = [
     input: Type.Object({ version: field(StateUpdate.properties.expected_version), session_id: SessionId }),
     output: Type.Object({ ...SessionOrNone, ...State }),
     hints: READS,
-    run: (use, { version, session_id }) => stateOf(use, session_id, version),
+    run: (context, { version, session_id }) => stateOf(context, session_id, version),
   }),
   tool({
     name: "update_state",
@@ -183,9 +183,9 @@ export const TOOLS: readonly Tool[] = [
     }),
     output: Type.Object({ ...SessionOfAnswer, ...State }),
     hints: { ...ADDS, idempotentHint: true },
-    run: async (use, { changes, reasoning, session_id }) => {
-      const path = { session_id: await use.openSession(session_id) };
-      return use.call("PATCH /v1/sessions/{session_id}/state", { path, body: { state: changes, reasoning } });
+    run: async (context, { changes, reasoning, session_id }) => {
+      const path = { session_id: await context.openSession(session_id) };
+      return context.call("PATCH /v1/sessions/{session_id}/state", { path, body: { state: changes, reasoning } });
     },
   }),
   tool({
@@ -199,9 +199,9 @@ export const TOOLS: readonly Tool[] = [
     }),
     output: Type.Object({ ...SessionOfAnswer, ...State }),
     hints: ADDS,
-    run: async (use, { version = -1, reason, session_id }) => {
-      const path = { session_id: await use.openSession(session_id) };
-      return stateIn(await use.call("POST /v1/sessions/{session_id}/rollback", { path, body: { version, reason } }));
+    run: async (context, { version = -1, reason, session_id }) => {
+      const path = { session_id: await context.openSession(session_id) };
+      return stateIn(await context.call("POST /v1/sessions/{session_id}/rollback", { path, body: { version, reason } }));
     },
   }),
   tool({
@@ -211,10 +211,10 @@ export const TOOLS: readonly Tool[] = [
     input: Type.Object({ limit: field(Limit()), session_id: SessionId }),
     output: Type.Object({ ...SessionOrNone, ...page(StateVersion) }),
     hints: READS,
-    run: async (use, { limit, session_id }) => {
-      const id = await use.findSession(session_id);
+    run: async (context, { limit, session_id }) => {
+      const id = await context.findSession(session_id);
       if (id === undefined) return { session_id: null, ...NOTHING_FOUND };
-      const found = await use.call("GET /v1/sessions/{session_id}/versions", { path: { session_id: id }, query: { limit } });
+      const found = await context.call("GET /v1/sessions/{session_id}/versions", { path: { session_id: id }, query: { limit } });
       return { session_id: id, ...found };
     },
   }),
@@ -233,10 +233,10 @@ export const TOOLS: readonly Tool[] = [
     }),
     output: Turn,
     hints: ADDS,
-    run: async (use, { input, output, changes, session_id, ...turn }) => {
-      const path = { session_id: await use.openSession(session_id) };
+    run: async (context, { input, output, changes, session_id, ...turn }) => {
+      const path = { session_id: await context.openSession(session_id) };
       const body = { input: { type: "text", content: input }, output: { type: "text", content: output }, state_patch: changes, ...turn };
-      return use.call("POST /v1/sessions/{session_id}/turns", { path, body });
+      return context.call("POST /v1/sessions/{session_id}/turns", { path, body });
     },
   }),
   tool({
@@ -246,7 +246,7 @@ export const TOOLS: readonly Tool[] = [
     input: Type.Object({ limit: field(Limit()), starting_after: StartingAfter }),
     output: Type.Object({ ...page(Session), last_id: OrNull(Type.String()) }),
     hints: READS,
-    run: (use, query) => use.call("GET /v1/sessions", { query: { ...query, user_id: use.identity.userId } }),
+    run: (context, query) => context.call("GET /v1/sessions", { query: { ...query, user_id: context.identity.userId } }),
   }),
   tool({
     name: "start_session",
@@ -260,8 +260,8 @@ export const TOOLS: readonly Tool[] = [
     }),
     output: Type.Object({ ...SessionOfAnswer, ...Session.properties }),
     hints: ADDS,
-    run: async (use, input) => {
-      const session = await startSession(use, input);
+    run: async (context, input) => {
+      const session = await startSession(context, input);
       return { session_id: session["id"] ?? null, ...session };
     },
   }),
@@ -274,45 +274,48 @@ export const MEMORY_TOOLS: ReadonlySet<string> = new Set(TOOLS.slice(0, 6).map((
 export const ECHOING_TOOLS: ReadonlySet<string> = new Set(["add_memory", "add_turn", "delete_memory"]);
 
 /** Whose a memory is: that of the session that was named, or else the user's; without a user it goes with the session. */
-async function ownerOf(use: Use, named: string | undefined): Promise<JsonObject> {
-  const { userId, agentId, sessionId } = use.identity;
-  if (named !== undefined || sessionId !== undefined || userId === undefined) return { session_id: await use.openSession(named) };
+async function ownerOf(context: ToolContext, named: string | undefined): Promise<JsonObject> {
+  const { userId, agentId, sessionId } = context.identity;
+  if (named !== undefined || sessionId !== undefined || userId === undefined) return { session_id: await context.openSession(named) };
   return { user_id: userId, agent_id: agentId };
 }
 
 /** The context of a session; without one what is known of the user. */
 export async function contextOf(
-  use: Use,
+  context: ToolContext,
   named: string | undefined,
   { turn_limit = 5, ...request }: { query?: string; memory_limit?: number; turn_limit?: number },
 ): Promise<JsonObject> {
-  const id = await use.findSession(named);
-  if (id === undefined) return { session_id: null, state: {}, memories: await memoriesOfUser(use, request), recent_turns: [] };
+  const id = await context.findSession(named);
+  if (id === undefined) return { session_id: null, state: {}, memories: await memoriesOfUser(context, request), recent_turns: [] };
   const call = { path: { session_id: id }, body: { ...request, turn_limit } };
-  return { session_id: id, ...(await use.call("POST /v1/sessions/{session_id}/context", call)) };
+  return { session_id: id, ...(await context.call("POST /v1/sessions/{session_id}/context", call)) };
 }
 
-async function memoriesOfUser(use: Use, { query, memory_limit }: { query?: string; memory_limit?: number }): Promise<JsonObject[]> {
-  const user_id = use.identity.userId;
+async function memoriesOfUser(
+  context: ToolContext,
+  { query, memory_limit }: { query?: string; memory_limit?: number },
+): Promise<JsonObject[]> {
+  const user_id = context.identity.userId;
   const limit = memory_limit ?? (ContextRequest.properties.memory_limit.default as number);
   if (user_id === undefined || limit === 0) return [];
   const found =
     query === undefined
-      ? await use.call("GET /v1/memory", { query: { user_id, limit } })
-      : await use.call("POST /v1/memory/search", { body: { query, user_id, limit, threshold: 0 } });
+      ? await context.call("GET /v1/memory", { query: { user_id, limit } })
+      : await context.call("POST /v1/memory/search", { body: { query, user_id, limit, threshold: 0 } });
   return (found["data"] as JsonObject[]).map(({ id, content, type, score, created_at }) => {
     return { id, content, type, score: score ?? 0, created_at } as JsonObject;
   });
 }
 
-async function stateOf(use: Use, named: string | undefined, version: number | undefined): Promise<JsonObject> {
-  const id = await use.findSession(named);
+async function stateOf(context: ToolContext, named: string | undefined, version: number | undefined): Promise<JsonObject> {
+  const id = await context.findSession(named);
   if (id === undefined) {
     if (version !== undefined) throw new ApiError("session_not_found", "There is no session of this connection yet.");
     return { session_id: null, version: 0, state: {} };
   }
-  if (version === undefined) return use.call("GET /v1/sessions/{session_id}/state", { path: { session_id: id } });
-  const found = await use.call("GET /v1/sessions/{session_id}/versions/{version}", { path: { session_id: id, version } });
+  if (version === undefined) return context.call("GET /v1/sessions/{session_id}/state", { path: { session_id: id } });
+  const found = await context.call("GET /v1/sessions/{session_id}/versions/{version}", { path: { session_id: id, version } });
   return { session_id: id, ...found };
 }
 
@@ -327,14 +330,14 @@ interface Start {
   metadata?: JsonObject;
 }
 
-function startSession(use: Use, { fork_of, version, initial_state, metadata }: Start): Promise<JsonObject> {
+function startSession(context: ToolContext, { fork_of, version, initial_state, metadata }: Start): Promise<JsonObject> {
   if (fork_of === undefined) {
     if (version !== undefined) throw new ApiError("invalid_request", "version is that of a session to fork: it needs fork_of.");
-    const { agentId, userId } = use.identity;
+    const { agentId, userId } = context.identity;
     const body = { agent_id: agentId, user_id: userId, initial_state, metadata, ttl_seconds: SESSION_TTL_SECONDS };
-    return use.call("POST /v1/sessions", { body });
+    return context.call("POST /v1/sessions", { body });
   }
   if (initial_state !== undefined || metadata !== undefined)
     throw new ApiError("invalid_request", "A fork has the state and metadata of its session: leave out initial_state and metadata.");
-  return use.call("POST /v1/sessions/{session_id}/fork", { path: { session_id: fork_of }, body: { version } });
+  return context.call("POST /v1/sessions/{session_id}/fork", { path: { session_id: fork_of }, body: { version } });
 }

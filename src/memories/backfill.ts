@@ -26,7 +26,7 @@ import { BadRows } from "../storage/bad-rows.ts";
 import { AFTER_ALL, behind } from "../storage/keys.ts";
 import { generationOf, removeVector } from "../storage/memory-records.ts";
 import { memories, pendingEmbeddings, provider, PROVIDER_KEY } from "../storage/tables.ts";
-import { Unread, type Reader, type Tx } from "../storage/access.ts";
+import { NotFetched, type Reader, type Tx } from "../storage/access.ts";
 import { hasVector, MEMORIES, type Collection } from "../storage/collections.ts";
 import type { RecordStore } from "../storage/record-store.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
@@ -313,7 +313,7 @@ function nextBatch(
     try {
       found = textOf(reader, kinds, key);
     } catch (error) {
-      if (error instanceof Unread) throw error;
+      if (error instanceof NotFetched) throw error;
       bad.note(key, error);
       continue;
     }

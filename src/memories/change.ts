@@ -175,7 +175,7 @@ export function embed(tx: Tx, active: Active, memory: BareId, row: MemoryRow, em
 }
 
 /** To be called after a commit that stored a vector, or left one to be made later. */
-export function noteVectors(deps: MemoryDeps, embedding: MadeEmbedding | undefined): void {
+export function trackVectors(deps: MemoryDeps, embedding: MadeEmbedding | undefined): void {
   if (embedding === undefined || embedding.isPending === true) deps.backfill.wake();
   if (embedding !== undefined) deps.vectors.changed();
 }

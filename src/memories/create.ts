@@ -17,9 +17,9 @@ import { hasVector } from "../storage/collections.ts";
 import { generationOf } from "../storage/memory-records.ts";
 import { ownerOfNew } from "../storage/owner.ts";
 import { memories, sessions, type MemoryRow } from "../storage/tables.ts";
-import { noteNamedUser } from "../storage/user-names.ts";
+import { trackNamedUser } from "../storage/user-names.ts";
 import { record, type Caller, type Quotas } from "../traces/record.ts";
-import { changeMemory, checkTimes, embed, endOf, noteVectors, type MemoryChanges, type NewVector } from "./change.ts";
+import { changeMemory, checkTimes, embed, endOf, trackVectors, type MemoryChanges, type NewVector } from "./change.ts";
 import type { MemoryDeps } from "./deps.ts";
 import { refuseEmptyValidity, supersede, toSupersede } from "./validity.ts";
 import { memoryJson, namedMemory, nameTaken, preview, refuseLongContent, scopeOfNames, type FoundMemory } from "./record.ts";
@@ -147,7 +147,7 @@ export function createMemories(tx: Tx, caller: Caller, prepared: PreparedMemorie
       const { session, userId } = owner;
       const there = memoryThere(tx, caller, owner, input);
       if (there !== undefined) return takeOver(tx, caller, quotas, there, input, { active, embedding });
-      if (session === undefined) noteNamedUser(tx, userId);
+      if (session === undefined) trackNamedUser(tx, userId);
       else counted.set(session.key, { session, memories: (counted.get(session.key)?.memories ?? 0) + 1 });
       return createMemory(tx, caller, owner, input, active, embedding);
     }),
@@ -161,7 +161,7 @@ export function createMemories(tx: Tx, caller: Caller, prepared: PreparedMemorie
 
 /** To be called once memories are committed. */
 export function memoriesCreated(deps: MemoryDeps, { all }: PreparedMemories): void {
-  for (const { input, embedding } of all) if (input.embed) noteVectors(deps, embedding);
+  for (const { input, embedding } of all) if (input.embed) trackVectors(deps, embedding);
 }
 
 interface MemoryOwner {

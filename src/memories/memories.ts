@@ -20,7 +20,7 @@ import { pageOf, type Page } from "../storage/page.ts";
 import { memories } from "../storage/tables.ts";
 import { posting, type Filter } from "../storage/walk.ts";
 import { commitFor, ofUser, record, type Caller, type Deps } from "../traces/record.ts";
-import { changeMemory, checkTimes, noteVectors, touchSession, type MemoryChanges } from "./change.ts";
+import { changeMemory, checkTimes, trackVectors, touchSession, type MemoryChanges } from "./change.ts";
 import { createMemories, memoriesCreated, prepareMemories, type NewMemory } from "./create.ts";
 import type { MemoryDeps } from "./deps.ts";
 import { findMemory, memoryJson, preview, refuseLongContent } from "./record.ts";
@@ -102,7 +102,7 @@ export function memoryScope(reader: Reader, owner: Owner, filter: MemoryFilter):
 }
 
 export async function listMemories(
-  { store, listLooksMax }: Deps,
+  { store, listProbesMax }: Deps,
   owner: Owner,
   filter: MemoryFilter & CreatedFilter & Shown,
   page: Page<MemoryId>,
@@ -110,7 +110,15 @@ export async function listMemories(
   const scope = await store.read((reader) => memoryScope(reader, owner, filter));
   if (scope === undefined) return pageOf([], page.limit);
   const { ahead } = memories.index;
-  const listing = { prefix: "mem", table: memories, ahead, filter: scope.filter, owner, created: filter, looksMax: listLooksMax } as const;
+  const listing = {
+    prefix: "mem",
+    table: memories,
+    ahead,
+    filter: scope.filter,
+    owner,
+    created: filter,
+    probesMax: listProbesMax,
+  } as const;
   return store.list(listing, page, (reader, key, id) => {
     const row = shownMemories(reader, { ...filter, ranges: scope.ranges })(key);
     return row !== undefined && isCreatedWithin(row.createdAt, filter) ? memoryJson(id, row, generationOf(reader)) : undefined;
@@ -160,7 +168,7 @@ export async function updateMemory(deps: MemoryDeps, caller: Caller, id: string,
     const { row, json, makesRoom } = changeMemory(tx, caller, deps.quotas, memory, changes, metadata, { active, embedding });
     return ofUser(row, json, makesRoom ? "if large" : "always");
   });
-  if (changes.content !== undefined) noteVectors(deps, embedding);
+  if (changes.content !== undefined) trackVectors(deps, embedding);
   return answer;
 }
 

@@ -250,7 +250,7 @@ export async function searchMemories(deps: MemoryDeps, searcher: Searcher, searc
   using permit = deps.searches.permitOf(searcher.limitsId);
   const ranking = await rank(deps, search.query, scope, { ...search, shown: search, limitsId: searcher.limitsId }, permit);
   const explanations = search.explain ? await explanationsJson(deps, ranking) : undefined;
-  if (deps.retrievals.isOn) noteSearch(deps, searcher, search, ranking);
+  if (deps.retrievals.isOn) trackSearch(deps, searcher, search, ranking);
   return deps.store.read((reader) => {
     const data = ranking.matches.map((match, i) => {
       const explanation = explanations === undefined ? "" : `,"explanation":${explanations[i]}`;
@@ -262,7 +262,7 @@ export async function searchMemories(deps: MemoryDeps, searcher: Searcher, searc
 }
 
 /** A search that names no session is in no session's log. */
-function noteSearch({ retrievals }: MemoryDeps, searcher: Searcher, search: Search, { matches }: Ranking): void {
+function trackSearch({ retrievals }: MemoryDeps, searcher: Searcher, search: Search, { matches }: Ranking): void {
   const { sessionId, query, limit, threshold, type, types = [], tags = [] } = search;
   if (sessionId === undefined) return;
   const isFiltered = type !== undefined || types.length + tags.length > 0;

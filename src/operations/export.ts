@@ -25,7 +25,7 @@ import { isShortened, originOnly, withoutQuery } from "../lib/urls.ts";
 import { version } from "../lib/version.ts";
 import { withoutSecrets as settingsWithoutSecrets } from "../settings/settings.ts";
 import { collectionOf, type Collection, type EmbeddedRow } from "../storage/collections.ts";
-import { Unread, type Reader } from "../storage/access.ts";
+import { NotFetched, type Reader } from "../storage/access.ts";
 import type { RecordStore } from "../storage/record-store.ts";
 import {
   idempotency,
@@ -92,7 +92,7 @@ export function lineOf(reader: VectorReader, table: RecordTable, key: string, te
     const withoutSecrets = secrets ? undefined : WITHOUT_SECRETS.get(table.name);
     return line(table, key, withoutSecrets === undefined ? json : JSON.stringify(withoutSecrets(row as never)));
   } catch (error) {
-    if (error instanceof Unread) throw error;
+    if (error instanceof NotFetched) throw error;
     throw new OperationError(`The row ${key} of ${table.name} cannot be read. cairn doctor says what else is wrong.`, { cause: error });
   }
 }

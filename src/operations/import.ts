@@ -150,7 +150,7 @@ async function readInto(
   let isSalvaged = false;
   let number = 0;
   let end: unknown;
-  const batch: Line[] = [];
+  const batch: ImportLine[] = [];
   let batchBytes = 0;
   for await (const { bytes, readBytes } of linesOf(source)) {
     number++;
@@ -178,7 +178,7 @@ async function readInto(
   return { count, isSalvaged };
 }
 
-async function commitLines(store: ChangedStore, list: string, lines: readonly Line[]): Promise<void> {
+async function commitLines(store: ChangedStore, list: string, lines: readonly ImportLine[]): Promise<void> {
   await store.commit(NO_HOME, (tx) => eachFetched(lines, (line) => add(tx, line)));
   appendFileSync(list, lines.map(({ table, key }) => `${table.name} ${key}\n`).join(""), { mode: 0o600 });
 }
@@ -235,7 +235,7 @@ function isHeaderOfSalvaged(value: Record<string, unknown>): boolean {
   return salvaged === true;
 }
 
-interface Line {
+interface ImportLine {
   number: number;
   table: RecordTable;
   key: string;
@@ -243,7 +243,7 @@ interface Line {
   vector: { table: VectorTable; id: BareId; bytes: Uint8Array } | undefined;
 }
 
-function checkLine(value: Record<string, unknown>, number: number): Line {
+function checkLine(value: Record<string, unknown>, number: number): ImportLine {
   const { table: name, key, row } = value;
   const table = typeof name === "string" ? BY_NAME.get(name) : undefined;
   if (table === undefined) throw wrong(number, `there is no table ${JSON.stringify(name)?.slice(0, 80)}`);
@@ -305,7 +305,7 @@ function readVector({ vector, passages = 1, terms }: Record<string, unknown>, ow
   return encodeVector(embedding, owner);
 }
 
-function add(tx: Tx, { number, table, key, row, vector }: Line): void {
+function add(tx: Tx, { number, table, key, row, vector }: ImportLine): void {
   if (tx.has(table, key)) throw wrong(number, `there was a row ${key} of ${table.name} before`);
   if (table.name === apiKeys.name && storedKey(tx, bare((row as ApiKeyRow).id)) !== undefined)
     throw wrong(number, `another row of ${table.name} says the same id`);

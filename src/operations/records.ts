@@ -17,7 +17,7 @@ import {
   RECORD_TABLES,
   settings,
   traces,
-  TRACES_MARK,
+  TRACES_WATERMARK,
   turns,
   webhooks,
   type AnyTable,
@@ -37,39 +37,39 @@ export type RecordTable = Table<unknown>;
 
 export const RECORDS = RECORD_TABLES as readonly unknown[] as readonly RecordTable[];
 
-interface Sense<Row> {
+interface RowValidator<Row> {
   /** Says what is wrong with the values of a row of the right shape. */
   problemOf(row: Row, key: string): string | undefined;
   /** The row without what is wrong with it; undefined where nothing is right without it. */
-  mended?(row: Row): Row | undefined;
+  repaired?(row: Row): Row | undefined;
 }
 
-function sense<Row>(table: AnyTable, of: Sense<Row>): [string, Sense<unknown>] {
+function validator<Row>(table: AnyTable, of: RowValidator<Row>): [string, RowValidator<unknown>] {
   return [table.name, of];
 }
 
-const SENSE = new Map<string, Sense<unknown>>([
-  sense<string>(meta, {
+const ROW_VALIDATORS = new Map<string, RowValidator<unknown>>([
+  validator<string>(meta, {
     problemOf: (row, key) =>
-      (key === TRACES_MARK ? row.length === BARE_ID_LENGTH : Number(row) < 2 ** 32)
+      (key === TRACES_WATERMARK ? row.length === BARE_ID_LENGTH : Number(row) < 2 ** 32)
         ? undefined
-        : `row is not ${key === TRACES_MARK ? "an id" : "the text of a whole number below 2^32"}`,
+        : `row is not ${key === TRACES_WATERMARK ? "an id" : "the text of a whole number below 2^32"}`,
   }),
-  sense<SettingsRow>(settings, { problemOf: (row) => storedSettingsProblem(row)?.message, mended: withoutWrongSettings }),
-  sense<ApiKeyRow>(apiKeys, {
+  validator<SettingsRow>(settings, { problemOf: (row) => storedSettingsProblem(row)?.message, repaired: withoutWrongSettings }),
+  validator<ApiKeyRow>(apiKeys, {
     problemOf: ({ kind, expiresAt, source, scopes, userId, agentId }) => {
       if (scopes.includes("admin") && isBound({ userId, agentId })) return "a key with the scope admin is bound to a user or an agent";
       if (kind !== "key" && problemOf(Whole, expiresAt) !== undefined) return `row.expiresAt is not ${Whole.description}`;
       return source === undefined || kind === "session" ? undefined : "row.source is of a key that is no session key";
     },
   }),
-  sense<ProviderRow>(provider, {
+  validator<ProviderRow>(provider, {
     problemOf: ({ vectorLength = 1 }) =>
       vectorLength >= 1 && vectorLength <= DIMENSION_MAX ? undefined : `vectorLength must be from 1 to ${DIMENSION_MAX}`,
     // All else is found out again from the provider, and which vectors are of earlier generations by looking at each.
-    mended: ({ identity, generation }) => ({ identity, generation, replacesUntil: "z".repeat(BARE_ID_LENGTH) }),
+    repaired: ({ identity, generation }) => ({ identity, generation, replacesUntil: "z".repeat(BARE_ID_LENGTH) }),
   }),
-  sense<Partial<WebhookRow> & Pick<WebhookRow, "url" | "previousSecrets">>(webhooks, {
+  validator<Partial<WebhookRow> & Pick<WebhookRow, "url" | "previousSecrets">>(webhooks, {
     problemOf: ({ url, secret, previousSecrets }) => {
       const checked = checkUrl(url);
       if ("problem" in checked) return `row.url cannot be used: ${checked.problem}`;
@@ -78,11 +78,11 @@ const SENSE = new Map<string, Sense<unknown>>([
       return problem === undefined ? undefined : `row.secret cannot be used: ${problem}`;
     },
   }),
-  sense<{ shown: { id: string }; rest: { session_id: string } }>(turns, {
+  validator<{ shown: { id: string }; rest: { session_id: string } }>(turns, {
     problemOf: ({ shown, rest }, key) =>
       rest.session_id.slice("sess_".length) + shown.id.slice("turn_".length) === key ? undefined : "the row says another id than its key",
   }),
-  sense<unknown>(traces, { problemOf: (_, key) => (actionOf(key) === undefined ? "the key is of no action" : undefined) }),
+  validator<unknown>(traces, { problemOf: (_, key) => (actionOf(key) === undefined ? "the key is of no action" : undefined) }),
 ]);
 
 /** A table or index as what it holds, text for text. */
@@ -97,7 +97,7 @@ export function stored({ name }: AnyTable) {
  */
 export function rowProblem(table: RecordTable, key: string, value: unknown): string | undefined {
   if (!table.key.test(key)) return "the key has not the shape of one";
-  return problemOf(table.schema, value) ?? SENSE.get(table.name)?.problemOf(value, key);
+  return problemOf(table.schema, value) ?? ROW_VALIDATORS.get(table.name)?.problemOf(value, key);
 }
 
 /** Parses a stored text as a row in an export, and says what is wrong with it. */
@@ -115,6 +115,6 @@ export function parseRow(table: RecordTable, key: string, text: string): { value
 export function mendedText(table: RecordTable, key: string, text: string): string | undefined {
   const { value } = parseRow(table, key, text);
   if (problemOf(table.schema, value) !== undefined) return undefined;
-  const mended = SENSE.get(table.name)?.mended?.(value);
-  return mended === undefined || rowProblem(table, key, mended) !== undefined ? undefined : table.fromExport(mended);
+  const repaired = ROW_VALIDATORS.get(table.name)?.repaired?.(value);
+  return repaired === undefined || rowProblem(table, key, repaired) !== undefined ? undefined : table.fromExport(repaired);
 }

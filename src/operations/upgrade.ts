@@ -43,7 +43,7 @@ export async function openUpToDate(
       const backup = await backUpBefore(first, store, clock, log);
       for (const migration of due) await migrateOrSay(migration, store, backup, log);
     }
-    await store.writeEntriesLate();
+    await store.useChangeBuffer();
     return store;
   } catch (error) {
     await store.close();

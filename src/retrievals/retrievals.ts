@@ -41,7 +41,7 @@ export async function listRetrievals(
   filter: RetrievalFilter,
   page: Page<Id<"ret">>,
 ): Promise<JsonText> {
-  const { store, listLooksMax: looksMax } = deps;
+  const { store, listProbesMax: probesMax } = deps;
   const sessionNow = (reader: Reader) => liveSession(reader, owner, sessionId);
   const { key } = await store.read(sessionNow);
   await deps.retrievals.caughtUp();
@@ -54,8 +54,8 @@ export async function listRetrievals(
     // All of a session is its owner's.
     owner: EVERYBODY,
     created: filter,
-    looksMax,
-    looksOf: looksOfRetrieval,
+    probesMax,
+    probesOf: looksOfRetrieval,
   } as const;
   return store.list(listing, page, (reader, id) => {
     const session = sessionNow(reader);

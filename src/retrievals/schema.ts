@@ -9,7 +9,7 @@ import { LIMITS } from "../lib/limits.ts";
 import { RETRIEVAL_OPERATIONS } from "../storage/tables.ts";
 import { QUERY_EXAMPLE, Score } from "../memories/schema.ts";
 
-const Found = Type.Object(
+const RetrievedMemory = Type.Object(
   {
     id: RecordId("mem", "The memory, which may have been deleted since."),
     score: Score("Its score in the answer, 0.0 to 1.0."),
@@ -36,7 +36,7 @@ export const Retrieval = Type.Object(
     limit: Type.Integer({ description: "How many memories were asked for.", examples: [5] }),
     threshold: Type.Number({ description: "The lowest score that was asked for; 0 for a context.", examples: [0] }),
     filtered: Type.Boolean({ description: "Whether only some types or tags were looked for.", examples: [false] }),
-    memories: Type.Array(Found, {
+    memories: Type.Array(RetrievedMemory, {
       description: "What was found, best first. For a key that is bound to an agent, only memories of that agent.",
     }),
     actor: Type.String({ description: "First 8 characters of the API key that asked.", examples: ["crn_9fK2"] }),

@@ -20,7 +20,7 @@ import { narrowed, ownedPostings, ownerOfNew, type Owner } from "../storage/owne
 import { pageOf, type Page } from "../storage/page.ts";
 import { sessions, type SessionRow } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
-import { noteUser } from "../storage/user-names.ts";
+import { trackUser } from "../storage/user-names.ts";
 import { posting, leapfrogJoin } from "../storage/walk.ts";
 import { commitFor, ofUser, record, type Caller, type Deps } from "../traces/record.ts";
 import { withTurnsOfParent, type TurnsOfFork } from "./branches.ts";
@@ -149,7 +149,7 @@ function addSession(tx: Tx, caller: Caller, input: NewSession): { id: SessionId;
     ...(input.forkedFrom === undefined ? {} : { forkedFrom: input.forkedFrom }),
   };
   tx.add(sessions, key, row);
-  noteUser(tx, input.userId);
+  trackUser(tx, input.userId);
   addVersion(tx, key, 0, { createdAt: now, actor: caller.actor, source: "initial", body: input.initialState });
   return { id, row, json: sessionJson(id, row, input.initialState) };
 }
@@ -173,7 +173,7 @@ export interface SessionFilter extends CreatedFilter {
 }
 
 export async function listSessions(
-  { store, listLooksMax }: Deps,
+  { store, listProbesMax }: Deps,
   owner: Owner,
   filter: SessionFilter,
   page: Page<SessionId>,
@@ -199,7 +199,7 @@ export async function listSessions(
     filter: postings,
     owner,
     created: filter,
-    looksMax: listLooksMax,
+    probesMax: listProbesMax,
   } as const;
   return store.list(listing, page, (reader, key, id) => {
     const row = reader.get(sessions, key);

@@ -23,23 +23,23 @@ export type PrefixSpan = Omit<Span, "descending"> & { limit: number };
 export const FIRST: Span = { from: "", to: AFTER_ALL, limit: 1 };
 
 /** Thrown into a work that reads what the store has still to fetch: then the work is run again, and has to let it pass. */
-export class Unread extends Error {
+export class NotFetched extends Error {
   override name = "Unread";
 }
 
 /** Has each of several reads say what is still to be fetched, instead of ending the run with the first of them. */
 export function eachFetched<Item, Result>(items: readonly Item[], read: (item: Item) => Result): Result[] {
-  let unread: Unread | undefined;
+  let missing: NotFetched | undefined;
   const results = items.flatMap((item) => {
     try {
       return [read(item)];
     } catch (error) {
-      if (!(error instanceof Unread)) throw error;
-      unread = error;
+      if (!(error instanceof NotFetched)) throw error;
+      missing = error;
       return [];
     }
   });
-  if (unread !== undefined) throw unread;
+  if (missing !== undefined) throw missing;
   return results;
 }
 

@@ -10,7 +10,7 @@ import { ApiError } from "../lib/errors.ts";
 import { NO_HOME } from "../lib/ids.ts";
 import { invariant } from "../lib/invariant.ts";
 import { describeError, type Log } from "../lib/log.ts";
-import { Unread, type Reader, type Span, type Tx, type Writable } from "./access.ts";
+import { NotFetched, type Reader, type Span, type Tx, type Writable } from "./access.ts";
 import { LeaseLost } from "./leases.ts";
 import type { RecordStore } from "./record-store.ts";
 import type { AnyTable, Index, Readable } from "./tables.ts";
@@ -48,25 +48,25 @@ export class BadRows {
   async commit<Result>(work: (tx: Tx, isolate: Isolate) => Result): Promise<Result> {
     for (;;) {
       const current: { key?: string } = {};
-      const unread: Unread[] = [];
+      const missing: NotFetched[] = [];
       const isolate: Isolate = (key, step) => {
         if (this.#keys.has(key)) return;
         current.key = key;
         try {
           step();
         } catch (error) {
-          if (!(error instanceof Unread)) throw error;
+          if (!(error instanceof NotFetched)) throw error;
           // What the other rows need is fetched with what this one does.
-          unread.push(error);
+          missing.push(error);
         }
         delete current.key;
       };
       try {
         return await this.#store.commit(NO_HOME, (tx) => {
           delete current.key;
-          unread.length = 0;
+          missing.length = 0;
           const result = work(tx, isolate);
-          const [first] = unread;
+          const [first] = missing;
           if (first !== undefined) throw first;
           return result;
         });
@@ -108,15 +108,15 @@ export class BadRows {
 
 /** Runs a work on rows that passes over those that cannot be processed, and leaves them to who remembers them. */
 export function passingOver<Result>(work: (isolate: Isolate) => Result): Result {
-  const unread: Unread[] = [];
+  const missing: NotFetched[] = [];
   const result = work((_, step) => {
     try {
       step();
     } catch (error) {
-      if (error instanceof Unread) unread.push(error);
+      if (error instanceof NotFetched) missing.push(error);
     }
   });
-  const [first] = unread;
+  const [first] = missing;
   if (first !== undefined) throw first;
   return result;
 }
@@ -139,7 +139,7 @@ export function readable<Row>(read: () => Row | undefined, onUnreadable: (error:
   try {
     return read();
   } catch (error) {
-    if (error instanceof Unread) throw error;
+    if (error instanceof NotFetched) throw error;
     onUnreadable(error);
     return undefined;
   }

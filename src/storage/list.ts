@@ -10,7 +10,7 @@ import { bare, firstBareIdAt, HOME_WIDTH, withPrefix, type BareId, type Id, type
 import type { JsonText } from "../lib/json.ts";
 import type { Reader } from "./access.ts";
 import { isBound, type Owner } from "./owner.ts";
-import { pageOfBatches, type Found, type Page } from "./page.ts";
+import { pageOfBatches, type PageEntry, type Page } from "./page.ts";
 import type { AnyTable } from "./tables.ts";
 import { unlessUnreadable } from "./unreadable.ts";
 import { posting, leapfrogJoin, type Filter, type Pause } from "./walk.ts";
@@ -37,13 +37,13 @@ export interface Listing<Prefix extends IdPrefix> {
   readonly owner: Owner;
   readonly created: CreatedFilter;
   /** How much one page may look at; the usual limit unless a test has its own. */
-  readonly looksMax?: number | undefined;
+  readonly probesMax?: number | undefined;
   /** How many looks at an index it takes to show a record that leads to others; left out for records that stand for themselves. */
-  readonly looksOf?: (json: JsonText) => number;
+  readonly probesOf?: (json: JsonText) => number;
 }
 
 /** A record that is read and not shown takes as long as this many looks at an index. */
-const LOOKS_PER_HIDDEN_ROW = 10;
+const PROBES_PER_HIDDEN_ROW = 10;
 
 /**
  * One page of the records that pass a filter and were made between two times.
@@ -58,32 +58,32 @@ export function listRecords<Prefix extends IdPrefix>(
   { limit, startingAfter }: Page<Id<Prefix>>,
   item: (reader: Reader, key: BareId, id: Id<Prefix>) => JsonText | undefined,
 ): Promise<JsonText> {
-  const { prefix, looksMax, looksOf } = listing;
+  const { prefix, probesMax, probesOf } = listing;
   const cursor = startingAfter === undefined ? undefined : bare(startingAfter);
-  function* found(): Generator<Found, void, undefined> {
+  function* found(): Generator<PageEntry, void, undefined> {
     for (const key of read((reader) => walkCreated(reader, listing, cursor))) {
       if (typeof key !== "string") {
-        yield foundAt(listing, key.passed, undefined, key.looks);
+        yield entryAt(listing, key.passed, undefined, key.probes);
         continue;
       }
       const id = withPrefix(prefix, key);
       const json = read((reader) => unlessUnreadable(() => item(reader, key, id)));
-      yield foundAt(listing, key, json);
-      if (json !== undefined && looksOf !== undefined) yield { passed: id, looks: looksOf(json) };
+      yield entryAt(listing, key, json);
+      if (json !== undefined && probesOf !== undefined) yield { passed: id, probes: probesOf(json) };
     }
   }
-  return pageOfBatches([found()], limit, looksMax);
+  return pageOfBatches([found()], limit, probesMax);
 }
 
 /** A record of a list, or how far the search for one has come where none is shown. */
-export function foundAt<Prefix extends IdPrefix>(
+export function entryAt<Prefix extends IdPrefix>(
   { prefix, owner }: Listing<Prefix>,
   key: BareId,
   json: JsonText | undefined,
-  looks = LOOKS_PER_HIDDEN_ROW,
-): Found {
+  probes = PROBES_PER_HIDDEN_ROW,
+): PageEntry {
   if (json !== undefined) return { id: withPrefix(prefix, key), json };
-  return { passed: withPrefix(prefix, isBound(owner) ? withoutHome(key) : key), looks };
+  return { passed: withPrefix(prefix, isBound(owner) ? withoutHome(key) : key), probes };
 }
 
 /** A cursor in the place of an id that may be somebody else's: no two ids differ in their homes alone. */
@@ -124,6 +124,6 @@ function* walkCreated<Prefix extends IdPrefix>(
   cursor: BareId | undefined,
 ): Generator<BareId | Pause, void, undefined> {
   for (const { filter, ...bounds } of stretchesOf(listing, cursor)) {
-    yield* leapfrogJoin(reader, listing.table, filter, bounds, listing.looksMax);
+    yield* leapfrogJoin(reader, listing.table, filter, bounds, listing.probesMax);
   }
 }

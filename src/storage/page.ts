@@ -12,7 +12,7 @@ import { eachFetched, type Reader, type Span } from "./access.ts";
 import { behind } from "./keys.ts";
 import type { Index, Readable } from "./tables.ts";
 import { unlessUnreadable } from "./unreadable.ts";
-import { LOOKS_PER_TURN } from "./walk.ts";
+import { PROBES_PER_TURN } from "./walk.ts";
 
 interface Item {
   id: string;
@@ -22,10 +22,10 @@ interface Item {
 /** How far the search for records has come without finding one, and what that took. */
 interface Passed {
   passed: string;
-  looks: number;
+  probes: number;
 }
 
-export type Found = Item | Passed;
+export type PageEntry = Item | Passed;
 
 /** Characters of records that a page may hold while other requests are let through. */
 const HELD_LENGTH_MAX = 64 * 1024;
@@ -45,16 +45,16 @@ export function pageOf(records: Iterable<Item>, limit: number): JsonText {
 }
 
 /**
- * The same of records that take long to find: other requests are let through in between, and after `looksMax` looks the page ends,
+ * The same of records that take long to find: other requests are let through in between, and after `probesMax` looks the page ends,
  * even if it is empty. Its `last_id` is then the id up to which everything was looked at. A page that has much already ends
  * instead of waiting for its turn: thousands of lists can be waiting at the same time.
  */
 export async function pageOfBatches(
-  batches: Iterable<Iterable<Found>> | AsyncIterable<Iterable<Found>>,
+  batches: Iterable<Iterable<PageEntry>> | AsyncIterable<Iterable<PageEntry>>,
   limit: number,
-  looksMax: number = LIMITS.listLooksMax,
+  probesMax: number = LIMITS.listProbesMax,
 ): Promise<JsonText> {
-  const page = new PageBuilder(limit, looksMax);
+  const page = new PageBuilder(limit, probesMax);
   for await (const batch of batches) {
     for (const record of batch) {
       const state = page.add(record);
@@ -67,25 +67,25 @@ export async function pageOfBatches(
 
 class PageBuilder {
   readonly #limit: number;
-  readonly #looksMax: number;
+  readonly #probesMax: number;
   readonly #records: Item[] = [];
   /** Characters of all of them; bytes of the first `#counted`. */
   #length = 0;
   #bytes = 0;
   #counted = 0;
-  #looks = 0;
+  #probes = 0;
   #looksSinceTurn = 0;
   #hasMore = false;
   /** How far the search had come when it ended the page. */
   #passed: string | undefined;
 
-  constructor(limit: number, looksMax = Infinity) {
+  constructor(limit: number, probesMax = Infinity) {
     this.#limit = limit;
-    this.#looksMax = looksMax;
+    this.#probesMax = probesMax;
   }
 
   /** @returns whether the page ends before this record or place, or other requests are to be let through behind it */
-  add(found: Found): "ended" | "paused" | undefined {
+  add(found: PageEntry): "ended" | "paused" | undefined {
     const state = "json" in found ? this.#addRecord(found) : this.#pass(found);
     this.#hasMore = state === "ended";
     return state;
@@ -98,11 +98,11 @@ class PageBuilder {
     return undefined;
   }
 
-  #pass({ passed, looks }: Passed): "ended" | "paused" | undefined {
-    this.#looks += looks;
-    this.#looksSinceTurn += looks;
-    const isTurnOver = this.#looksSinceTurn >= LOOKS_PER_TURN;
-    if (this.#looks >= this.#looksMax || (isTurnOver && this.#length > HELD_LENGTH_MAX)) {
+  #pass({ passed, probes }: Passed): "ended" | "paused" | undefined {
+    this.#probes += probes;
+    this.#looksSinceTurn += probes;
+    const isTurnOver = this.#looksSinceTurn >= PROBES_PER_TURN;
+    if (this.#probes >= this.#probesMax || (isTurnOver && this.#length > HELD_LENGTH_MAX)) {
       this.#passed = passed;
       return "ended";
     }

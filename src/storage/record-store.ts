@@ -24,7 +24,7 @@ export interface RecordStore {
   /** How rows were found in caches, by table. */
   readonly cacheUses: Record<string, CacheUses>;
   /** Another object whenever `read` may see something else; undefined where that is not known. */
-  readonly moment?: object;
+  readonly readVersion?: object;
   /** Called before a commit is queued: what is committed in this call comes before it, with lower ids. */
   onCommit: () => void;
   /** Called after commits of this process. */

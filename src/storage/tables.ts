@@ -131,7 +131,7 @@ export interface Index<Row = unknown> extends AnyTable {
   /** Whether a row can have more than one entry. */
   readonly hasMany: boolean;
   /** Whether entries of new rows are written some time after them (`lmdb/change-buffer.ts`). */
-  readonly isLate: boolean;
+  readonly isBuffered: boolean;
   /** The entries of a row. */
   entriesOf(key: string, row: Row): readonly string[];
   /** The key of the row that an entry is of. */
@@ -183,7 +183,7 @@ export interface Table<Row, IndexName extends string = string> extends Readable<
 type Codec<Row> = Pick<Table<Row>, "encode" | "decode" | "toExport" | "fromExport"> & Traits<Row>;
 /** The entry of a row, if it has one, or all of them. */
 type EntryOf<Row> = (key: string, row: Row) => string | undefined;
-type IndexDeclaration<Row> = { readonly record?: (entry: string) => string; readonly isLate?: true } & (
+type IndexDeclaration<Row> = { readonly record?: (entry: string) => string; readonly isBuffered?: true } & (
   | { readonly of: EntryOf<Row>; readonly hasMany?: never }
   | { readonly of: (key: string, row: Row) => readonly string[] | undefined; readonly hasMany: true }
 );
@@ -208,13 +208,13 @@ function table<Row, Name extends string = never, Indexed extends keyof Row = key
         of,
         record = lastId,
         hasMany = false,
-        isLate = false,
+        isBuffered = false,
       } = typeof declaration === "function" ? { of: declaration } : declaration;
       const entriesOf = (recordKey: string, row: Row) => {
         const entries = of(recordKey, row);
         return entries === undefined ? [] : typeof entries === "string" ? [entries] : entries;
       };
-      return [indexName, { name: `${name}.${indexName}`, entriesOf, recordOf: record, hasMany, isLate }];
+      return [indexName, { name: `${name}.${indexName}`, entriesOf, recordOf: record, hasMany, isBuffered }];
     }),
   ) as Record<Name, Index<Row>>;
   const hasSameEntries = (before: Row, row: Row) => indexed?.every((field) => before[field] === row[field]) === true;
@@ -313,7 +313,7 @@ export const meta = table(
 /** Key of a random number below 2^32 that no other store has: a restored or imported one gets another. */
 export const BACKUP_NUMBER = "backupNumber";
 /** Key of an id: traces up to it have all their entries, those of later ones may be missing (`lmdb/change-buffer.ts`). */
-export const TRACES_MARK = "tracesMark";
+export const TRACES_WATERMARK = "tracesMark";
 /** Key of `1`: every session with an external id says who named it (`sessions/names.ts`). */
 export const NAMES_MARK = "namesMark";
 /** Key of `1`: every user whom a session or a memory names is in `users` (`users/directory.ts`). */
@@ -590,17 +590,17 @@ export const traces = table("traces", /^[0-9A-Za-z]{13}$/, TraceRow, having(with
   bySession: {
     of: (key, row) => (row.sessionId === undefined ? undefined : bare(row.sessionId) + traceEntry(key)),
     record: traceOf,
-    isLate: true,
+    isBuffered: true,
   },
   byUser: {
     of: (key, row) => (row.userId === undefined ? undefined : hashKey(row.userId) + traceEntry(key)),
     record: traceOf,
-    isLate: true,
+    isBuffered: true,
   },
   byAgent: {
     of: (key, row) => (row.agentId === undefined ? undefined : hashKey(row.agentId) + traceEntry(key)),
     record: traceOf,
-    isLate: true,
+    isBuffered: true,
   },
   ahead: { of: (key, row) => (row.at === undefined ? undefined : traceEntry(key)), record: traceOf },
 });

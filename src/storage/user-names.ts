@@ -12,12 +12,12 @@ import { users } from "./tables.ts";
 const SEEN_AGAIN_MS = 60_000;
 
 /** Notes that somebody is named by a memory: when that was says nothing of a user who is noted already. */
-export function noteNamedUser(tx: Tx, userId: string | null): void {
+export function trackNamedUser(tx: Tx, userId: string | null): void {
   if (userId !== null && !tx.has(users, hashKey(userId))) tx.put(users, hashKey(userId), { userId, seenAt: tx.now });
 }
 
 /** Notes that a user has a session that is created now, or at a later time than the clock shows now. */
-export function noteUser(tx: Tx, userId: string | null): void {
+export function trackUser(tx: Tx, userId: string | null): void {
   if (userId === null) return;
   const hash = hashKey(userId);
   const before = tx.get(users, hash);

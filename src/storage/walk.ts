@@ -43,15 +43,15 @@ export interface Pause {
   /** Whatever is not older than this id was looked at: what follows begins `before` it. */
   readonly passed: BareId;
   /** At ranges of indexes, since the pause before. */
-  readonly looks: number;
+  readonly probes: number;
 }
 
 /** Looks at ranges of indexes between two turns of the event loop: one or two milliseconds. */
-export const LOOKS_PER_TURN = 1_000;
+export const PROBES_PER_TURN = 1_000;
 
 /**
  * The ids that pass a filter, newest first. It can take long where many pass one condition and few all of them, or few are there to
- * be shown: there is a pause whenever there were more than `looks` at a range, whatever was found.
+ * be shown: there is a pause whenever there were more than `probes` at a range, whatever was found.
  *
  * @param records - the table whose keys are the ids: what is walked when there is no filter
  */
@@ -60,7 +60,7 @@ export function* leapfrogJoin(
   records: AnyTable,
   filter: Filter,
   bounds: Bounds = {},
-  looks = LOOKS_PER_TURN,
+  probes = PROBES_PER_TURN,
 ): Generator<BareId | Pause, void, undefined> {
   const streams =
     filter.length === 0
@@ -82,8 +82,8 @@ export function* leapfrogJoin(
     // The one before was found out to be missing somewhere, or was given.
     if (last !== undefined && target < last) passed = last;
     last = target;
-    if (done > looks && passed !== undefined) {
-      yield { passed, looks: done };
+    if (done > probes && passed !== undefined) {
+      yield { passed, probes: done };
       passed = undefined;
       done = 0;
     }

@@ -6,7 +6,7 @@
 import type { BareId, Home, IdSource } from "../lib/ids.ts";
 import { invariant } from "../lib/invariant.ts";
 import type { Reader, Tx } from "./access.ts";
-import { areSameWrites, WriteBuffer, type Moment, type Write } from "./write-buffer.ts";
+import { areSameWrites, WriteBuffer, type TxContext, type Write } from "./write-buffer.ts";
 
 /** `runsTwice`: whether each work is run twice, and fails unless it writes the same again, for tests. */
 export const checks = { runsTwice: false };
@@ -23,9 +23,9 @@ export interface QueuedCommit {
 
 /** A moment that gives the same ids once more after each `rewind`, unless they are asked for after a greater one by then. */
 export function repeatable(
-  { now, elapsed, home }: Pick<Moment, "now" | "elapsed" | "home">,
+  { now, elapsed, home }: Pick<TxContext, "now" | "elapsed" | "home">,
   source: () => IdSource,
-): Moment & { rewind(): void } {
+): TxContext & { rewind(): void } {
   const ids: BareId[] = [];
   let next = 0;
   return {
@@ -47,14 +47,14 @@ export function repeatable(
  *
  * @returns its writes, in order; none when it has thrown
  */
-export function runWork(commit: QueuedCommit, stored: Reader, moment: Moment & { rewind(): void }): readonly Write[] {
-  let tx = new WriteBuffer(stored, moment);
+export function runWork(commit: QueuedCommit, stored: Reader, context: TxContext & { rewind(): void }): readonly Write[] {
+  let tx = new WriteBuffer(stored, context);
   try {
     commit.outcome = { result: commit.run(tx) };
     if (checks.runsTwice) {
       const { writes } = tx;
-      moment.rewind();
-      commit.outcome = { result: commit.run((tx = new WriteBuffer(stored, moment))) };
+      context.rewind();
+      commit.outcome = { result: commit.run((tx = new WriteBuffer(stored, context))) };
       invariant(areSameWrites(writes, tx.writes), "a work that wrote something else when it was run again");
     }
     return tx.writes;

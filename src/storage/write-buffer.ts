@@ -23,7 +23,7 @@ export interface Write {
 }
 
 /** What a work is given however often it is run: its moment, and one id after the other. */
-export interface Moment {
+export interface TxContext {
   readonly now: number;
   readonly elapsed: number;
   readonly home: Home;
@@ -40,7 +40,7 @@ export class WriteBuffer implements Tx {
   readonly now: number;
   readonly elapsed: number;
   readonly #stored: Reader;
-  readonly #moment: Moment;
+  readonly #context: TxContext;
   readonly #sink: ((write: Write) => void) | undefined;
   #writes: Write[] = [];
   /** The last write of each key, by table; made when a table is read that was written before, which most commits never do. */
@@ -50,11 +50,11 @@ export class WriteBuffer implements Tx {
   readonly #read = new Map<string, unknown>();
 
   /** @param sink - takes each write at once, for a commit too large for memory; nothing is buffered then */
-  constructor(stored: Reader, moment: Moment, sink?: (write: Write) => void) {
-    this.now = moment.now;
-    this.elapsed = moment.elapsed;
+  constructor(stored: Reader, context: TxContext, sink?: (write: Write) => void) {
+    this.now = context.now;
+    this.elapsed = context.elapsed;
     this.#stored = stored;
-    this.#moment = moment;
+    this.#context = context;
     this.#sink = sink;
   }
 
@@ -76,8 +76,8 @@ export class WriteBuffer implements Tx {
     for (const write of writes) this.#writes.push(write);
   }
 
-  bareId(home: Home = this.#moment.home, after?: BareId): BareId {
-    return this.#moment.id(home, after);
+  bareId(home: Home = this.#context.home, after?: BareId): BareId {
+    return this.#context.id(home, after);
   }
 
   id<Prefix extends IdPrefix>(prefix: Prefix, home?: Home): Id<Prefix> {

@@ -21,7 +21,7 @@ import { eachFetched, eachRead, type Reader } from "../storage/access.ts";
 import { AFTER_ALL, behind, NUMBER_KEY_LENGTH, timeKey, turnKey } from "../storage/keys.ts";
 import { generationOf } from "../storage/memory-records.ts";
 import type { Owner } from "../storage/owner.ts";
-import { pageOfBatches, type Found, type Page } from "../storage/page.ts";
+import { pageOfBatches, type PageEntry, type Page } from "../storage/page.ts";
 import { memories, provider, PROVIDER_KEY, retrievals, sessions, turns, type AnyTable } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
 import { cut, placeOfId, spansOf, timedTurns } from "../turns/order.ts";
@@ -37,7 +37,7 @@ export interface TimelinePage extends Page<Id<"entry">> {
 }
 
 /** A record in the timeline. */
-interface Place {
+interface TimelinePosition {
   readonly kind: Kind;
   readonly id: BareId;
   /** Sorts by time, then by id. */
@@ -65,14 +65,14 @@ const CHARACTERS_PER_LOOK = 200;
 
 /** @throws {ApiError} `session_not_found` */
 export async function getTimeline(
-  { store, listLooksMax, retrievals: log }: RetrievalDeps,
+  { store, listProbesMax, retrievals: log }: RetrievalDeps,
   owner: Owner,
   id: string,
   { kinds = TIMELINE_KINDS, order, status, limit, startingAfter }: TimelinePage,
 ): Promise<JsonText> {
   const descending = order === "desc";
   if (kinds.includes("retrieval")) await log.caughtUp();
-  async function* found(): AsyncGenerator<Found[], void, undefined> {
+  async function* found(): AsyncGenerator<PageEntry[], void, undefined> {
     // Comparing two versions of a large state takes tens of milliseconds, and a page that is full with that never yields.
     await nextTurn();
     let after: string | undefined;
@@ -94,12 +94,12 @@ export async function getTimeline(
       if (isEnd) return;
     }
   }
-  return pageOfBatches(found(), limit, listLooksMax);
+  return pageOfBatches(found(), limit, listProbesMax);
 }
 
-function entriesOf({ kind, id: place }: Place, { json, length }: RecordRead): Found[] {
+function entriesOf({ kind, id: place }: TimelinePosition, { json, length }: RecordRead): PageEntry[] {
   const id = withPrefix("entry", place);
-  const passed = { passed: id, looks: 1 + length / CHARACTERS_PER_LOOK };
+  const passed = { passed: id, probes: 1 + length / CHARACTERS_PER_LOOK };
   return json === undefined ? [passed] : [{ id, json: jsonWith({ object: "timeline_entry", id, kind }, { [kind]: json }) }, passed];
 }
 
@@ -120,10 +120,10 @@ function idAt(place: string): BareId {
 }
 
 /** The next places of all kinds, merged. */
-function nextPlaces(reader: Reader, session: LiveSession, kinds: readonly Kind[], walk: Walk): Place[] {
+function nextPlaces(reader: Reader, session: LiveSession, kinds: readonly Kind[], walk: Walk): TimelinePosition[] {
   const streams = kinds.flatMap((kind) => placesOf(reader, session, kind, walk));
-  const heads = eachFetched(streams, (stream) => stream.next().value as Place | undefined);
-  const places: Place[] = [];
+  const heads = eachFetched(streams, (stream) => stream.next().value as TimelinePosition | undefined);
+  const places: TimelinePosition[] = [];
   while (places.length < walk.atOnce) {
     let next: number | undefined;
     for (const [index, head] of heads.entries()) {
@@ -132,14 +132,14 @@ function nextPlaces(reader: Reader, session: LiveSession, kinds: readonly Kind[]
     }
     if (next === undefined) break;
     places.push(heads[next]!);
-    heads[next] = streams[next]!.next().value as Place | undefined;
+    heads[next] = streams[next]!.next().value as TimelinePosition | undefined;
   }
   return places;
 }
 
-type Places = Generator<Place, void, undefined>;
+type TimelinePositions = Generator<TimelinePosition, void, undefined>;
 
-function placesOf(reader: Reader, session: LiveSession, kind: Kind, walk: Walk): Places[] {
+function placesOf(reader: Reader, session: LiveSession, kind: Kind, walk: Walk): TimelinePositions[] {
   const after = walk.after === undefined ? undefined : idAt(walk.after);
   if (kind === "version") return [versionPlaces(reader, session, { ...walk, after })];
   if (kind === "memory") return shownMemoryRanges(reader, session).map((range) => places(reader, kind, range, { ...walk, after }));
@@ -156,18 +156,18 @@ function placesOf(reader: Reader, session: LiveSession, kind: Kind, walk: Walk):
   ];
 }
 
-function* versionPlaces(reader: Reader, session: LiveSession, walk: Walk): Places {
+function* versionPlaces(reader: Reader, session: LiveSession, walk: Walk): TimelinePositions {
   for (const place of versionsInOrder(reader, session, walk)) yield { kind: "version", at: placeOfId(place.id), ...place };
 }
 
-function* places(reader: Reader, kind: Exclude<Kind, "version" | "turn">, range: MemoryRange, walk: Walk): Places {
+function* places(reader: Reader, kind: Exclude<Kind, "version" | "turn">, range: MemoryRange, walk: Walk): TimelinePositions {
   const ids = idsIn(reader, TABLE_OF[kind], range, walk);
   // They say which memories are read.
   if (kind === "retrieval") reader.ahead(retrievals, ids);
   for (const id of ids) yield { kind, id, at: placeOfId(id) };
 }
 
-function* turnPlaces(reader: Reader, ranges: Iterable<Range>, walk: Walk): Places {
+function* turnPlaces(reader: Reader, ranges: Iterable<Range>, walk: Walk): TimelinePositions {
   let left = walk.atOnce;
   for (const span of spansOf(ranges, walk)) {
     for (const key of reader.keys(turns, { ...span, limit: left })) {
@@ -179,7 +179,7 @@ function* turnPlaces(reader: Reader, ranges: Iterable<Range>, walk: Walk): Place
   }
 }
 
-function* timedPlaces(reader: Reader, owner: BareId, ranges: readonly Range[], walk: Walk): Places {
+function* timedPlaces(reader: Reader, owner: BareId, ranges: readonly Range[], walk: Walk): TimelinePositions {
   for (const { at, key } of timedTurns(reader, owner, ranges, walk)) yield { kind: "turn", id: at.slice(NUMBER_KEY_LENGTH), at, key };
 }
 
@@ -211,7 +211,7 @@ interface RecordRead {
 const GONE: RecordRead = { json: undefined, length: 0 };
 const read = (json: JsonText): RecordRead => ({ json, length: json.length });
 
-const RECORD_OF: Record<Kind, (reader: Reader, session: LiveSession, place: Place, owner: Owner) => RecordRead> = {
+const RECORD_OF: Record<Kind, (reader: Reader, session: LiveSession, place: TimelinePosition, owner: Owner) => RecordRead> = {
   turn(reader, session, { key = "" }) {
     const row = reader.get(turns, key);
     return row === undefined ? GONE : read(shownTurns(reader, session)(key, row));

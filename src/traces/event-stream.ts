@@ -238,7 +238,7 @@ export class EventStream {
     let length = 0;
     const unfitting = wanted.findIndex(({ bytes }) => (length += bytes.byteLength) > this.#room);
     const fitting = unfitting === -1 ? wanted : wanted.slice(0, unfitting);
-    for (const { id } of fitting) this.#noteSent(id);
+    for (const { id } of fitting) this.#trackSent(id);
     this.#forgetSent();
     if (fitting.length > 0) this.#enqueue(Buffer.concat(fitting.map(({ bytes }) => bytes)));
     const [first, ...others] = wanted.slice(fitting.length);
@@ -247,7 +247,7 @@ export class EventStream {
 
   /** Has what does not fit read from the store. A reader that had taken all before is not to blame. */
   #fallBehind(first: TraceEvent, others: readonly TraceEvent[], hasTakenAll: boolean): void {
-    this.#noteSent(first.id);
+    this.#trackSent(first.id);
     this.#isLive = false;
     this.#mustTake = hasTakenAll ? undefined : this.#takenBytes();
     if (this.#lateMs > 0) {
@@ -308,7 +308,7 @@ export class EventStream {
       this.#atOnce = isFull ? Math.max(1, looked.size) : Math.min(TRACES_AT_ONCE_MAX, 2 * this.#atOnce);
       if (passed.length > 0) this.#kept = this.#kept?.filter((key) => !looked.has(key));
       else for (const key of looked) this.#cursor = key.slice(1);
-      for (const { id } of events) this.#noteSent(id);
+      for (const { id } of events) this.#trackSent(id);
       if (this.#lateMs > 0) this.#lookAtEnd(isEnd && passed.length === 0, settled);
       // What was committed while that was read is neither read nor sent: then it is read again.
       else if (looked.size === 0 && this.#batches === batches) this.#beginLive();
@@ -393,7 +393,7 @@ export class EventStream {
     if (this.#kept.length > KEPT_MAX) this.#kept = undefined;
   }
 
-  #noteSent(id: BareId): void {
+  #trackSent(id: BareId): void {
     if (this.#isLive && (this.#cursor === undefined || id > this.#cursor)) this.#cursor = id;
     if (this.#lateMs > 0) this.#sentLately.add(id);
   }

@@ -43,7 +43,7 @@ export interface Deps {
   /** Left out for commands, which the operator runs. */
   readonly quotas?: Quotas;
   /** How much one page of a list may look at; the usual limit unless a test has its own. */
-  readonly listLooksMax?: number | undefined;
+  readonly listProbesMax?: number | undefined;
 }
 
 /** Who asks for a change, as far as its record needs to know. */

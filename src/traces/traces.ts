@@ -36,7 +36,7 @@ export interface FoundTrace {
 }
 
 export async function listTraces(
-  { store, listLooksMax }: Deps,
+  { store, listProbesMax }: Deps,
   { isAdmin, owner }: TraceReader,
   filter: TraceFilter,
   page: Page<TraceId>,
@@ -61,7 +61,7 @@ export async function listTraces(
     filter: postings,
     owner,
     created: filter,
-    looksMax: listLooksMax,
+    probesMax: listProbesMax,
   } as const;
   return store.list(listing, page, (reader, id) => {
     const found = findTrace(reader, id, actions);

@@ -20,7 +20,7 @@ const USERS_PER_COMMIT = 200;
 const PAUSE_MS = 10_000;
 
 /** Notes the users of a store of before, ahead of the first request; on a full disk the start succeeds, and the task does it later. */
-export async function noteUsers(store: RecordStore, log: Log): Promise<void> {
+export async function trackUsers(store: RecordStore, log: Log): Promise<void> {
   if ((await store.read((reader) => reader.get(meta, USERS_MARK))) !== undefined) return;
   try {
     for (let after: string | undefined = ""; after !== undefined;) after = await settleSome(store, after);

@@ -12,7 +12,7 @@ import { isoOrNull } from "../lib/time.ts";
 import { eachFetched, FIRST, type Reader } from "../storage/access.ts";
 import { isErased } from "../storage/erasure.ts";
 import { AFTER_ALL, behind, documentsOfUser, hashKey, HASH_KEY_LENGTH, nameKey } from "../storage/keys.ts";
-import { pageOf, pageOfBatches, type Found } from "../storage/page.ts";
+import { pageOf, pageOfBatches, type PageEntry } from "../storage/page.ts";
 import {
   documentRemovals,
   erasures,
@@ -65,7 +65,7 @@ export const USER_ORDERS = ["name", "last_seen"] as const;
 const ENTRIES_PER_LOOK = 10;
 
 /** @throws {ApiError} `invalid_request` for a prefix where the order is another one, and for a cursor that leads nowhere in it */
-export async function listUsers({ store, listLooksMax }: Deps, { order, prefix = "", limit, startingAfter }: UserPage): Promise<JsonText> {
+export async function listUsers({ store, listProbesMax }: Deps, { order, prefix = "", limit, startingAfter }: UserPage): Promise<JsonText> {
   if (prefix !== "" && order !== "name")
     throw new ApiError("invalid_request", "prefix is for the order name: by last_seen, names that begin alike do not follow each other.", {
       param: "prefix",
@@ -73,7 +73,7 @@ export async function listUsers({ store, listLooksMax }: Deps, { order, prefix =
   const { byName, bySeen } = users.index;
   const [index, descending] = order === "name" ? [byName, false] : [bySeen, true];
   const span = await store.read((reader) => (order === "name" ? spanOfNames(prefix, startingAfter) : spanOfSeen(reader, startingAfter)));
-  async function* found(): AsyncGenerator<Found[], void, undefined> {
+  async function* found(): AsyncGenerator<PageEntry[], void, undefined> {
     for (;;) {
       const { items, last, isEnd } = await store.read((reader) => {
         reader.aheadOf([erasures], FIRST);
@@ -90,7 +90,7 @@ export async function listUsers({ store, listLooksMax }: Deps, { order, prefix =
       else span.from = behind(last);
     }
   }
-  return pageOfBatches(found(), limit, listLooksMax);
+  return pageOfBatches(found(), limit, listProbesMax);
 }
 
 /** A name that is gone is a cursor too. */
@@ -112,12 +112,12 @@ function spanOfSeen(reader: Reader, after: string | undefined): { from: string; 
 }
 
 /** A user with what is counted, unless nothing is left, or it is being erased. */
-function listedUser(reader: Reader, hash: string, prefix: string): Found[] {
+function listedUser(reader: Reader, hash: string, prefix: string): PageEntry[] {
   const span = { from: hash, to: hash + AFTER_ALL, limit: LIMITS.listedUserRecordsCountedMax + 1, descending: true };
   const [ofSessions = [], ofMemories = []] = eachFetched([USERS.sessions, USERS.memories], (index) => reader.keys(index, span));
   const row = unlessUnreadable(() => reader.get(users, hash));
   if (row === undefined) return [];
-  const passed: Found = { passed: row.userId, looks: 1 + (ofSessions.length + ofMemories.length) / ENTRIES_PER_LOOK };
+  const passed: PageEntry = { passed: row.userId, probes: 1 + (ofSessions.length + ofMemories.length) / ENTRIES_PER_LOOK };
   const found = unlessUnreadable(() => foundBy(reader, USERS, { session: ofSessions[0], memory: ofMemories[0] }));
   if (found === undefined || !row.userId.startsWith(prefix)) return [passed];
   const { newestAt } = found;

@@ -37,7 +37,7 @@ const CACHE_BYTES = 128 * 1024 * 1024;
 const COMPARED_MAX = 20_000;
 const COMPARED_AT_ONCE = 250;
 /** Each is a statement that looks at a thousand records at most: where few of them pass, all of those are compared. */
-const WALKS_MAX = LIMITS.searchLooksMax / 1_000;
+const WALKS_MAX = LIMITS.searchProbesMax / 1_000;
 /** As many more than are wanted are held: then all but the best are left out. The terms of a long text take some kilobytes. */
 const HELD_MORE = 1_000;
 /** What the replica finds is looked for again, this often, when some of it was changed meanwhile. */

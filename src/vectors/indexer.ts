@@ -39,7 +39,7 @@ export interface IndexerOptions {
   /** At most this many of the nearest are looked at until enough pass the filter; beyond, all that pass are compared. */
   oversampleMax: number;
   /** Index entries that a search reads to find what passes its filter; then the newest that pass, and the nearest, have to do. */
-  looksMax: number;
+  probesMax: number;
   /** The index is rebuilt when at least this number of its slots, and this share of them, are of deleted vectors. */
   removedMin: number;
   removedShareMax: number;
@@ -51,7 +51,7 @@ const DEFAULTS: IndexerOptions = {
   graphFrom: 0,
   flatMax,
   oversampleMax: 6_400,
-  looksMax: LIMITS.searchLooksMax,
+  probesMax: LIMITS.searchProbesMax,
   removedMin: 100,
   removedShareMax: 0.3,
   passingSlots: {},
@@ -214,7 +214,7 @@ export class Indexer {
       if (isFlat && filter.length > 0) passing ??= yield* this.#passing(filter, walk, Infinity);
       if (isFlat && passing === undefined) yield* this.#readRows();
       const found = isFlat ? this.#flat(query, passing) : this.#throughGraph(query, filter);
-      if (found !== undefined && walk.looks >= this.#options.looksMax) {
+      if (found !== undefined && walk.looks >= this.#options.probesMax) {
         // Not all that passes was found: the newest of it, and what words and graph lead to.
         const near = this.#throughGraph(query, filter, true) ?? [];
         const known = new Set(found.map(({ id }) => id));
@@ -240,8 +240,8 @@ export class Indexer {
         if (found.push(memory) > max) return undefined;
         continue;
       }
-      walk.looks += memory.looks;
-      if (walk.looks >= this.#options.looksMax) break;
+      walk.looks += memory.probes;
+      if (walk.looks >= this.#options.probesMax) break;
       yield;
     }
     const { slots } = this.#index;

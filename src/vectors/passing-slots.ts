@@ -21,7 +21,7 @@ export interface PassingSlotsOptions {
   /** Filters that are known by name, whether their slots were read or not. */
   filtersMax: number;
   /** A filter whose slots take more looks at indexes than this is not kept. */
-  looksMax: number;
+  probesMax: number;
   /** When more rows than this were put, all is read again. */
   updatedMax: number;
   /** When there are more new slots than this, they are read too. */
@@ -31,7 +31,7 @@ export interface PassingSlotsOptions {
 const DEFAULTS: PassingSlotsOptions = {
   bytesMax: CACHE_BYTES_MAX.passingSlots,
   filtersMax: 1_000,
-  looksMax: 2_000_000,
+  probesMax: 2_000_000,
   updatedMax: 10_000,
   newMax: 250,
 };
@@ -149,9 +149,9 @@ export class PassingSlots {
         entry.state = "read";
         return true;
       }
-      const looks = typeof value === "string" ? 1 : value.looks;
+      const looks = typeof value === "string" ? 1 : value.probes;
       entry.looks += looks;
-      if (entry.looks > this.#options.looksMax) {
+      if (entry.looks > this.#options.probesMax) {
         this.#forget(entry, "refused");
         return true;
       }

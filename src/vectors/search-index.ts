@@ -42,7 +42,7 @@ export class SearchIndex {
   readonly terms: TermIndex;
   readonly rows = new VectorRows();
   /** Where the ids begin that were not noted yet: ids are given inside transactions and rise, also across restarts. */
-  #noteFrom = "";
+  #trackFrom = "";
   /** Vectors that are not taken in yet, from `#notedAt` on, oldest first. */
   #noted: BareId[] = [];
   #notedAt = 0;
@@ -63,7 +63,7 @@ export class SearchIndex {
     this.#graph = parts?.graph;
     this.#graphEnd = parts?.graphEnd ?? 0;
     const { length } = this.slots;
-    if (length > 0) this.#noteFrom = behind(this.slots.id(length - 1));
+    if (length > 0) this.#trackFrom = behind(this.slots.id(length - 1));
     for (let slot = this.#graphEnd; slot < this.slots.length; slot++) if (!this.slots.has(slot)) this.#removedAhead++;
   }
 
@@ -106,10 +106,10 @@ export class SearchIndex {
   /** Notes the vectors that were stored since the last look. */
   note(reader: Reader): void {
     for (;;) {
-      const ids = reader.keys(this.#table, { from: this.#noteFrom, to: AFTER_ALL, limit: IDS_PER_LOOK });
+      const ids = reader.keys(this.#table, { from: this.#trackFrom, to: AFTER_ALL, limit: IDS_PER_LOOK });
       for (const id of ids) this.#noted.push(id);
       const last = ids.at(-1);
-      if (last !== undefined) this.#noteFrom = behind(last);
+      if (last !== undefined) this.#trackFrom = behind(last);
       if (ids.length < IDS_PER_LOOK) return;
     }
   }

@@ -59,13 +59,13 @@ const WORDS_FACTOR = 2.5;
 const NEAR = 1_000;
 const ENOUGH_NEAR = 500;
 
-interface Asked {
+interface BreadthOptions {
   isFiltered: boolean;
   limit: number;
   vectors: number;
 }
 
-export function breadthOf({ isFiltered, limit, vectors }: Asked): Breadth {
+export function breadthOf({ isFiltered, limit, vectors }: BreadthOptions): Breadth {
   return {
     words: Math.max(WORDS_MIN, isFiltered ? 0 : Math.round(WORDS_FACTOR * Math.sqrt(vectors)), 2 * limit),
     graph: Math.max(NEAR, 2 * limit),

@@ -27,7 +27,7 @@ export class Slots {
     this.#length = length;
     this.#removed = removed;
     for (let slot = 0; slot < length; slot++) {
-      if (this.has(slot)) this.#noteMoved(slot);
+      if (this.has(slot)) this.#trackMoved(slot);
       else this.#removedCount++;
     }
   }
@@ -78,7 +78,7 @@ export class Slots {
       removed.set(this.#removed);
       this.#removed = removed;
     }
-    this.#noteMoved(slot);
+    this.#trackMoved(slot);
     return slot;
   }
 
@@ -135,7 +135,7 @@ export class Slots {
     return true;
   }
 
-  #noteMoved(slot: number): void {
+  #trackMoved(slot: number): void {
     if (!this.ids.isOwn(slot)) this.#moved.set(this.memory(slot), slot);
   }
 }

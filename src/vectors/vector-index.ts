@@ -80,7 +80,7 @@ export class VectorIndex implements CandidateIndex {
     this.#openMaxMs = openMaxMs;
     this.#residentSets = new ResidentSets(store, { collection });
     store.onPut(collection.records, (memory) => {
-      if (this.#updated.add(memory).size === UPDATED_MAX) this.#tellOfUpdated();
+      if (this.#updated.add(memory).size === UPDATED_MAX) this.#notifyUpdated();
     });
   }
 
@@ -190,7 +190,7 @@ export class VectorIndex implements CandidateIndex {
     return few;
   }
 
-  #tellOfUpdated(): void {
+  #notifyUpdated(): void {
     if (this.#updated.size > 0) this.#connection?.send({ kind: "updated", memories: [...this.#updated] });
     this.#updated.clear();
   }
@@ -200,7 +200,7 @@ export class VectorIndex implements CandidateIndex {
     try {
       const packed = { query: packQuery(query), filter: JSON.stringify(filter) };
       return await this.#connect().call((call) => {
-        this.#tellOfUpdated();
+        this.#notifyUpdated();
         return { kind: "nearest", call, ...packed };
       });
     } catch (error) {

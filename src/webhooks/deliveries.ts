@@ -12,7 +12,7 @@ import { isEventErased } from "../storage/erasure.ts";
 import { AFTER_ALL, hashKey } from "../storage/keys.ts";
 import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
 import { EVERYBODY } from "../storage/owner.ts";
-import { pageOfBatches, type Found, type Page } from "../storage/page.ts";
+import { pageOfBatches, type PageEntry, type Page } from "../storage/page.ts";
 import { eachFetched, type Reader } from "../storage/access.ts";
 import { deliveries, deliveryCode, shownPayloads, type DeliveryRow, type WebhookRow } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
@@ -34,7 +34,7 @@ export interface DeliveryFilter extends CreatedFilter {
 
 /** Newest first. */
 export async function listDeliveries(
-  { store, listLooksMax }: Deps,
+  { store, listProbesMax }: Deps,
   webhookId: string,
   filter: DeliveryFilter,
   page: Page<DeliveryId>,
@@ -52,7 +52,7 @@ export async function listDeliveries(
     filter: postings.length > 0 ? postings : [posting(deliveries, webhook)],
     owner: EVERYBODY,
     created: filter,
-    looksMax: listLooksMax,
+    probesMax: listProbesMax,
   } as const;
   return store.list(listing, page, (reader, delivery) => {
     const row = reader.get(deliveries, webhook + delivery);
@@ -63,8 +63,8 @@ export async function listDeliveries(
 }
 
 /** Deliveries of all webhooks that are not tried again, newest first. */
-export async function listFailedDeliveries({ store, listLooksMax }: Deps, { limit, startingAfter }: Page<DeliveryId>): Promise<JsonText> {
-  async function* found(): AsyncGenerator<Found[], void, undefined> {
+export async function listFailedDeliveries({ store, listProbesMax }: Deps, { limit, startingAfter }: Page<DeliveryId>): Promise<JsonText> {
+  async function* found(): AsyncGenerator<PageEntry[], void, undefined> {
     let to = startingAfter === undefined ? AFTER_ALL : bare(startingAfter);
     for (;;) {
       const { batch, last, isEnd } = await store.read((reader) => {
@@ -79,16 +79,16 @@ export async function listFailedDeliveries({ store, listLooksMax }: Deps, { limi
       to = last;
     }
   }
-  return pageOfBatches(found(), limit, listLooksMax);
+  return pageOfBatches(found(), limit, listProbesMax);
 }
 
 /** A delivery, unless it cannot be read, or its event is being erased. */
-function listedFailure(reader: Reader, key: string): Found[] {
+function listedFailure(reader: Reader, key: string): PageEntry[] {
   const [webhook, delivery] = [key.slice(0, BARE_ID_LENGTH), key.slice(BARE_ID_LENGTH)];
   const id = withPrefix("dlv", delivery);
   const row = unlessUnreadable(() => reader.get(deliveries, key));
   const isShown = row !== undefined && !isEventErased(reader, row);
-  return [...(isShown ? [{ id, json: deliveryJson(webhook, delivery, row) }] : []), { passed: id, looks: 1 }];
+  return [...(isShown ? [{ id, json: deliveryJson(webhook, delivery, row) }] : []), { passed: id, probes: 1 }];
 }
 
 /** One delivery with what is posted, and its latest attempts, the last one first. */

@@ -15,7 +15,7 @@ import { LIMITS } from "../lib/limits.ts";
 import { toIso } from "../lib/time.ts";
 import { eachFetched, type Reader } from "../storage/access.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
-import { pageOfBatches, rowsOf, type Found, type Page } from "../storage/page.ts";
+import { pageOfBatches, rowsOf, type PageEntry, type Page } from "../storage/page.ts";
 import { deliveries, DELIVERY_STATUSES, deliveryCode, webhookFailures, webhooks } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
 import type { Deps } from "../traces/record.ts";
@@ -31,8 +31,8 @@ export function webhookStats({ store }: Deps, id: string): JsonText | Promise<Js
 }
 
 /** Those of all webhooks, newest webhook first. A page ends early where there is much to count. */
-export async function listWebhookStats({ store, listLooksMax }: Deps, { limit, startingAfter }: Page<WebhookId>): Promise<JsonText> {
-  async function* found(): AsyncGenerator<Found[], void, undefined> {
+export async function listWebhookStats({ store, listProbesMax }: Deps, { limit, startingAfter }: Page<WebhookId>): Promise<JsonText> {
+  async function* found(): AsyncGenerator<PageEntry[], void, undefined> {
     let to = startingAfter === undefined ? AFTER_ALL : bare(startingAfter);
     for (;;) {
       const before = to;
@@ -44,16 +44,16 @@ export async function listWebhookStats({ store, listLooksMax }: Deps, { limit, s
       for (const { webhook, json, entries } of next) {
         to = webhook;
         const id = withPrefix("whk", webhook);
-        const looks = DELIVERY_STATUSES.length + entries / ENTRIES_PER_LOOK;
+        const probes = DELIVERY_STATUSES.length + entries / ENTRIES_PER_LOOK;
         yield [
           { id, json },
-          { passed: id, looks },
+          { passed: id, probes },
         ];
       }
       if (isEnd) return;
     }
   }
-  return pageOfBatches(found(), limit, listLooksMax);
+  return pageOfBatches(found(), limit, listProbesMax);
 }
 
 /** What a delivery of each status is counted as: `failed` counts attempts. */

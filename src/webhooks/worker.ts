@@ -25,7 +25,7 @@ import type { Activator, Task } from "../tasks/task.ts";
 import { enabledWebhooks, recordAdmin, type Caller, type Deps } from "../traces/record.ts";
 import { attemptDelivery } from "./attempt.ts";
 import { afterAttempt, failuresAfter, pauseOf, webhookAfterAttempt, type Attempt, type Outcomes } from "./outcome.ts";
-import { Places } from "./places.ts";
+import { DeliverySlots } from "./delivery-slots.ts";
 import type { WebhookPolicy } from "./policy.ts";
 import { nextDue, putDelivery, type Next, type Queued } from "./queue.ts";
 import { tracedDisabling } from "./webhooks.ts";
@@ -56,7 +56,7 @@ export class Worker {
   /** Attempts in flight, until their outcome is recorded or refused by the store. */
   readonly inFlight = new Set<Promise<void>>();
   readonly #deps: WorkerDeps;
-  readonly #places = new Places();
+  readonly #slots = new DeliverySlots();
   readonly #bad: BadRows;
   readonly #stop = new AbortController();
   /** Attempts whose outcome the store has refused. */
@@ -93,18 +93,18 @@ export class Worker {
     const now = clock.now();
     let nextAt = now + IDLE_MS;
     // A run makes no attempt twice: what is read meanwhile can be older than the end of one, or than a stop.
-    const attempted = this.#places.inFlight();
-    const turns = this.#places.inTurn(await store.read(enabledWebhooks));
+    const attempted = this.#slots.inFlight();
+    const turns = this.#slots.inTurn(await store.read(enabledWebhooks));
     for (const webhook of turns) {
       const { key, row } = webhook;
       const isFailing = row.failingSince !== null;
-      if (!this.#places.isFree(key, isFailing)) continue;
+      if (!this.#slots.isFree(key, isFailing)) continue;
       const next = await this.#nextOf(key, row, now, attempted);
       if (next.kind === "later") nextAt = Math.min(nextAt, next.at);
       if (next.kind !== "now") continue;
       if (this.#unrecorded.length > 0) break;
       attempted.add(next.queued.delivery);
-      this.#places.take(key, next.queued.delivery, isFailing);
+      this.#slots.take(key, next.queued.delivery, isFailing);
       const delivering = this.#deliver(next.queued, row).finally(() => this.inFlight.delete(delivering));
       this.inFlight.add(delivering);
       // To the back of the queue.
@@ -131,7 +131,7 @@ export class Worker {
         if (!(error instanceof LeaseLost)) this.#unrecorded.push([queued, attempt]);
       });
     }
-    this.#places.release(queued.webhook, queued.delivery);
+    this.#slots.release(queued.webhook, queued.delivery);
     this.#deps.activator.wake();
   }
 

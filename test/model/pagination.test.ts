@@ -156,15 +156,15 @@ async function turnPages(cairn: Cairn, path: string, limit: number, query: strin
 }
 
 /** How much a page may look at before it ends early: mostly so little that most pages do. */
-const listLooksMax = fc.oneof(fc.integer({ min: 1, max: 40 }), fc.constant(1_000));
+const listProbesMax = fc.oneof(fc.integer({ min: 1, max: 40 }), fc.constant(1_000));
 
 for (const [name, { path, record, filter, isInOrder, start }] of Object.entries(LISTS)) {
   test(`the pages of ${name} list each of them once`, async () => {
     const change = fc.oneof(record, fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }));
     const look = fc.record({ drawn: filter, limit: fc.integer({ min: 1, max: 9 }), meanwhile: fc.array(change, { maxLength: 12 }) });
     const records = fc.array(record, { maxLength: 100 });
-    const property = async (first: Fields[], looks: Look[], looksMax: number) => {
-      await using cairn = await startCairn({ listLooksMax: looksMax });
+    const property = async (first: Fields[], looks: Look[], probesMax: number) => {
+      await using cairn = await startCairn({ listProbesMax: probesMax });
       const { add, remove, filterOf, given = [] } = await start(cairn);
       const made = [...given, ...(isInOrder ? [] : await Promise.all(first.map(add)))];
       if (isInOrder) for (const one of first) made.push(await add(one));
@@ -193,6 +193,6 @@ for (const [name, { path, record, filter, isInOrder, start }] of Object.entries(
         );
       }
     };
-    await fc.assert(fc.asyncProperty(records, fc.array(look, { minLength: 1, maxLength: 6 }), listLooksMax, property), { numRuns: 15 });
+    await fc.assert(fc.asyncProperty(records, fc.array(look, { minLength: 1, maxLength: 6 }), listProbesMax, property), { numRuns: 15 });
   });
 }

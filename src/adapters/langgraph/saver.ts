@@ -32,7 +32,7 @@ import {
 import type { Document, DocumentChange, Documents } from "../../client/index.ts";
 import { allDocuments, change, readAll, rootOf } from "../shared/documents.ts";
 import { spokenIn } from "../shared/langchain-messages.ts";
-import { lastAsked, Sessions, type SessionOptions, type Spoken } from "../shared/sessions.ts";
+import { lastAsked, Sessions, type SessionOptions, type ConversationMessage } from "../shared/sessions.ts";
 import { fromBase64, isScalar, toBase64 } from "../shared/stored-json.ts";
 
 export interface CairnSaverOptions {
@@ -68,7 +68,7 @@ interface StoredWrite {
 }
 
 /** Where the checkpoints of a thread are. */
-interface Place {
+interface CheckpointAddress {
   readonly thread: string;
   readonly ns: string;
 }
@@ -267,7 +267,7 @@ export class CairnSaver extends BaseCheckpointSaver {
   }
 
   /** Before version 4 what was sent to tasks was written to the parent instead of a channel. */
-  async #migratePendingSends(checkpoint: Checkpoint, place: Place, parent: string): Promise<void> {
+  async #migratePendingSends(checkpoint: Checkpoint, place: CheckpointAddress, parent: string): Promise<void> {
     const written = await allDocuments(this.#documents, this.#writes(place, parent));
     const sends = inOrder(written).filter(({ channel }) => channel === TASKS);
     const versions = Object.values(checkpoint.channel_versions);
@@ -284,26 +284,26 @@ export class CairnSaver extends BaseCheckpointSaver {
     return this.serde.loadsTyped(packed.type, "text" in packed ? new TextEncoder().encode(packed.text) : fromBase64(packed.base64));
   }
 
-  #placeOf({ namespace }: Pick<Document, "namespace">): Place {
+  #placeOf({ namespace }: Pick<Document, "namespace">): CheckpointAddress {
     const [, thread = "", ns = ""] = namespace.slice(this.#root.length);
     return { thread, ns: ns.slice(NS.length) };
   }
 
-  #checkpoints({ thread, ns }: Place): string[] {
+  #checkpoints({ thread, ns }: CheckpointAddress): string[] {
     return [...this.#root, "threads", thread, NS + ns];
   }
 
-  #values({ thread, ns }: Place): string[] {
+  #values({ thread, ns }: CheckpointAddress): string[] {
     return [...this.#root, "values", thread, NS + ns];
   }
 
-  #writes({ thread, ns }: Place, id: string): string[] {
+  #writes({ thread, ns }: CheckpointAddress, id: string): string[] {
     return [...this.#root, "writes", thread, NS + ns, id];
   }
 }
 
 /** The last of messages with the last of the user, where they are messages. */
-function answerIn(messages: unknown, checkpointId: string): Spoken[] {
+function answerIn(messages: unknown, checkpointId: string): ConversationMessage[] {
   if (!Array.isArray(messages) || !messages.every((message) => BaseMessage.isInstance(message))) return [];
   const spoken = messages.map(spokenIn);
   const last = spoken.at(-1);
@@ -322,7 +322,7 @@ function inOrder(documents: readonly Document[]): StoredWrite[] {
 }
 
 /** Without an id the newest one is meant. */
-function placeOf(config: RunnableConfig): Partial<Place> & Pick<Place, "ns"> & { id?: string } {
+function placeOf(config: RunnableConfig): Partial<CheckpointAddress> & Pick<CheckpointAddress, "ns"> & { id?: string } {
   const { thread_id: thread, checkpoint_ns: ns = "" } = (config.configurable ?? {}) as { thread_id?: unknown; checkpoint_ns?: string };
   if (thread !== undefined && (typeof thread !== "string" || thread === ""))
     throw new TypeError(`configurable.thread_id must be a text that is not empty; got ${JSON.stringify(thread)}.`);
@@ -330,7 +330,7 @@ function placeOf(config: RunnableConfig): Partial<Place> & Pick<Place, "ns"> & {
   return { ns, ...(thread === undefined ? {} : { thread }), ...(id === "" ? {} : { id }) };
 }
 
-function configOf({ thread, ns, id }: Place & { id: string }): RunnableConfig {
+function configOf({ thread, ns, id }: CheckpointAddress & { id: string }): RunnableConfig {
   return { configurable: { thread_id: thread, checkpoint_ns: ns, checkpoint_id: id } };
 }
 

@@ -17,7 +17,7 @@ import {
 } from "@mastra/core/storage";
 import type { Document, DocumentChange, Documents, JsonObject } from "../../client/index.ts";
 import type { Clock } from "../shared/clock.ts";
-import { changeInParts, check, getAll, type Place } from "../shared/documents.ts";
+import { changeInParts, check, getAll, type DocumentAddress } from "../shared/documents.ts";
 import { byKey, countOf, sliceOf, type Slice, type Span } from "../shared/slices.ts";
 import { fromStored, toStored } from "../shared/stored-json.ts";
 import { bound, timeOf } from "./times.ts";
@@ -314,12 +314,12 @@ export class Messages {
   }
 
   /** Returns where a message is, and where the entry is by which its resource finds it. */
-  #placesOf(entry: Entry): Place[] {
+  #placesOf(entry: Entry): DocumentAddress[] {
     const { resourceId, key } = entry;
     return [this.#placeOf(entry), ...(resourceId === undefined ? [] : [{ namespace: this.#resource(resourceId), key }])];
   }
 
-  #placeOf({ threadId, resourceId, key }: Entry): Place {
+  #placeOf({ threadId, resourceId, key }: Entry): DocumentAddress {
     return { namespace: [...this.#thread(threadId), ...(resourceId === undefined ? [] : [resourceId])], key };
   }
 

@@ -6,7 +6,7 @@
 import type { StorageThreadType } from "@mastra/core/memory";
 import type { Document, DocumentChange, Documents } from "../../client/index.ts";
 import type { Clock } from "../shared/clock.ts";
-import { getAll, type Place } from "../shared/documents.ts";
+import { getAll, type DocumentAddress } from "../shared/documents.ts";
 import { countOf, sliceOf, type Slice } from "../shared/slices.ts";
 import { fromStored, toStored } from "../shared/stored-json.ts";
 import { timeOf } from "./times.ts";
@@ -88,7 +88,7 @@ export class Threads {
     return { threads: wanted.slice(slice.offset, slice.offset + slice.limit), total: wanted.length };
   }
 
-  #placesOf(thread: StorageThreadType): Place[] {
+  #placesOf(thread: StorageThreadType): DocumentAddress[] {
     return TIME_FIELDS.flatMap((field) => {
       const key = `${timeOf(thread[field], `thread.${field}`)} ${thread.id}`;
       return [undefined, thread.resourceId].map((resourceId) => ({ namespace: this.#listOf(field, resourceId), key }));

@@ -111,17 +111,17 @@ export function check(id: unknown, name: string): void {
     throw new TypeError(`${name} must be a text that is not empty; got ${JSON.stringify(id)}.`);
 }
 
-export type Place = Pick<Document, "namespace" | "key">;
+export type DocumentAddress = Pick<Document, "namespace" | "key">;
 
 /** Returns the documents at some places, in their order; null where there is none. */
-export async function getAll(documents: Documents, places: readonly Place[]): Promise<(Document | null)[]> {
+export async function getAll(documents: Documents, places: readonly DocumentAddress[]): Promise<(Document | null)[]> {
   return (await readAll(documents, places, [])).found;
 }
 
 /** Returns the documents at some places, and all documents of some namespaces, in as few requests as they fit into. */
 export async function readAll(
   documents: Documents,
-  places: readonly Place[],
+  places: readonly DocumentAddress[],
   namespaces: readonly string[][],
 ): Promise<{ found: (Document | null)[]; lists: Document[][] }> {
   const operations = [

@@ -23,7 +23,7 @@ export interface SessionOptions {
 }
 
 /** A message, as far as a turn has it. A call of a tool, and what it gave, is `other`. */
-export interface Spoken {
+export interface ConversationMessage {
   /** What no other message of the conversation has: a message of the same name and text is logged once. */
   readonly name?: string | undefined;
   readonly role: "user" | "assistant" | "other";
@@ -88,7 +88,11 @@ export class Sessions {
    *
    * @param before - gives the messages before these, when the user said nothing in these
    */
-  async log(conversation: string, messages: readonly Spoken[], before: () => Promise<readonly Spoken[]>): Promise<void> {
+  async log(
+    conversation: string,
+    messages: readonly ConversationMessage[],
+    before: () => Promise<readonly ConversationMessage[]>,
+  ): Promise<void> {
     if (this.#options === undefined || !this.logsTurns) return;
     const { cairn } = this.#options;
     let question: string | undefined;
@@ -172,7 +176,7 @@ export class Sessions {
 }
 
 /** What the user said last. */
-export function lastAsked(messages: readonly Spoken[]): string {
+export function lastAsked(messages: readonly ConversationMessage[]): string {
   return messages.filter(({ role }) => role === "user").at(-1)?.text ?? "";
 }
 

@@ -7,7 +7,7 @@ import { render } from "preact";
 import { lazy, LocationProvider, Route, Router } from "preact-iso";
 import { signIn } from "./api.ts";
 import { Compare } from "./pages/compare.tsx";
-import { Go } from "./pages/go.tsx";
+import { OpenById } from "./pages/open-by-id.tsx";
 import { Memories } from "./pages/memories.tsx";
 import { NotFound } from "./pages/not-found.tsx";
 import { Session } from "./pages/session.tsx";
@@ -40,7 +40,7 @@ function Dashboard({ refused }: { refused: Error | null }) {
           <Route path="/dashboard/memories" component={Memories} />
           <Route path="/dashboard/traces" component={Traces} />
           <Route path="/dashboard/keys" component={Keys} />
-          <Route path="/dashboard/go/:id" component={Go} />
+          <Route path="/dashboard/go/:id" component={OpenById} />
           <Route path="/dashboard/settings" component={Settings} />
           <Route path="/dashboard/webhooks" component={Webhooks} />
           <Route path="/dashboard/webhooks/:id" component={Webhook} />

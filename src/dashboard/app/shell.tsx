@@ -10,14 +10,14 @@ import { ErrorBoundary, useLocation } from "preact-iso";
 import { useLayoutEffect } from "preact/hooks";
 import { signOut, type ApiKey, type Scope } from "./api.ts";
 import { boundTo, hasScope, rightsOf, useOwnKey } from "./access.ts";
-import { KeyboardHelp, openHelp, useKeyboard, type Place } from "./parts/keyboard.tsx";
+import { KeyboardHelp, openHelp, useKeyboard, type MenuItem } from "./parts/keyboard.tsx";
 import { Loaded, Problem } from "./parts/list.tsx";
 import { Page } from "./parts/page.tsx";
 import { Toasts } from "./parts/toast.tsx";
 
 const BASE = "/dashboard/";
 
-interface MenuPlace extends Place {
+interface MenuPlace extends MenuItem {
   readonly scope: Scope;
   /** Shows users and agents of all, which a key that is bound to one does not see. */
   readonly isOfAll?: true;

@@ -16,7 +16,7 @@
 import { BARE_ID_LENGTH, type BareId } from "../../lib/ids.ts";
 import type { Reader, Span } from "../access.ts";
 import { AFTER_ALL, behind } from "../keys.ts";
-import { meta, TRACES_MARK, traces } from "../tables.ts";
+import { meta, TRACES_WATERMARK, traces } from "../tables.ts";
 import { unlessUnreadable } from "../unreadable.ts";
 
 export interface Entry {
@@ -28,18 +28,18 @@ export interface Entry {
  * How many there are when a sweep begins: those of some 8,000 changes, which a start after a crash reads. With 6,000 of them a change
  * wrote 12 % more bytes.
  */
-const ENTRIES_PER_SWEEP_MIN = 24_000;
+const ENTRIES_PER_FLUSH_MIN = 24_000;
 /** Written with a transaction; twice as many as it adds where that is more, so that no more than about twice the above gather. */
 const ENTRIES_PER_STEP = 200;
 
-const LATE_INDEXES = traces.indexes.filter(({ isLate }) => isLate);
+const BUFFERED_INDEXES = traces.indexes.filter(({ isBuffered }) => isBuffered);
 
 /** The mark where no trace is behind it. */
-export const FIRST_MARK = "0".repeat(BARE_ID_LENGTH);
+export const FIRST_WATERMARK = "0".repeat(BARE_ID_LENGTH);
 
-interface Sweep {
+interface Flush {
   /** The mark once it is done. */
-  readonly mark: BareId;
+  readonly watermark: BareId;
   /** The indexes still to be written, and the last entry of the first of them that was. */
   readonly indexes: string[];
   after: string;
@@ -48,7 +48,7 @@ interface Sweep {
 /** The entries that one transaction writes, and the mark, if these are the last of a sweep. */
 export interface Step {
   readonly entries: readonly Entry[];
-  readonly mark: BareId | undefined;
+  readonly watermark: BareId | undefined;
 }
 
 /** Entries of one index. */
@@ -59,8 +59,8 @@ interface Entries {
   added: string[];
 }
 
-export class LateEntries {
-  readonly #indexes = new Map(LATE_INDEXES.map(({ name }): [string, Entries] => [name, { keys: [], added: [] }]));
+export class ChangeBuffer {
+  readonly #indexes = new Map(BUFFERED_INDEXES.map(({ name }): [string, Entries] => [name, { keys: [], added: [] }]));
   /** What a transaction has added that has not been committed yet, until it looks at entries itself: nobody else sees the rows. */
   #pending: Entry[] = [];
   /** What it has added that is here already, for it alone. */
@@ -69,12 +69,12 @@ export class LateEntries {
   #changed: Entry[] = [];
   #size = 0;
   #addedSinceStep = 0;
-  #sweep: Sweep | undefined;
+  #flush: Flush | undefined;
   #step: Step | undefined;
-  readonly #perSweepMin: number;
+  readonly #perFlushMin: number;
 
-  constructor(perSweepMin: number = ENTRIES_PER_SWEEP_MIN) {
-    this.#perSweepMin = perSweepMin;
+  constructor(perFlushMin: number = ENTRIES_PER_FLUSH_MIN) {
+    this.#perFlushMin = perFlushMin;
   }
 
   get size(): number {
@@ -119,7 +119,7 @@ export class LateEntries {
   remove({ table, key }: Entry): boolean {
     const keys = this.#sorted(table);
     if (keys === undefined) return false;
-    const at = placeOf(keys, key);
+    const at = positionOf(keys, key);
     if (keys[at] !== key) return false;
     keys.splice(at, 1);
     this.#size--;
@@ -129,7 +129,7 @@ export class LateEntries {
   /** @param isInside - whether the transaction asks whose entries are uncommitted */
   has({ table, key }: Entry, isInside: boolean): boolean {
     const keys = this.#sorted(table, isInside);
-    return keys !== undefined && keys[placeOf(keys, key)] === key && (isInside || !this.#uncommitted.has(key));
+    return keys !== undefined && keys[positionOf(keys, key)] === key && (isInside || !this.#uncommitted.has(key));
   }
 
   /** What a reader sees of a span, of which the store has these keys. @param isInside - as of `has` */
@@ -152,7 +152,7 @@ export class LateEntries {
 
   #within(keys: readonly string[], { from, to, limit = Number.POSITIVE_INFINITY, descending = false }: Span, isInside: boolean): string[] {
     const isSeen = (key: string) => isInside || !this.#uncommitted.has(key);
-    const [start, end] = [placeOf(keys, from), placeOf(keys, to)];
+    const [start, end] = [positionOf(keys, from), positionOf(keys, to)];
     const own: string[] = [];
     if (descending) for (let i = end; i-- > start && own.length < limit;) if (isSeen(keys[i]!)) own.push(keys[i]!);
     if (!descending) for (let i = start; i < end && own.length < limit; i++) if (isSeen(keys[i]!)) own.push(keys[i]!);
@@ -167,16 +167,16 @@ export class LateEntries {
   step(newest: BareId): Step {
     const limit = Math.max(ENTRIES_PER_STEP, 2 * this.#addedSinceStep);
     this.#addedSinceStep = 0;
-    if (this.#sweep === undefined && this.#size < this.#perSweepMin) return NO_STEP;
-    this.#sweep ??= { mark: newest, indexes: [...this.#indexes.keys()], after: "" };
-    const { mark, indexes, after } = this.#sweep;
+    if (this.#flush === undefined && this.#size < this.#perFlushMin) return NO_STEP;
+    this.#flush ??= { watermark: newest, indexes: [...this.#indexes.keys()], after: "" };
+    const { watermark, indexes, after } = this.#flush;
     const table = indexes[0]!;
     // What is added from then on need not be written before the mark moves.
     const keys = after === "" ? this.#sorted(table)! : this.#indexes.get(table)!.keys;
-    const start = placeOf(keys, after);
+    const start = positionOf(keys, after);
     const entries = keys.slice(start, start + limit).map((key) => ({ table, key }));
     const isLast = indexes.length === 1 && start + entries.length === keys.length;
-    return (this.#step = { entries, mark: isLast ? mark : undefined });
+    return (this.#step = { entries, watermark: isLast ? watermark : undefined });
   }
 
   /** All entries in order, for the last transaction. */
@@ -191,35 +191,35 @@ export class LateEntries {
    * @returns what it has added here and removed
    */
   end(isKept: boolean): readonly Entry[] {
-    const [step, sweep, pending] = [this.#step, this.#sweep, this.#pending];
+    const [step, flush, pending] = [this.#step, this.#flush, this.#pending];
     const changed = this.#changed.length === 0 ? pending : [...this.#changed, ...pending];
     this.#uncommitted.clear();
     this.#changed = [];
     this.#pending = [];
     this.#step = undefined;
     if (isKept) for (const entry of pending) this.add(entry);
-    if (isKept && step !== undefined && sweep !== undefined) this.#stepped(step, sweep);
+    if (isKept && step !== undefined && flush !== undefined) this.#stepped(step, flush);
     return changed;
   }
 
-  #stepped({ entries }: Step, sweep: Sweep): void {
-    const { keys, added } = this.#indexes.get(sweep.indexes[0]!)!;
+  #stepped({ entries }: Step, flush: Flush): void {
+    const { keys, added } = this.#indexes.get(flush.indexes[0]!)!;
     const [first, last] = [entries[0]?.key, entries.at(-1)?.key];
     if (first !== undefined && last !== undefined) {
-      const start = placeOf(keys, first);
-      const removed = keys.splice(start, placeOf(keys, last + AFTER_ALL) - start);
+      const start = positionOf(keys, first);
+      const removed = keys.splice(start, positionOf(keys, last + AFTER_ALL) - start);
       this.#size -= entries.length;
-      sweep.after = last;
+      flush.after = last;
       if (removed.length > entries.length) {
         // Meanwhile a reader has had others sorted in between.
         const written = new Set(entries.map(({ key }) => key));
         for (const key of removed) if (!written.has(key)) added.push(key);
       }
     }
-    if (placeOf(keys, sweep.after) < keys.length) return;
-    sweep.indexes.shift();
-    sweep.after = "";
-    if (sweep.indexes.length === 0) this.#sweep = undefined;
+    if (positionOf(keys, flush.after) < keys.length) return;
+    flush.indexes.shift();
+    flush.after = "";
+    if (flush.indexes.length === 0) this.#flush = undefined;
   }
 
   /** All keys of an index, in order; undefined for one that is not written late. @param isInside - as of `has` */
@@ -246,10 +246,10 @@ export class LateEntries {
   }
 }
 
-const NO_STEP: Step = { entries: [], mark: undefined };
+const NO_STEP: Step = { entries: [], watermark: undefined };
 
 /** Where a key is, or would be. */
-function placeOf(keys: readonly string[], key: string): number {
+function positionOf(keys: readonly string[], key: string): number {
   let [low, high] = [0, keys.length];
   while (low < high) {
     const middle = (low + high) >> 1;
@@ -266,7 +266,7 @@ const KEYS_FOR_EACH_ADDED = 64;
 function withAdded(keys: string[], added: string[]): string[] {
   if (added.length * KEYS_FOR_EACH_ADDED < keys.length) {
     for (const key of added) {
-      const at = placeOf(keys, key);
+      const at = positionOf(keys, key);
       if (keys[at] !== key) keys.splice(at, 0, key);
     }
     return keys;
@@ -282,15 +282,15 @@ function withAdded(keys: string[], added: string[]): string[] {
 }
 
 /** The entries that may not be in the store, of a reader of what is in it alone; none of a store that has no mark. */
-export function lateEntriesOf(reader: Reader, perSweepMin?: number): LateEntries {
-  const entries = new LateEntries(perSweepMin);
-  const mark = reader.get(meta, TRACES_MARK);
-  if (mark === undefined) return entries;
+export function changeBufferOf(reader: Reader, perFlushMin?: number): ChangeBuffer {
+  const entries = new ChangeBuffer(perFlushMin);
+  const watermark = reader.get(meta, TRACES_WATERMARK);
+  if (watermark === undefined) return entries;
   for (const code of codesOf(reader)) {
-    for (const key of reader.keys(traces, { from: behind(code + mark), to: code + AFTER_ALL })) {
+    for (const key of reader.keys(traces, { from: behind(code + watermark), to: code + AFTER_ALL })) {
       const row = unlessUnreadable(() => reader.get(traces, key));
       if (row === undefined) continue;
-      for (const index of LATE_INDEXES) for (const entry of index.entriesOf(key, row)) entries.add({ table: index.name, key: entry });
+      for (const index of BUFFERED_INDEXES) for (const entry of index.entriesOf(key, row)) entries.add({ table: index.name, key: entry });
     }
   }
   return entries;
@@ -302,7 +302,7 @@ export function newestTrace(reader: Reader): BareId {
     const [key] = reader.keys(traces, { from: code, to: code + AFTER_ALL, limit: 1, descending: true });
     return key!.slice(1);
   });
-  return ids.toSorted().at(-1) ?? FIRST_MARK;
+  return ids.toSorted().at(-1) ?? FIRST_WATERMARK;
 }
 
 /** What the keys of traces begin with: one character for each action of which there are any. */

@@ -9,7 +9,7 @@ import { FIRST, lastOfEachKey, type LatestReader, type PrefixSpan, type Reader, 
 import { behind, KEY } from "../keys.ts";
 import type { WholeRow, WholeStore } from "../record-store.ts";
 import type { AnyTable, Readable, VectorTable } from "../tables.ts";
-import { LateEntries, lateEntriesOf } from "./change-buffer.ts";
+import { ChangeBuffer, changeBufferOf } from "./change-buffer.ts";
 import { keysOutOfOrder } from "./disk/disk-errors.ts";
 import type { RowCache } from "./row-cache.ts";
 
@@ -21,7 +21,7 @@ export class Databases {
   readonly texts = new Map<string, TextDatabase>();
   readonly vectors = new Map<string, ByteDatabase>();
   /** Entries that are not in their tables yet. */
-  late = new LateEntries();
+  changeBuffer = new ChangeBuffer();
 
   /** @throws {Error} for a name that is none */
   of({ name }: AnyTable): TextDatabase {
@@ -87,7 +87,7 @@ export class LmdbReader implements LatestReader {
   aheadOf(): void {}
 
   has(table: AnyTable, key: string): boolean {
-    if (this.#databases.late.isOf(table.name) && this.late.has({ table: table.name, key }, this.isInside)) return true;
+    if (this.#databases.changeBuffer.isOf(table.name) && this.changeBuffer.has({ table: table.name, key }, this.isInside)) return true;
     const database = this.databases.ofAny(table);
     return this.at === undefined ? database.doesExist(key) : database.get(key, this.at) !== undefined;
   }
@@ -95,7 +95,7 @@ export class LmdbReader implements LatestReader {
   keys(table: AnyTable, span: Span): string[] {
     const read = (some: Span) => Array.from(this.databases.ofAny(table).getKeys(this.#range(some)));
     const keys = soundOnes(table, span, read, (key) => key);
-    return this.#databases.late.isOf(table.name) ? this.late.merged(table.name, span, keys, this.isInside) : keys;
+    return this.#databases.changeBuffer.isOf(table.name) ? this.changeBuffer.merged(table.name, span, keys, this.isInside) : keys;
   }
 
   /** Whether it reads inside a transaction, and sees what that has written. */
@@ -108,8 +108,8 @@ export class LmdbReader implements LatestReader {
   }
 
   /** Those that this reader sees. */
-  protected get late(): LateEntries {
-    return this.#databases.late;
+  protected get changeBuffer(): ChangeBuffer {
+    return this.#databases.changeBuffer;
   }
 
   lastOfEach(table: AnyTable, width: number, span: PrefixSpan): string[] {
@@ -205,17 +205,17 @@ const LENGTH_PER_BATCH = 256 * 1024;
 /** The whole store as it is at one moment, whatever is committed meanwhile. As long as it is held the disk keeps what it shows. */
 export class Snapshot extends LmdbReader implements Disposable, WholeStore {
   readonly hasIndexColumns = false;
-  #late: LateEntries | undefined;
+  #changeBuffer: ChangeBuffer | undefined;
 
   /** Those of its own moment, whichever process has still to write them. */
-  protected override get late(): LateEntries {
-    if (this.#late !== undefined) return this.#late;
+  protected override get changeBuffer(): ChangeBuffer {
+    if (this.#changeBuffer !== undefined) return this.#changeBuffer;
     // What is read to find them has none.
-    this.#late = new LateEntries();
+    this.#changeBuffer = new ChangeBuffer();
     try {
-      return (this.#late = lateEntriesOf(this));
+      return (this.#changeBuffer = changeBufferOf(this));
     } catch (error) {
-      this.#late = undefined;
+      this.#changeBuffer = undefined;
       throw error;
     }
   }

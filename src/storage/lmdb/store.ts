@@ -35,11 +35,11 @@ import { newestId } from "../newest-id.ts";
 import type { Page } from "../page.ts";
 import type { RecordStore, WalkedIds, Wiping } from "../record-store.ts";
 import { StoreError } from "../store-error.ts";
-import { SCHEMA_VERSION, TABLES, TRACES_MARK, VECTOR_TABLES, meta, traces, type AnyTable, type VectorTable } from "../tables.ts";
+import { SCHEMA_VERSION, TABLES, TRACES_WATERMARK, VECTOR_TABLES, meta, traces, type AnyTable, type VectorTable } from "../tables.ts";
 import { walkStep, type Bounds, type Filter } from "../walk.ts";
 import { repeatable, runWork, settle, type QueuedCommit } from "../work.ts";
-import { WriteBuffer, type Moment, type Write } from "../write-buffer.ts";
-import { lateEntriesOf, newestTrace, type Step } from "./change-buffer.ts";
+import { WriteBuffer, type TxContext, type Write } from "../write-buffer.ts";
+import { changeBufferOf, newestTrace, type Step } from "./change-buffer.ts";
 import { endsTransaction, keysOutOfOrder, lmdbReason } from "./disk/disk-errors.ts";
 import { DiskHealth } from "./disk/disk-health.ts";
 import { createFiles, DATA_FILE, LOCK_FILE, STORE_DIRECTORY } from "./file/data-file.ts";
@@ -72,7 +72,7 @@ export class Store implements RecordStore {
   #ids: IdSource | undefined;
   readonly #rows = new RowCache();
   #caching: "all" | "none" = "all";
-  #moment: object | undefined;
+  #readVersion: object | undefined;
   #bytesWritten = 0;
   /** Why LMDB did not take a write of the transaction under way: nothing of it may be kept, even if a callback has caught the error. */
   #refusal: { reason: unknown } | undefined;
@@ -200,16 +200,16 @@ export class Store implements RecordStore {
   }
 
   /** An object that is another one after each commit of this process, and in each turn of the event loop: reads see others' only then. */
-  get moment(): object {
-    if (this.#moment === undefined) {
-      this.#moment = {};
-      afterThisTurn(() => (this.#moment = undefined));
+  get readVersion(): object {
+    if (this.#readVersion === undefined) {
+      this.#readVersion = {};
+      afterThisTurn(() => (this.#readVersion = undefined));
     }
-    return this.#moment;
+    return this.#readVersion;
   }
 
   readNewest<Result>(work: (reader: LatestReader) => Result): Result {
-    this.#moment = undefined;
+    this.#readVersion = undefined;
     this.#env.resetReadTxn();
     return this.read(work);
   }
@@ -247,7 +247,7 @@ export class Store implements RecordStore {
 
   /** How many rows a table has; read from its root page. After a crash an index can count some entries twice for a while. */
   count(table: AnyTable): number {
-    return (this.#databases.ofAny(table).getStats() as { entryCount: number }).entryCount + this.#databases.late.count(table.name);
+    return (this.#databases.ofAny(table).getStats() as { entryCount: number }).entryCount + this.#databases.changeBuffer.count(table.name);
   }
 
   get bytes(): number {
@@ -286,7 +286,7 @@ export class Store implements RecordStore {
 
   /** Makes the next read see what other threads and processes have committed by now. */
   refresh(): void {
-    this.#moment = undefined;
+    this.#readVersion = undefined;
     this.#env.resetReadTxn();
     this.#rows.clear();
   }
@@ -354,22 +354,22 @@ export class Store implements RecordStore {
             else announced.add(write);
           }
         }
-        this.#writeLateEntries();
+        this.#flushChangeBuffer();
       });
-      this.#databases.late.end(true);
+      this.#databases.changeBuffer.end(true);
       if (this.#newestTrace !== undefined) this.#newestTrace = announced.traces.at(-1)?.slice(1) ?? this.#newestTrace;
       this.#rows.release(written, this.#caching === "all");
-      this.#tellOfPuts(written);
+      this.#notifyPuts(written);
       // Errors are thrown only now, too: their reason may be what another commit of the same transaction has written.
       for (const commit of commits ?? []) settle(commit);
     } catch (refusal) {
-      this.#settleLateEntries();
+      this.#settleChangeBuffer();
       this.#rows.release(written, false);
       // Whether it is there is not always known.
-      this.#tellOfPuts(written);
+      this.#notifyPuts(written);
       for (const { reject } of commits ?? this.#queue.splice(0)) reject(refusal);
       // Streams would pass for good over what is there all the same.
-      announced.traces = this.#thoseThere(announced.traces);
+      announced.traces = this.#existing(announced.traces);
       announced.hasEvents &&= announced.traces.length > 0;
     }
     this.#isScheduled = false;
@@ -389,17 +389,17 @@ export class Store implements RecordStore {
       await this.#transaction(() => {
         try {
           const stored = this.#insideTransaction("none");
-          outcome = { result: work(new WriteBuffer(stored, this.#momentOf(NO_HOME, stored), (write) => this.#write(write))) };
+          outcome = { result: work(new WriteBuffer(stored, this.#contextOf(NO_HOME, stored), (write) => this.#write(write))) };
         } catch (thrown) {
           outcome = { thrown };
           throw thrown;
         }
       });
     } catch (refusal) {
-      this.#settleLateEntries();
+      this.#settleChangeBuffer();
       throw outcome !== undefined && "thrown" in outcome ? outcome.thrown : refusal;
     }
-    this.#databases.late.end(true);
+    this.#databases.changeBuffer.end(true);
     this.#rows.clear();
     return (outcome as { result: unknown } | undefined)?.result as Result;
   }
@@ -416,7 +416,7 @@ export class Store implements RecordStore {
         // Marked, others may see it by now: only its flush may have failed.
       }, this.#isMarked);
     } finally {
-      this.#moment = undefined;
+      this.#readVersion = undefined;
       this.#refusal = undefined;
     }
   }
@@ -440,16 +440,16 @@ export class Store implements RecordStore {
     return new InsideReader(this.#databases, this.#rows, caching, this.#clock);
   }
 
-  #momentOf(home: Home, { now }: Reader): Moment & { rewind(): void } {
+  #contextOf(home: Home, { now }: Reader): TxContext & { rewind(): void } {
     return repeatable({ now, elapsed: this.#clock.elapsed(), home }, () => this.#idSource());
   }
 
   /** @returns its writes, in order */
   #run(commit: QueuedCommit, stored: Reader): readonly Write[] {
-    const writes = runWork(commit, stored, this.#momentOf(commit.home, stored));
-    const late = this.#newestTrace === undefined ? undefined : this.#databases.late;
+    const writes = runWork(commit, stored, this.#contextOf(commit.home, stored));
+    const changeBuffer = this.#newestTrace === undefined ? undefined : this.#databases.changeBuffer;
     for (const write of writes) {
-      if (write.value !== undefined && late?.isOf(write.table) === true) late.addUncommitted(write);
+      if (write.value !== undefined && changeBuffer?.isOf(write.table) === true) changeBuffer.addUncommitted(write);
       else this.#write(write);
     }
     return writes;
@@ -459,33 +459,34 @@ export class Store implements RecordStore {
    * Has entries of late indexes gather from now on, for the process that has locked the directory: other ones read a snapshot. While
    * the disk takes nothing, entries are written with their rows, and so they are until the next start.
    *
-   * @param perSweepMin - how many are written at once at least; another number than usual for tests alone
+   * @param perFlushMin - how many are written at once at least; another number than usual for tests alone
    */
-  async writeEntriesLate(perSweepMin?: number): Promise<void> {
+  async useChangeBuffer(perFlushMin?: number): Promise<void> {
     const newest = newestTrace(this.latest);
     try {
       // The newest trace can be gone: ids that are given again from there on must not be up to the mark.
-      if ((this.latest.get(meta, TRACES_MARK) ?? AFTER_ALL) > newest) await this.commit(NO_HOME, (tx) => tx.put(meta, TRACES_MARK, newest));
+      if ((this.latest.get(meta, TRACES_WATERMARK) ?? AFTER_ALL) > newest)
+        await this.commit(NO_HOME, (tx) => tx.put(meta, TRACES_WATERMARK, newest));
     } catch {
       return;
     }
-    this.#databases.late = lateEntriesOf(this.latest, perSweepMin);
+    this.#databases.changeBuffer = changeBufferOf(this.latest, perFlushMin);
     this.#newestTrace = newest;
   }
 
-  #writeLateEntries(): void {
-    if (this.#newestTrace !== undefined) this.#putEntries(this.#databases.late.step(this.#newestTrace));
+  #flushChangeBuffer(): void {
+    if (this.#newestTrace !== undefined) this.#putEntries(this.#databases.changeBuffer.step(this.#newestTrace));
   }
 
-  #putEntries({ entries, mark }: Step): void {
+  #putEntries({ entries, watermark }: Step): void {
     for (const { table, key } of entries) this.#write({ table, key, value: "" });
-    if (mark !== undefined) this.#write({ table: meta.name, key: TRACES_MARK, value: mark });
+    if (watermark !== undefined) this.#write({ table: meta.name, key: TRACES_WATERMARK, value: watermark });
   }
 
   wipe(): Wiping {
     const state = new Float64Array(2);
     return async () => {
-      this.#moment = undefined;
+      this.#readVersion = undefined;
       this.#env.resetReadTxn();
       let isWiped = false;
       await this.#transaction(() => (isWiped = (this.#env as unknown as NativeStore).env.wipeFree(state, PAGES_PER_WIPE)));
@@ -495,17 +496,17 @@ export class Store implements RecordStore {
   }
 
   /** Has entries follow from their rows again, which a transaction that has failed has written, or has not. */
-  #settleLateEntries(): void {
-    const { late } = this.#databases;
-    for (const entry of late.end(false)) {
+  #settleChangeBuffer(): void {
+    const { changeBuffer } = this.#databases;
+    for (const entry of changeBuffer.end(false)) {
       const index = traces.indexes.find(({ name }) => name === entry.table)!;
-      if (this.#thoseThere([index.recordOf(entry.key)]).length > 0) late.putBack(entry);
-      else late.remove(entry);
+      if (this.#existing([index.recordOf(entry.key)]).length > 0) changeBuffer.putBack(entry);
+      else changeBuffer.remove(entry);
     }
   }
 
   /** Those among the keys of traces that a transaction has written which has failed. */
-  #thoseThere(keys: readonly string[]): string[] {
+  #existing(keys: readonly string[]): string[] {
     try {
       return this.readNewest((reader) => keys.filter((key) => reader.has(traces, key)));
     } catch {
@@ -516,7 +517,7 @@ export class Store implements RecordStore {
 
   #write({ table, key, value }: Pick<Write, "table" | "key" | "value">): void {
     this.#vectorListeners.get(table)?.(key, value !== undefined);
-    if (value === undefined) this.#databases.late.removeUncommitted({ table, key });
+    if (value === undefined) this.#databases.changeBuffer.removeUncommitted({ table, key });
     else this.#bytesWritten += value.length;
     const database = this.#databases.ofAny({ name: table }) as Database<string | Uint8Array, string>;
     try {
@@ -542,7 +543,7 @@ export class Store implements RecordStore {
     this.#putListeners.set(name, listener);
   }
 
-  #tellOfPuts(written: readonly Write[]): void {
+  #notifyPuts(written: readonly Write[]): void {
     for (const { table, key, value, isNew } of written) if (!isNew && value !== undefined) this.#putListeners.get(table)?.(key);
   }
 
@@ -553,9 +554,10 @@ export class Store implements RecordStore {
 
   async close(): Promise<void> {
     while (this.#isScheduled) await nextTurn();
-    const [mark, entries] = [this.#newestTrace, this.#databases.late.all()];
+    const [watermark, entries] = [this.#newestTrace, this.#databases.changeBuffer.all()];
     // Where that fails the next start makes them of their rows.
-    if (mark !== undefined && entries.length > 0) await this.#transaction(() => this.#putEntries({ entries, mark })).catch(() => undefined);
+    if (watermark !== undefined && entries.length > 0)
+      await this.#transaction(() => this.#putEntries({ entries, watermark })).catch(() => undefined);
     await this.#env.close();
   }
 }

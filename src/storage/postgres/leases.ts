@@ -53,7 +53,7 @@ export class PostgresLeases implements Leases {
   readonly task: Task;
   /** What stands in the rows that this server holds. */
   readonly #holder: string;
-  readonly #names = new Set<string>();
+  readonly #tokens = new Set<string>();
   readonly #options: LeaseOptions;
   readonly #held = new Map<string, HeldLease>();
   /** How many of the names have rows. */
@@ -68,7 +68,7 @@ export class PostgresLeases implements Leases {
   }
 
   join(name: string): void {
-    this.#names.add(name);
+    this.#tokens.add(name);
   }
 
   find(name: string): Lease | undefined {
@@ -78,12 +78,12 @@ export class PostgresLeases implements Leases {
 
   /** The names of the leases that this server holds. */
   get held(): string[] {
-    return Array.from(this.#names).filter((name) => this.find(name) !== undefined);
+    return Array.from(this.#tokens).filter((name) => this.find(name) !== undefined);
   }
 
   /** Which of the leases this server holds: 1 or 0, by name. */
   get states(): Record<string, number> {
-    return Object.fromEntries(Array.from(this.#names, (name) => [name, this.find(name) === undefined ? 0 : 1]));
+    return Object.fromEntries(Array.from(this.#tokens, (name) => [name, this.find(name) === undefined ? 0 : 1]));
   }
 
   /** Gives back every lease, so that others can have them at once, and takes none any more. Without the database they end by themselves. */
@@ -119,7 +119,7 @@ export class PostgresLeases implements Leases {
   /** @returns milliseconds until it has to be done again */
   async #renewAndTake(): Promise<number> {
     const { database, clock, leaseMs = LEASE_MS, onTaken } = this.#options;
-    const names = Array.from(this.#names);
+    const names = Array.from(this.#tokens);
     const now = clock.now();
     const end = { elapsed: clock.elapsed() + leaseMs - MARGIN_MS, time: now + leaseMs };
     const held = Array.from(this.#held.values(), ({ term }) => term);
@@ -149,7 +149,7 @@ export class PostgresLeases implements Leases {
       onTaken(String(key), term, rev);
       this.#take(String(key), term, { ...end });
     }
-    return this.#held.size === this.#names.size ? RENEWAL_MS : LOOK_MS;
+    return this.#held.size === this.#tokens.size ? RENEWAL_MS : LOOK_MS;
   }
 
   #take(name: string, term: string, end: HeldLease["end"]): void {

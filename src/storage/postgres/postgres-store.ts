@@ -1,7 +1,7 @@
 /**
  * The store on PostgreSQL, which several servers share.
  *
- * A work runs on what was fetched (`read/fetched.ts`): what a read was given is of one moment. `commit/commits.ts` makes transactions
+ * A work runs on what was fetched (`read/fetched-rows.ts`): what a read was given is of one moment. `commit/commits.ts` makes transactions
  * of changes, each of which leaves its name in a table (`commit/commit-tokens.ts`), and `connection/outages.ts` says what is done while
  * there is no connection.
  *
@@ -15,15 +15,15 @@ import { LIMITS } from "../../lib/limits.ts";
 import type { Log } from "../../lib/log.ts";
 import { eachRead, type LatestReader, type Reader, type Tx } from "../access.ts";
 import type { Durability } from "../durability.ts";
-import { foundAt, stretchesOf, type Listing } from "../list.ts";
+import { entryAt, stretchesOf, type Listing } from "../list.ts";
 import { newestId } from "../newest-id.ts";
-import { pageOfBatches, type Found, type Page } from "../page.ts";
+import { pageOfBatches, type PageEntry, type Page } from "../page.ts";
 import type { ChangedStore, RecordStore, WalkedIds, WholeStore } from "../record-store.ts";
 import { StoreError } from "../store-error.ts";
 import { meta, type AnyTable } from "../tables.ts";
 import { unlessUnreadable } from "../unreadable.ts";
 import type { Bounds, Filter } from "../walk.ts";
-import { TransactionNames } from "./commit/commit-tokens.ts";
+import { CommitTokens } from "./commit/commit-tokens.ts";
 import { Commits } from "./commit/commits.ts";
 import { WholeTransaction, type WholeParts } from "./commit/whole-transaction.ts";
 import { DatabaseHealth } from "./connection/database-health.ts";
@@ -45,7 +45,7 @@ import { ChangeFeed, feedRestart } from "./follow/change-feed.ts";
 import { TraceFollower } from "./follow/trace-follower.ts";
 import { PostgresLeases } from "./leases.ts";
 import { FetchQueue } from "./read/fetch-queue.ts";
-import { Asks, attemptOf, Fetched, FetchedReader } from "./read/fetched.ts";
+import { ReadSet, attemptOf, FetchedRows, RerunReader } from "./read/fetched-rows.ts";
 import { listStatement } from "./read/list-statement.ts";
 import { RequestsUnderWay } from "./read/request-reads.ts";
 import { LEASES, RELATIONS } from "./schema.ts";
@@ -79,7 +79,7 @@ export class PostgresStore implements RecordStore {
   readonly #sizes: Sizes;
   readonly #database: Database;
   readonly #outages: Outages;
-  readonly #names: TransactionNames;
+  readonly #tokens: CommitTokens;
   readonly #fetches: FetchQueue;
   readonly #commits: Commits;
   readonly #clock: Clock;
@@ -93,8 +93,8 @@ export class PostgresStore implements RecordStore {
     this.#database = database;
     this.#timers = timers;
     this.#clock = clock;
-    this.#outages = new Outages(clock, this.health, () => database.transaction(this.#names.naming(crypto.randomUUID())));
-    this.#names = new TransactionNames(
+    this.#outages = new Outages(clock, this.health, () => database.transaction(this.#tokens.tokenStatements(crypto.randomUUID())));
+    this.#tokens = new CommitTokens(
       database,
       () => clock.now(),
       (work) => this.#outages.again(work, "from now on"),
@@ -105,7 +105,7 @@ export class PostgresStore implements RecordStore {
       database,
       clock,
       outages: this.#outages,
-      names: this.#names,
+      tokens: this.#tokens,
       fetches: this.#fetches,
       requests: this.#requests,
       onCommitted: (committed) => this.onCommitted(committed),
@@ -157,10 +157,10 @@ export class PostgresStore implements RecordStore {
   async read<Result>(work: (reader: LatestReader) => Result): Promise<Result> {
     const request = this.#requests.current;
     if (request === undefined) return this.readNewest(work);
-    const asked = new Asks();
-    for (const kept of request.momentsAt(this.#timers.elapsed())) {
+    const asked = new ReadSet();
+    for (const kept of request.snapshotsAt(this.#timers.elapsed())) {
       kept.begin();
-      const answer = attemptOf(() => work(new FetchedReader(kept, this.#clock.now(), { recordsAtOnce: RECORDS_AT_ONCE })));
+      const answer = attemptOf(() => work(new RerunReader(kept, this.#clock.now(), { recordsAtOnce: RECORDS_AT_ONCE })));
       if (kept.missing.isEmpty) return answer();
       if (!asked.isEmpty) continue;
       asked.add(kept.read);
@@ -174,19 +174,19 @@ export class PostgresStore implements RecordStore {
 
   /** The same on a moment that is not before the call. */
   async readNewest<Result>(work: (reader: LatestReader) => Result): Promise<Result> {
-    return (await this.#fetchFor(work, new Asks())).answer();
+    return (await this.#fetchFor(work, new ReadSet())).answer();
   }
 
   /** @param ahead - what the work is going to read, as far as that is known */
   async #fetchFor<Result>(
     work: (reader: LatestReader) => Result,
-    ahead: Asks,
+    ahead: ReadSet,
     recordsAtOnce = RECORDS_AT_ONCE,
-  ): Promise<{ answer: () => Result; fetched: Fetched }> {
-    const asked = new Asks();
+  ): Promise<{ answer: () => Result; fetched: FetchedRows }> {
+    const asked = new ReadSet();
     asked.add(ahead);
-    const fetched = new Fetched();
-    const reader = new FetchedReader(fetched, this.#clock.now(), { recordsAtOnce });
+    const fetched = new FetchedRows();
+    const reader = new RerunReader(fetched, this.#clock.now(), { recordsAtOnce });
     for (let changes = this.#outages.changes; ;) {
       fetched.begin();
       const answer = attemptOf(() => work(reader));
@@ -263,7 +263,7 @@ export class PostgresStore implements RecordStore {
     { limit, startingAfter }: Page<Id<Prefix>>,
     item: (reader: Reader, key: BareId, id: Id<Prefix>) => JsonText | undefined,
   ): Promise<JsonText> {
-    return pageOfBatches(this.#found(listing, limit, startingAfter, item), limit, listing.looksMax);
+    return pageOfBatches(this.#found(listing, limit, startingAfter, item), limit, listing.probesMax);
   }
 
   async *#found<Prefix extends IdPrefix>(
@@ -271,7 +271,7 @@ export class PostgresStore implements RecordStore {
     limit: number,
     startingAfter: Id<Prefix> | undefined,
     item: (reader: Reader, key: BareId, id: Id<Prefix>) => JsonText | undefined,
-  ): AsyncGenerator<Found[], void, undefined> {
+  ): AsyncGenerator<PageEntry[], void, undefined> {
     // One more than fits says whether there is another page.
     const atOnce = limit + 1;
     for (const stretch of stretchesOf(listing, startingAfter === undefined ? undefined : bare(startingAfter))) {
@@ -284,10 +284,10 @@ export class PostgresStore implements RecordStore {
           json: unlessUnreadable(() => item(reader, id, withPrefix(listing.prefix, id))),
         }));
         for await (const records of read) {
-          yield records.flatMap(({ id, json }): Found[] => {
-            const found = foundAt(listing, id, json);
-            const looks = json === undefined ? 0 : (listing.looksOf?.(json) ?? 0);
-            return looks === 0 ? [found] : [found, { passed: withPrefix(listing.prefix, id), looks }];
+          yield records.flatMap(({ id, json }): PageEntry[] => {
+            const found = entryAt(listing, id, json);
+            const probes = json === undefined ? 0 : (listing.probesOf?.(json) ?? 0);
+            return probes === 0 ? [found] : [found, { passed: withPrefix(listing.prefix, id), probes }];
           });
         }
         if (ids.length === atOnce) {
@@ -296,7 +296,7 @@ export class PostgresStore implements RecordStore {
         }
         if (walked < walkMax || last === undefined) break;
         before = last;
-        yield [foundAt(listing, last, undefined, walked)];
+        yield [entryAt(listing, last, undefined, walked)];
       }
     }
   }
@@ -373,7 +373,7 @@ export class PostgresStore implements RecordStore {
       const name = crypto.randomUUID();
       await connection.send(feedRestart(this.#clock.now()));
       isOpen = false;
-      if (!(await this.#names.settled(name, () => connection.send([...this.#names.naming(name), COMMIT]))))
+      if (!(await this.#tokens.settled(name, () => connection.send([...this.#tokens.tokenStatements(name), COMMIT]))))
         throw new StoreError("The connection to the database was lost. Nothing was changed.");
       return result;
     } catch (error) {

@@ -37,7 +37,7 @@ import type { Statement } from "./connection/database.ts";
 export const TEXT_TABLES: readonly Table<unknown>[] = [...RECORD_TABLES, pendingEmbeddings];
 
 /** Where the keys of a table, or the entries of an index, are. */
-export interface Place {
+export interface Location {
   readonly relation: string;
   readonly column: string;
   /** What a key leads to: the text of a row, bytes as text, or nothing, for an index. */
@@ -57,15 +57,15 @@ const NOTHING = { row: "null::text", rev: "0::int8" };
 /** Who holds which lease. The rows are no records: nothing exports them. */
 export const LEASES: Readable<string> = { name: "leases", decode: (value) => value };
 
-const PLACES: ReadonlyMap<string, Place> = new Map<string, Place>([
+const LOCATIONS: ReadonlyMap<string, Location> = new Map<string, Location>([
   [LEASES.name, { relation: relationOf(LEASES.name), column: "key", row: "row", rev: "rev" }],
-  ...VECTOR_TABLES.map(({ name }): [string, Place] => [
+  ...VECTOR_TABLES.map(({ name }): [string, Location] => [
     name,
     { relation: relationOf(name), column: "key", row: "encode(bytes, 'base64')", rev: "rev" },
   ]),
-  ...TEXT_TABLES.flatMap((table): [string, Place][] => [
+  ...TEXT_TABLES.flatMap((table): [string, Location][] => [
     [table.name, { relation: relationOf(table.name), column: "key", row: "row", rev: "rev" }],
-    ...table.indexes.map((index): [string, Place] => [
+    ...table.indexes.map((index): [string, Location] => [
       index.name,
       index.hasMany
         ? { relation: relationOf(index.name), column: "key", ...NOTHING }
@@ -79,15 +79,15 @@ export const RELATIONS: readonly string[] = Array.from(
   new Set(
     [...TEXT_TABLES.flatMap((table) => [table.name, ...table.indexes.map(({ name }) => name)]), ...VECTOR_TABLES.map(({ name }) => name)]
       .toSorted()
-      .map((name) => placeOf(name).relation),
+      .map((name) => locationOf(name).relation),
   ),
 );
 
 /** @throws {InvariantError} for a name that is none */
-export function placeOf(name: string): Place {
-  const place = PLACES.get(name);
-  invariant(place !== undefined, `no table ${name}`);
-  return place;
+export function locationOf(name: string): Location {
+  const location = LOCATIONS.get(name);
+  invariant(location !== undefined, `no table ${name}`);
+  return location;
 }
 
 /** The id that an entry ends with. */
@@ -144,7 +144,7 @@ export const definitions = (compression: Compression): readonly string[] => [
 ];
 
 /** Each key, row and index of the declared tables has to be there: `sessions.by_agent`. */
-export const DECLARED_COLUMNS: readonly string[] = Array.from(PLACES.values(), ({ relation, column }) => [
+export const DECLARED_COLUMNS: readonly string[] = Array.from(LOCATIONS.values(), ({ relation, column }) => [
   `${relation.slice(relation.indexOf(".") + 1)}.${column}`,
 ]).flat();
 

@@ -6,7 +6,7 @@
 import type { Clock } from "../../lib/clock.ts";
 import type { AnyTable } from "../tables.ts";
 import type { Database } from "./connection/database.ts";
-import { placeOf, SCHEMA } from "./schema.ts";
+import { locationOf, SCHEMA } from "./schema.ts";
 
 /** Up to this number rows are counted, which takes a millisecond; beyond it the planner's estimate is given. */
 const COUNTED_MAX = 10_000;
@@ -61,7 +61,7 @@ export class Sizes {
 
 /** Counts the rows of one table. */
 function countOf(name: string): string {
-  const { relation, column } = placeOf(name);
+  const { relation, column } = locationOf(name);
   const [schema, table] = relation.split(".") as [string, string];
   return (
     `select '${name}' as name, case when n < $1::int8 then n else greatest(n, (select (c.reltuples * (1 - coalesce(s.null_frac, 0)))::int8 from pg_class as c` +

@@ -12,7 +12,7 @@ import { externalIdKey } from "../../../src/storage/keys.ts";
 import { Database } from "../../../src/storage/postgres/connection/database.ts";
 import { PostgresStore } from "../../../src/storage/postgres/postgres-store.ts";
 import { FetchQueue } from "../../../src/storage/postgres/read/fetch-queue.ts";
-import { Asks, firstKeyOf, nameOfSpan } from "../../../src/storage/postgres/read/fetched.ts";
+import { ReadSet, firstKeyOf, nameOfSpan } from "../../../src/storage/postgres/read/fetched-rows.ts";
 import type { RecordStore } from "../../../src/storage/record-store.ts";
 import { StoreError } from "../../../src/storage/store-error.ts";
 import {
@@ -439,7 +439,7 @@ if (isHere(POSTGRES, "the store on PostgreSQL")) {
         tx.add(sessions, "s", SESSION);
         tx.putVector(vectors, "v", Uint8Array.of(1, 2, 255));
       });
-      const asks = new Asks();
+      const readSet = new ReadSet();
       for (const [table, key] of [
         [turns.name, "b"],
         [turns.name, "none"],
@@ -447,16 +447,16 @@ if (isHere(POSTGRES, "the store on PostgreSQL")) {
         [vectors.name, "v"],
         [sessions.index.byExpiry.name, sessions.index.byExpiry.entriesOf("s", SESSION)[0]!],
       ] as const)
-        asks.addKey(table, key);
+        readSet.addKey(table, key);
       for (const ask of [
         { table: turns.name, span: { from: "b", to: "~" }, withRows: true },
         { table: turns.name, span: { from: "", to: "~", limit: 2, descending: true }, withRows: false },
         { table: sessions.index.byAgent.name, span: ALL, withRows: false },
         firstKeyOf(meta.name),
       ])
-        asks.spans.set(nameOfSpan(ask), ask);
+        readSet.spans.set(nameOfSpan(ask), ask);
       const database = new Database(url, new FakeClock());
-      const [together, apart] = await Promise.all([200, 0].map((texts) => new FetchQueue(database, texts).find(asks)));
+      const [together, apart] = await Promise.all([200, 0].map((texts) => new FetchQueue(database, texts).find(readSet)));
       await database.close();
       expect(apart).toEqual(together);
       expect(Array.from(together!.rows, ([table, rows]) => [table, Array.from(rows.keys())])).toEqual([

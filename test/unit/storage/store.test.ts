@@ -205,24 +205,24 @@ test("a committed session is cached as it is in the store: the last of a transac
 });
 
 test("a moment of the store ends with the turn of the event loop, with a commit of its own, and when the newest is read", async () => {
-  const first = store.moment;
+  const first = store.readVersion;
   await Promise.resolve();
-  expect(store.moment).toBe(first);
+  expect(store.readVersion).toBe(first);
   await nextTurn();
   await nextTurn();
-  const second = store.moment;
+  const second = store.readVersion;
   expect(second).not.toBe(first);
   store.readNewest(() => undefined);
-  expect(store.moment).not.toBe(second);
+  expect(store.readVersion).not.toBe(second);
   const watch = store.health.watch.bind(store.health);
   const seen: object[] = [];
   store.health.watch = async (run, isMarked) => {
     await watch(run, isMarked);
-    seen.push(store.moment);
+    seen.push(store.readVersion);
   };
   await store.commit(NO_HOME, (tx) => tx.put(sessions, "aa", session(1)));
   expect(seen.length).toBe(1);
-  expect(store.moment).not.toBe(seen[0]!);
+  expect(store.readVersion).not.toBe(seen[0]!);
 });
 
 test("a session that is written as its text is parsed by who reads it", async () => {
@@ -326,7 +326,7 @@ test("keys that a damaged page has out of order are damage: reading on behind th
 
 test("a snapshot that cannot find the entries still to be written says so each time they are asked for, and has all else", async () => {
   const trace: TraceRow = { expiresAt: 1, actor: "system", sessionId: "sess_0000000000aa", body: "{}" as JsonText };
-  await store.writeEntriesLate();
+  await store.useChangeBuffer();
   await store.commit(NO_HOME, (tx) => {
     for (const key of ["k1", "k2", "k3", "k4", "k5"]) tx.add(traces, `A${"0".repeat(9)}${key}`, trace);
     tx.put(turns, "turn", text("row"));

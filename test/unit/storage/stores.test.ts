@@ -456,8 +456,8 @@ for (const [name, open] of Object.entries(STORES)) {
           tx.add(memories, id, memory({ userId: "u", type: isRare(i) ? "rare" : "x", createdAt: 5_000 + i }));
       });
       const { byUser, byType, byTag, ahead } = memories.index;
-      const pagesOf = async (filter: Listing<"mem">["filter"], looksMax: number) => {
-        const listing: Listing<"mem"> = { prefix: "mem", table: memories, ahead, filter, owner: NOBODY, created: {}, looksMax };
+      const pagesOf = async (filter: Listing<"mem">["filter"], probesMax: number) => {
+        const listing: Listing<"mem"> = { prefix: "mem", table: memories, ahead, filter, owner: NOBODY, created: {}, probesMax };
         const found: string[] = [];
         for (let pages = 1, startingAfter: `mem_${string}` | undefined; ; pages++) {
           const page = JSON.parse(await store.list(listing, { limit: 2, startingAfter }, (_, __, id) => toJson({ id }))) as {
@@ -472,8 +472,8 @@ for (const [name, open] of Object.entries(STORES)) {
       };
       const rare = ids.filter((_, i) => isRare(i)).reverse();
       const filter = [posting(byUser, hashKey("u")), posting(byType, hashKey("rare"), hashKey("none"))];
-      for (const looksMax of [50_000, 500]) {
-        const { found, pages } = await pagesOf(filter, looksMax);
+      for (const probesMax of [50_000, 500]) {
+        const { found, pages } = await pagesOf(filter, probesMax);
         expect(found).toEqual(rare.map((id) => `mem_${id}`));
         expect(pages).toBeLessThan(10);
       }

@@ -165,8 +165,8 @@ test("a walk in steps says after so many looks that it has not come to the end, 
     Array.from({ length: 1_000 }, (_, i) => ({ colours: [i % 2 === 0 ? "ka" : "kb"], sizes: [i % 2 === 0 && i > 1 ? "s2" : "s1"] })),
   );
   const both = [posting(COLOURS, "ka"), posting(SIZES, "s1")];
-  const pausesIn = (looks: number) => {
-    const found = Array.from(leapfrogJoin(apart, RECORDS, both, {}, looks));
+  const pausesIn = (probes: number) => {
+    const found = Array.from(leapfrogJoin(apart, RECORDS, both, {}, probes));
     expect(found.flatMap((id) => (typeof id === "string" ? [numberOf.get(id)] : []))).toEqual([0]);
     return found.length - 1;
   };

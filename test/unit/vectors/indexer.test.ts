@@ -706,7 +706,7 @@ test("a search that would look at too much finds the newest that pass and those 
   await using vectors = await storedVectors();
   const random = chance(4);
   await addApart(vectors, random);
-  const indexer = new Indexer(vectors.store, snapshots(vectors), { looksMax: 10_000, oversampleMax: 20 });
+  const indexer = new Indexer(vectors.store, snapshots(vectors), { probesMax: 10_000, oversampleMax: 20 });
   await indexer.start();
   const [oldest, second, , newest] = vectors.stored.filter(({ memory }) => matches(vectors.store.latest, LEFT_AND_R, memory));
   const found = ask(indexer, oldest!.vector, LEFT_AND_R, 10);

@@ -20,23 +20,23 @@ import { useQuery } from "../query.ts";
 import { counted, sourceOf } from "../words.ts";
 
 /** A version of a session, in the URL `sess_…:2`. */
-interface Place {
+interface ComparedVersion {
   readonly id: string;
   readonly version: number;
 }
 
-const inUrl = ({ id, version }: Place) => `${id}:${version}`;
+const inUrl = ({ id, version }: ComparedVersion) => `${id}:${version}`;
 
-function placeOf(text: string | undefined): Place | null {
+function versionIn(text: string | undefined): ComparedVersion | null {
   const [, id, version] = /^(\w+):(\d{1,9})$/.exec(text ?? "") ?? [];
   return id === undefined ? null : { id, version: Number(version) };
 }
 
 export function Compare() {
   const { query, route } = useLocation();
-  const [a, b] = [placeOf(query["a"]), placeOf(query["b"])];
+  const [a, b] = [versionIn(query["a"]), versionIn(query["b"])];
   const showsAll = query["all"] === "1";
-  const go = (next: { a?: Place; b?: Place; all?: boolean }) => {
+  const go = (next: { a?: ComparedVersion; b?: ComparedVersion; all?: boolean }) => {
     const search = new URLSearchParams({ ...query, ...(next.a && { a: inUrl(next.a) }), ...(next.b && { b: inUrl(next.b) }) });
     if (next.all !== undefined) search.set("all", next.all ? "1" : "0");
     route(`/dashboard/compare?${search}`, true);
@@ -67,9 +67,9 @@ export function Compare() {
 
 interface SideProps {
   name: string;
-  place: Place;
-  other: Place;
-  onPlace: (place: Place) => void;
+  place: ComparedVersion;
+  other: ComparedVersion;
+  onPlace: (place: ComparedVersion) => void;
 }
 
 function Side({ name, place, other, onPlace }: SideProps) {
@@ -106,13 +106,15 @@ function SessionChoice({
 }: {
   name: string;
   session: Session;
-  other: Place;
-  onPlace: (place: Place) => void;
+  other: ComparedVersion;
+  onPlace: (place: ComparedVersion) => void;
 }) {
   const { forked_from: source, forked_version: version } = session.metadata;
   const forks = useForks(session.id);
   const siblings = useForks(typeof source === "string" ? source : null);
-  const choices = new Map<string, Place & { says: string }>([[session.id, { id: session.id, version: session.state_version, says: "" }]]);
+  const choices = new Map<string, ComparedVersion & { says: string }>([
+    [session.id, { id: session.id, version: session.state_version, says: "" }],
+  ]);
   if (!choices.has(other.id)) choices.set(other.id, { ...other, says: "the other side" });
   if (typeof source === "string") choices.set(source, { id: source, version: Number(version), says: "forked from" });
   const add = (fork: Session, says: string) =>
@@ -138,7 +140,17 @@ function SessionChoice({
   );
 }
 
-function Stepper({ name, place, newest, onPlace }: { name: string; place: Place; newest: number; onPlace: (place: Place) => void }) {
+function Stepper({
+  name,
+  place,
+  newest,
+  onPlace,
+}: {
+  name: string;
+  place: ComparedVersion;
+  newest: number;
+  onPlace: (place: ComparedVersion) => void;
+}) {
   const written = useDraft(String(place.version));
   const go = (asked: number) => {
     const version = Math.min(newest, Math.max(0, asked));
@@ -169,7 +181,7 @@ function Stepper({ name, place, newest, onPlace }: { name: string; place: Place;
   );
 }
 
-function VersionFacts({ place }: { place: Place }) {
+function VersionFacts({ place }: { place: ComparedVersion }) {
   const { data } = useVersion(place.id, place.version);
   return (
     data !== undefined && (
@@ -180,7 +192,17 @@ function VersionFacts({ place }: { place: Place }) {
   );
 }
 
-function Comparison({ a, b, showsAll, onAll }: { a: Place; b: Place; showsAll: boolean; onAll: (all: boolean) => void }) {
+function Comparison({
+  a,
+  b,
+  showsAll,
+  onAll,
+}: {
+  a: ComparedVersion;
+  b: ComparedVersion;
+  showsAll: boolean;
+  onAll: (all: boolean) => void;
+}) {
   const [before, after] = [useVersion(a.id, a.version), useVersion(b.id, b.version)];
   return (
     <Loaded result={before}>
@@ -210,7 +232,7 @@ function Comparison({ a, b, showsAll, onAll }: { a: Place; b: Place; showsAll: b
   );
 }
 
-function asJson(a: Place, b: Place, changes: readonly Change[]): string {
+function asJson(a: ComparedVersion, b: ComparedVersion, changes: readonly Change[]): string {
   return JSON.stringify(
     { a: inUrl(a), b: inUrl(b), changes: changes.map(({ path, ...change }) => ({ path: pathText(path), ...change })) },
     null,
@@ -227,7 +249,7 @@ function Whole({ one, other }: { one: StateVersion; other: StateVersion }) {
   );
 }
 
-function ChangeTable({ a, b, changes }: { a: Place; b: Place; changes: readonly Change[] }) {
+function ChangeTable({ a, b, changes }: { a: ComparedVersion; b: ComparedVersion; changes: readonly Change[] }) {
   return (
     <Table class="compared" columns={[{ name: "Kind", kind: "hidden" }, "Path", `A: state ${a.version}`, `B: state ${b.version}`]}>
       <tbody>

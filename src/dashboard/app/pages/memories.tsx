@@ -35,7 +35,7 @@ export function Memories() {
       {text === "" ? (
         <MemoryList filters={filters} mayWrite={mayWrite} opened={opened} />
       ) : (
-        <Found text={text} filters={filters} threshold={query["threshold"]} mayWrite={mayWrite} opened={opened} />
+        <SearchResults text={text} filters={filters} threshold={query["threshold"]} mayWrite={mayWrite} opened={opened} />
       )}
       <Dialogs opened={opened} sessionId={filters.values["session_id"]} />
     </Page>
@@ -73,12 +73,12 @@ function SearchForm({ text, filters }: { text: string; filters: FiltersInUrl }) 
   );
 }
 
-interface FoundProps extends MemoryListProps {
+interface SearchResultsProps extends MemoryListProps {
   text: string;
   threshold: string | undefined;
 }
 
-function Found({ text, filters, threshold, mayWrite, opened }: FoundProps) {
+function SearchResults({ text, filters, threshold, mayWrite, opened }: SearchResultsProps) {
   const { tags, ...others } = filters.values;
   const body = { query: text, ...others, ...(tags !== undefined && { tags: tags.split(",").map((tag) => tag.trim()) }) };
   const result = useQuery({ queryKey: ["memories", "search", body], queryFn: ({ signal }) => api.search(body, signal) });

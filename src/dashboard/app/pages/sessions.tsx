@@ -8,7 +8,7 @@ import { api, type Session } from "../api.ts";
 import { Filters, NameFilter, TextFilter, TimeFilter, useFilters } from "../parts/filters.tsx";
 import { Listed } from "../parts/list.tsx";
 import { Page } from "../parts/page.tsx";
-import { Peek } from "../parts/peek.tsx";
+import { Preview } from "../parts/preview.tsx";
 import { Cell, Table } from "../parts/table.tsx";
 import { Time } from "../parts/time.tsx";
 import { usePages } from "../query.ts";
@@ -63,7 +63,7 @@ export function Sessions() {
       >
         {(sessions) => sessions.map((session) => <Row key={session.id} session={session} onPeek={peek} />)}
       </Listed>
-      {query["peek"] && <Peek id={query["peek"]} onClose={() => peek("")} />}
+      {query["peek"] && <Preview id={query["peek"]} onClose={() => peek("")} />}
     </Page>
   );
 }

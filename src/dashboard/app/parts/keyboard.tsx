@@ -10,7 +10,7 @@ import { shortcutsOn, switchShortcuts } from "../session.ts";
 import { Dialog } from "./dialog.tsx";
 
 /** The second key after `g`, by the path that it goes to. */
-export interface Place {
+export interface MenuItem {
   readonly path: string;
   readonly name: string;
   readonly letter: string;
@@ -24,7 +24,7 @@ export const openHelp = () => void (helpIsOpen.value = true);
 /** Elements that `j` and `k` walk have this attribute; `Enter` presses the first thing in one that can be pressed. */
 const ROWS = "[data-row]";
 
-export function useKeyboard(places: readonly Place[], go: (path: string) => void): void {
+export function useKeyboard(places: readonly MenuItem[], go: (path: string) => void): void {
   const latest = useRef({ places, go });
   latest.current = { places, go };
   // Once: what is drawn between a `g` and the letter after it does not undo the `g`.
@@ -109,7 +109,7 @@ function leave(): boolean {
   return true;
 }
 
-export function KeyboardHelp({ places }: { places: readonly Place[] }) {
+export function KeyboardHelp({ places }: { places: readonly MenuItem[] }) {
   if (!helpIsOpen.value) return null;
   const keys: [keys: readonly string[], meaning: string][] = [
     [["/"], "Search"],

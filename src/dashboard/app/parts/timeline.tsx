@@ -61,7 +61,7 @@ export function Timeline(props: TimelineProps) {
   const current = useDraft(session.state_version);
   return (
     <>
-      {start.cursor !== null && <Elsewhere order={order} onForget={start.forget} />}
+      {start.cursor !== null && <StartsAtLink order={order} onForget={start.forget} />}
       <Listed
         pages={pages}
         noun="entries"
@@ -100,7 +100,7 @@ export function Timeline(props: TimelineProps) {
   );
 }
 
-function Elsewhere({ order, onForget }: { order: "asc" | "desc"; onForget: () => void }) {
+function StartsAtLink({ order, onForget }: { order: "asc" | "desc"; onForget: () => void }) {
   return (
     <p class="row">
       <span class="quiet">This starts at the linked entry.</span>

@@ -23,8 +23,8 @@ import { FIRST } from "../../access.ts";
 import { RECORD_TABLES, sessions, VECTOR_TABLES } from "../../tables.ts";
 import type { Write } from "../../write-buffer.ts";
 import type { Statement } from "../connection/database.ts";
-import type { Fetched, SpanAsk } from "../read/fetched.ts";
-import { LEASES, placeOf } from "../schema.ts";
+import type { FetchedRows, SpanAsk } from "../read/fetched-rows.ts";
+import { LEASES, locationOf } from "../schema.ts";
 
 const GLOBAL_TABLES: ReadonlySet<string> = new Set(RECORD_TABLES.filter(({ isGlobal }) => isGlobal === true).map(({ name }) => name));
 
@@ -63,7 +63,7 @@ const numberOf = (name: string): number => Number(Bun.hash.wyhash(name) & 0xffff
  */
 const isFromTheStart = ({ span }: SpanAsk): boolean => span.from === FIRST.from;
 
-function nameLocksOf({ read: { keys, spans } }: Fetched, changes: readonly Pick<Write, "table" | "key">[]): NameLocks {
+function nameLocksOf({ read: { keys, spans } }: FetchedRows, changes: readonly Pick<Write, "table" | "key">[]): NameLocks {
   const locks = new Map<number, 0 | 1>();
   for (const ask of spans.values()) {
     const { table, span } = ask;
@@ -87,7 +87,7 @@ export function namesLockedValues(locks: NameLocks): [names: number[], alone: nu
 }
 
 /** What a commit locks: rows that it has read and are there, and rows that it writes and may be there. */
-export function locksOf(fetched: Fetched, changes: readonly Pick<Write, "table" | "key" | "isNew" | "value">[]): Locks {
+export function locksOf(fetched: FetchedRows, changes: readonly Pick<Write, "table" | "key" | "isNew" | "value">[]): Locks {
   const rows = new Map<string, { lock: RowLock; keys: Set<string> }>();
   const note = (table: string, key: string, lock: RowLock) => {
     const noted = rows.get(table);
@@ -138,7 +138,7 @@ export function lockStatements({ names, rows }: Locks): Statement[] {
 }
 
 export function rowsLocked(table: string, { lock, keys }: RowLocks): Statement {
-  const { relation } = placeOf(table);
+  const { relation } = locationOf(table);
   return {
     text: `select count(*) from (select from ${relation} as x where key = any($1::text[]) order by key${rowLockOf(table, lock)}) as locked`,
     values: [Array.from(keys)],
@@ -158,4 +158,4 @@ const READ_LOCKS: ReadonlyMap<string, string> = new Map([
   [LEASES.name, " for key share of x"],
 ]);
 
-const hasRevision = (table: string): boolean => placeOf(table).rev === "rev";
+const hasRevision = (table: string): boolean => locationOf(table).rev === "rev";

@@ -9,8 +9,8 @@ import { VECTOR_TABLES } from "../../tables.ts";
 import type { Write } from "../../write-buffer.ts";
 import type { Statement } from "../connection/database.ts";
 import { groupSpans, Parameters, spansSource, unnested } from "../read/fetch-statement.ts";
-import type { Fetched, StoredRow } from "../read/fetched.ts";
-import { columnOf, placeOf, relationOf, TEXT_TABLES } from "../schema.ts";
+import type { FetchedRows, StoredRow } from "../read/fetched-rows.ts";
+import { columnOf, locationOf, relationOf, TEXT_TABLES } from "../schema.ts";
 import { rowLockOf, rowsLocked, type Locks, type RowLocks } from "./commit-locks.ts";
 
 /** What a commit leaves of one key. */
@@ -34,7 +34,7 @@ export function changesOf(writes: readonly Write[]): Change[] {
 }
 
 /** @returns statements that lock rows and fail unless all that was read is still as it was */
-export function checksOf(fetched: Fetched, { rows: locks }: Locks): Statement[] {
+export function checksOf(fetched: FetchedRows, { rows: locks }: Locks): Statement[] {
   const tables = new Set([...fetched.read.keys.keys(), ...locks.keys()]);
   return [
     ...Array.from(tables)
@@ -53,8 +53,8 @@ const READ = unnested("q", [
  * A row that was read is locked by its check, unless rows of its table are locked that were not read: then one statement locks all of
  * them before, in their order.
  */
-function rowChecksOf(fetched: Fetched, table: string, locks: RowLocks | undefined): Statement[] {
-  const { relation, column, rev } = placeOf(table);
+function rowChecksOf(fetched: FetchedRows, table: string, locks: RowLocks | undefined): Statement[] {
+  const { relation, column, rev } = locationOf(table);
   const found = Array.from(fetched.read.keys.get(table) ?? [], (key) => ({ key, row: fetched.row(table, key) ?? null }));
   const absent = found.filter(({ row }) => row === null).map(({ key }) => key);
   const present = found.flatMap(({ row }) => row ?? []);
@@ -84,12 +84,12 @@ function rowChecksOf(fetched: Fetched, table: string, locks: RowLocks | undefine
 const digestOf = (rows: readonly StoredRow[], withRows: boolean): string =>
   rows.map(({ key, rev }) => (withRows ? `${key} ${rev}` : key)).join(",");
 
-function spanChecksOf(fetched: Fetched): Statement[] {
+function spanChecksOf(fetched: FetchedRows): Statement[] {
   return groupSpans(fetched.read.spans).map((group) => {
     const parameters = new Parameters();
     const { asked, found } = spansSource({ ...group, withRows: false }, parameters);
     const digest = group.withRows ? "key || ' ' || rev" : "key";
-    const expected = parameters.add(group.asks.map(([name, ask]) => digestOf(fetched.span(name, ask) ?? [], group.withRows)));
+    const expected = parameters.add(group.readSet.map(([name, ask]) => digestOf(fetched.span(name, ask) ?? [], group.withRows)));
     return {
       text:
         `select 1 / (count(*) = 0)::int from ${asked} cross join lateral (select coalesce(string_agg(${digest}, ',' order by key ${group.order}), '')` +
@@ -105,7 +105,7 @@ const MANY = new Set(TEXT_TABLES.flatMap((table) => table.indexes.filter((index)
 const OF_BYTES = new Set(VECTOR_TABLES.map(({ name }) => name));
 
 /** @param rev - the revision of all rows that are written */
-export function writesOf(changes: readonly Change[], fetched: Fetched, rev: number): Statement[] {
+export function writesOf(changes: readonly Change[], fetched: FetchedRows, rev: number): Statement[] {
   return Array.from(Map.groupBy(changes, ({ table }) => table))
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .flatMap(([name, all]) => {

@@ -20,13 +20,13 @@ import type { Outages } from "../connection/outages.ts";
 import { feedStatements } from "../follow/change-feed.ts";
 import type { FetchQueue } from "../read/fetch-queue.ts";
 import { Fetch } from "../read/fetch-statement.ts";
-import { Asks, Fetched, FetchedReader, firstKeyOf, nameOfSpan, type KnownRows } from "../read/fetched.ts";
+import { ReadSet, FetchedRows, RerunReader, firstKeyOf, nameOfSpan, type KnownRows } from "../read/fetched-rows.ts";
 import { knownToAny, type RequestReads, type RequestsUnderWay } from "../read/request-reads.ts";
-import { placeOf } from "../schema.ts";
+import { locationOf } from "../schema.ts";
 import { covers, isGlobal, lockStatements, locksOf, union, type Locks } from "./commit-locks.ts";
 import { CommitOrder } from "./commit-order.ts";
 import { changesOf, checksOf, writesOf, type Change } from "./commit-statements.ts";
-import type { TransactionNames } from "./commit-tokens.ts";
+import type { CommitTokens } from "./commit-tokens.ts";
 import { LastRows } from "./last-rows.ts";
 
 export interface CommitOfRequest extends QueuedCommit {
@@ -35,18 +35,18 @@ export interface CommitOfRequest extends QueuedCommit {
 }
 
 /** What the works of a transaction are run on. */
-interface Basis {
+interface ReadAssumptions {
   /** What is not fetched first. */
   readonly known: KnownRows | undefined;
   /** Whether what they are going to change is locked before anything is fetched. */
-  readonly locksFirst: boolean;
+  readonly isPessimistic: boolean;
   /** What that is, where an attempt has found out. */
   readonly expected?: Expected;
 }
 
 /** What commits will read and lock, most likely. */
 interface Expected {
-  readonly read: Asks;
+  readonly read: ReadSet;
   readonly locks: Locks;
 }
 
@@ -83,7 +83,7 @@ export interface CommitParts {
   readonly database: Database;
   readonly clock: Clock;
   readonly outages: Outages;
-  readonly names: TransactionNames;
+  readonly tokens: CommitTokens;
   readonly fetches: FetchQueue;
   readonly requests: RequestsUnderWay;
   /** Told of every transaction that leaves traces or events. */
@@ -95,7 +95,7 @@ export class Commits {
   readonly #database: Database;
   readonly #clock: Clock;
   readonly #outages: Outages;
-  readonly #names: TransactionNames;
+  readonly #tokens: CommitTokens;
   readonly #fetches: FetchQueue;
   readonly #requests: RequestsUnderWay;
   readonly #onCommitted: RecordStore["onCommitted"];
@@ -117,11 +117,11 @@ export class Commits {
   /** How many transactions were run again, since others had changed what they build on. */
   conflicts = 0;
 
-  constructor({ database, clock, outages, names, fetches, requests, onCommitted }: CommitParts) {
+  constructor({ database, clock, outages, tokens, fetches, requests, onCommitted }: CommitParts) {
     this.#database = database;
     this.#clock = clock;
     this.#outages = outages;
-    this.#names = names;
+    this.#tokens = tokens;
     this.#fetches = fetches;
     this.#requests = requests;
     this.#onCommitted = onCommitted;
@@ -166,17 +166,17 @@ export class Commits {
   /** Settles all of them; never rejects. */
   async #commitTogether(commits: readonly CommitOfRequest[]): Promise<void> {
     try {
-      let basis = this.#basisOf(commits);
+      let assumptions = this.#assumptionsOf(commits);
       for (let conflicts = 0; ; conflicts++) {
         if (conflicts >= CONFLICTS_MAX)
           throw new ApiError("service_unavailable", "Too many changes of the same records at once. Nothing was changed.");
         if (conflicts > 1) await this.#clock.sleep(chance() * CONFLICT_PAUSE_MS_MAX);
-        const failed = await this.#outages.again(() => this.#attempt(commits, basis));
+        const failed = await this.#outages.again(() => this.#attempt(commits, assumptions));
         if (failed === undefined) break;
         this.conflicts++;
         this.#holdBackNoMore(commits);
         if (commits.length > 1 && (failed === "locked" || conflicts + 1 >= CONFLICTS_TOGETHER_MAX)) return await this.#commitApart(commits);
-        basis = this.#basisAfter(failed, basis, commits);
+        assumptions = this.#assumptionsAfter(failed, assumptions, commits);
       }
       // Errors are thrown only now, too: their reason may be what another commit of the same transaction has written.
       for (const commit of commits) settle(commit);
@@ -198,23 +198,23 @@ export class Commits {
   }
 
   /** As much is taken for granted as the last conflicts leave likely. */
-  #basisOf(commits: readonly CommitOfRequest[]): Basis {
+  #assumptionsOf(commits: readonly CommitOfRequest[]): ReadAssumptions {
     const now = this.#clock.elapsed();
     let known: KnownRows | undefined = this.#knownTo(commits);
-    let locksFirst = false;
+    let isPessimistic = false;
     for (const conflict of new Set(commits.map(({ home }) => this.#conflicts.get(home)))) {
       if (conflict === undefined || now - conflict.at >= SHARED_MS) continue;
       known = undefined;
-      locksFirst ||= conflict.isContended && now - conflict.at < CONTENDED_MS;
+      isPessimistic ||= conflict.isContended && now - conflict.at < CONTENDED_MS;
     }
-    return { known, locksFirst };
+    return { known, isPessimistic };
   }
 
-  #basisAfter(failed: Failed, { known }: Basis, commits: readonly CommitOfRequest[]): Basis {
-    if (typeof failed === "object") return { known: undefined, locksFirst: true, expected: failed };
+  #assumptionsAfter(failed: Failed, { known }: ReadAssumptions, commits: readonly CommitOfRequest[]): ReadAssumptions {
+    if (typeof failed === "object") return { known: undefined, isPessimistic: true, expected: failed };
     const conflict = { at: this.#clock.elapsed(), isContended: known === undefined };
     for (const { home } of commits) this.#conflicts.set(home, conflict);
-    return { known: undefined, locksFirst: conflict.isContended };
+    return { known: undefined, isPessimistic: conflict.isContended };
   }
   /** What this server has written last and what the requests have read; others may have changed it. */
   #knownTo(commits: readonly CommitOfRequest[]): KnownRows {
@@ -227,34 +227,37 @@ export class Commits {
    * @returns undefined once they are committed
    * @throws {DatabaseError} when nothing of it was written
    */
-  async #attempt(commits: readonly CommitOfRequest[], { known, locksFirst, expected: found }: Basis): Promise<Failed | undefined> {
-    const expected = locksFirst ? (found ?? (await this.#expectedOf(commits))) : undefined;
+  async #attempt(
+    commits: readonly CommitOfRequest[],
+    { known, isPessimistic, expected: found }: ReadAssumptions,
+  ): Promise<Failed | undefined> {
+    const expected = isPessimistic ? (found ?? (await this.#expectedOf(commits))) : undefined;
     const connection = expected === undefined ? undefined : await this.#database.reserve();
     const connectionChanges = this.#outages.changes;
     let isOpen = false;
     const fence = this.ids.bare(NO_HOME);
     this.#order.begin(fence);
     let written: readonly Change[] = [];
-    const fetched = new Fetched(known);
+    const fetched = new FetchedRows(known);
     try {
       if (connection !== undefined && expected !== undefined) {
         isOpen = true;
         await load(expected.read, fetched, connection, [BEGIN, LOCK_TIMEOUT, ...lockStatements(expected.locks)]);
       }
       const changes = changesOf(await this.#runAll(commits, fetched, connection));
-      if (changes.length === 0 && fetched.isOneMoment && this.#outages.isPassed(connectionChanges)) return undefined;
+      if (changes.length === 0 && fetched.isOneSnapshot && this.#outages.isPassed(connectionChanges)) return undefined;
       const locks = locksOf(fetched, changes);
       if (expected !== undefined && !covers(expected.locks, locks)) return unionOf(expected, { read: fetched.read, locks });
-      const name = crypto.randomUUID();
+      const token = crypto.randomUUID();
       const rev = this.newRevision();
       const statements = [
-        ...this.#names.naming(name, locks.names),
+        ...this.#tokens.tokenStatements(token, locks.names),
         ...checksOf(fetched, locks),
         ...writesOf(changes, fetched, rev),
         ...feedStatements(changes, rev, this.#clock.now()),
       ];
       isOpen = false;
-      const committed = await this.#names.settled(name, async () => {
+      const committed = await this.#tokens.settled(token, async () => {
         if (connection === undefined) await this.#database.transaction([LOCK_TIMEOUT, ...statements]);
         else await connection.send([...statements, COMMIT]);
       });
@@ -274,7 +277,7 @@ export class Commits {
 
   /** Finds it out as if nothing had changed since this server has seen it. */
   async #expectedOf(commits: readonly CommitOfRequest[]): Promise<Expected> {
-    const fetched = new Fetched(this.#knownTo(commits));
+    const fetched = new FetchedRows(this.#knownTo(commits));
     const changes = changesOf(await this.#runAll(commits, fetched, undefined));
     return { read: fetched.read, locks: locksOf(fetched, changes) };
   }
@@ -289,18 +292,18 @@ export class Commits {
   }
 
   /** Runs works one on top of the other until nothing that they read is missing. @returns what they have written */
-  async #runAll(commits: readonly CommitOfRequest[], fetched: Fetched, connection: Connection | undefined): Promise<readonly Write[]> {
+  async #runAll(commits: readonly CommitOfRequest[], fetched: FetchedRows, connection: Connection | undefined): Promise<readonly Write[]> {
     const elapsed = this.#clock.elapsed();
     for (let now = this.timeOfChanges(); ;) {
-      const moments = commits.map(({ home }) => repeatable({ now, elapsed, home }, () => this.ids));
-      const reader = new FetchedReader(fetched, now, { isOwnRevision: (rev) => this.#revisions.has(rev) });
+      const contexts = commits.map(({ home }) => repeatable({ now, elapsed, home }, () => this.ids));
+      const reader = new RerunReader(fetched, now, { isOwnRevision: (rev) => this.#revisions.has(rev) });
       const idsFrom = Math.max(now, this.ids.newestMs);
       for (;;) {
         fetched.begin();
-        const batch = new WriteBuffer(reader, moments[0]!);
+        const batch = new WriteBuffer(reader, contexts[0]!);
         for (const [i, commit] of commits.entries()) {
-          moments[i]!.rewind();
-          batch.absorb(runWork(commit, batch, moments[i]!));
+          contexts[i]!.rewind();
+          batch.absorb(runWork(commit, batch, contexts[i]!));
         }
         const { missing } = fetched;
         if (!missing.isEmpty) {
@@ -336,43 +339,43 @@ export class Commits {
     return rev;
   }
 
-  async #load(asks: Asks, fetched: Fetched, connection?: Connection): Promise<void> {
-    if (connection === undefined) fetched.take(asks, await this.#fetches.find(asks));
-    else await load(asks, fetched, connection);
+  async #load(readSet: ReadSet, fetched: FetchedRows, connection?: Connection): Promise<void> {
+    if (connection === undefined) fetched.take(readSet, await this.#fetches.find(readSet));
+    else await load(readSet, fetched, connection);
   }
 
   /** What a transaction has read that was not committed may be another by now. */
-  #forget({ keys, spans }: Asks): void {
+  #forget({ keys, spans }: ReadSet): void {
     for (const [table, some] of keys) for (const key of some) this.last.delete(table, key);
     for (const { table } of spans.values()) this.last.deleteSpansOf(table);
   }
 
   /** What the next commits build on. */
-  #remember(changes: readonly Change[], fetched: Fetched, rev: number): void {
+  #remember(changes: readonly Change[], fetched: FetchedRows, rev: number): void {
     const { keys, spans } = fetched.read;
     for (const [table, some] of keys) {
-      if (isGlobal(table)) for (const key of some) this.last.noteRow(table, key, fetched.row(table, key) ?? null);
+      if (isGlobal(table)) for (const key of some) this.last.trackRow(table, key, fetched.row(table, key) ?? null);
     }
     for (const [name, ask] of spans) {
       if (isGlobal(ask.table) || name === nameOfSpan(firstKeyOf(ask.table)))
-        this.last.noteSpan(name, ask.table, fetched.span(name, ask) ?? []);
+        this.last.trackSpan(name, ask.table, fetched.span(name, ask) ?? []);
     }
-    for (const { table, key, value } of changes) if (placeOf(table).rev === "rev") this.last.note(table, key, value, rev);
+    for (const { table, key, value } of changes) if (locationOf(table).rev === "rev") this.last.note(table, key, value, rev);
     for (const table of new Set(changes.map((change) => change.table))) this.last.deleteSpansOf(table);
     this.#requests.forget(changes);
   }
 }
 
 /** Fetches in a transaction, of which each statement sees what others have committed by then. @param first - done before */
-async function load(asks: Asks, fetched: Fetched, connection: Connection, first: readonly Statement[] = []): Promise<void> {
-  const fetch = new Fetch(asks);
+async function load(readSet: ReadSet, fetched: FetchedRows, connection: Connection, first: readonly Statement[] = []): Promise<void> {
+  const fetch = new Fetch(readSet);
   const statements = fetch.apart;
   const answers = (await connection.send([...first, ...statements])).slice(first.length);
-  fetched.take(asks, fetch.foundIn(answers.flat()), statements.length);
+  fetched.take(readSet, fetch.foundIn(answers.flat()), statements.length);
 }
 
 function unionOf(one: Expected, other: Expected): Expected {
-  const read = new Asks();
-  for (const { read: asks } of [one, other]) read.add(asks);
+  const read = new ReadSet();
+  for (const { read: readSet } of [one, other]) read.add(readSet);
   return { read, locks: union(one.locks, other.locks) };
 }

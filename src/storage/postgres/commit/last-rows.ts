@@ -8,7 +8,7 @@
  */
 import { Cache, textBytes } from "../../../lib/cache.ts";
 import type { Write } from "../../write-buffer.ts";
-import type { KnownRows, StoredRow } from "../read/fetched.ts";
+import type { KnownRows, StoredRow } from "../read/fetched-rows.ts";
 
 const BYTES_MAX = 16 * 1024 * 1024;
 /** Larger ones are hardly ever what the next commit builds on. */
@@ -28,12 +28,12 @@ export class LastRows implements KnownRows {
     return this.#spans.get(name)?.rows;
   }
 
-  noteSpan(name: string, table: string, rows: readonly StoredRow[]): void {
+  trackSpan(name: string, table: string, rows: readonly StoredRow[]): void {
     if (this.#spans.size === SPANS_MAX) for (const oldest of this.#spans.keys().take(1)) this.#spans.delete(oldest);
     this.#spans.set(name, { table, rows });
   }
 
-  noteRow(table: string, key: string, row: StoredRow | null): void {
+  trackRow(table: string, key: string, row: StoredRow | null): void {
     const length = row?.text?.length ?? 0;
     if (length <= ROW_LENGTH_MAX) this.#rows.set(`${table} ${key}`, { row }, 2 * length);
   }

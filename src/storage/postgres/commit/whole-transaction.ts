@@ -14,8 +14,8 @@ import { repeatable } from "../../work.ts";
 import { WriteBuffer } from "../../write-buffer.ts";
 import type { AnswerRow, Connection, Statement } from "../connection/database.ts";
 import { Fetch } from "../read/fetch-statement.ts";
-import { Asks, attemptOf, Fetched, FetchedReader } from "../read/fetched.ts";
-import { columnOf, placeOf, TEXT_TABLES } from "../schema.ts";
+import { ReadSet, attemptOf, FetchedRows, RerunReader } from "../read/fetched-rows.ts";
+import { columnOf, locationOf, TEXT_TABLES } from "../schema.ts";
 import { changesOf, writesOf } from "./commit-statements.ts";
 
 const ROWS_FIRST = 100;
@@ -45,7 +45,7 @@ export class WholeTransaction implements WholeStore, ChangedStore {
   }
 
   async *rowBatches(table: AnyTable): AsyncGenerator<readonly WholeRow[], void, undefined> {
-    const { relation } = placeOf(table.name);
+    const { relation } = locationOf(table.name);
     const indexes = (BY_NAME.get(table.name)?.indexes ?? []).filter((index) => !index.hasMany);
     const columns = ["key", "row", ...indexes.map(columnOf)].join(", ");
     const rowOf = (answer: AnswerRow): WholeRow => ({
@@ -66,7 +66,7 @@ export class WholeTransaction implements WholeStore, ChangedStore {
   }
 
   async *keyBatches(table: AnyTable): AsyncGenerator<readonly string[], void, undefined> {
-    const { relation, column } = placeOf(table.name);
+    const { relation, column } = locationOf(table.name);
     const text = `select ${column} as key from ${relation} where ${column} > $1 order by ${column} limit $2::int8`;
     for (let after: string | undefined = ""; after !== undefined;) {
       const keys: string[] = (await this.#query({ text, values: [after, ROWS_MAX] })).map(({ key }) => key as string);
@@ -77,14 +77,14 @@ export class WholeTransaction implements WholeStore, ChangedStore {
 
   /** What the items miss is fetched together, and only those that missed something are worked on again. */
   async readEach<Item, Result>(items: readonly Item[], work: (reader: Reader, item: Item) => Result): Promise<Result[]> {
-    const fetched = new Fetched();
+    const fetched = new FetchedRows();
     const results: Result[] = [];
     let open = items.map((_, i) => i);
     while (open.length > 0) {
-      const missing = new Asks();
+      const missing = new ReadSet();
       open = open.filter((i) => {
-        const own = new Fetched(fetched);
-        const answer = attemptOf(() => work(new FetchedReader(own, this.#parts.now), items[i]!));
+        const own = new FetchedRows(fetched);
+        const answer = attemptOf(() => work(new RerunReader(own, this.#parts.now), items[i]!));
         missing.add(own.missing);
         if (own.missing.isEmpty) results[i] = answer();
         return !own.missing.isEmpty;
@@ -97,12 +97,12 @@ export class WholeTransaction implements WholeStore, ChangedStore {
   /** What `work` has written is committed, or dropped, with the transaction. Nobody else changes anything meanwhile. */
   async commit<Result>(home: Home, work: (tx: Tx) => Result): Promise<Result> {
     const { connection, now, elapsed, ids, newRevision } = this.#parts;
-    const fetched = new Fetched();
-    const moment = repeatable({ now, elapsed, home }, () => ids);
+    const fetched = new FetchedRows();
+    const context = repeatable({ now, elapsed, home }, () => ids);
     for (;;) {
       fetched.begin();
-      moment.rewind();
-      const tx = new WriteBuffer(new FetchedReader(fetched, now), moment);
+      context.rewind();
+      const tx = new WriteBuffer(new RerunReader(fetched, now), context);
       const answer = attemptOf(() => work(tx));
       if (fetched.missing.isEmpty) {
         const result = answer();
@@ -114,7 +114,7 @@ export class WholeTransaction implements WholeStore, ChangedStore {
   }
 
   async count({ name }: AnyTable): Promise<number> {
-    const { relation, column } = placeOf(name);
+    const { relation, column } = locationOf(name);
     const [row] = await this.#query({ text: `select count(${column}) as n from ${relation}`, values: [] });
     return Number(row?.["n"]);
   }
@@ -128,10 +128,10 @@ export class WholeTransaction implements WholeStore, ChangedStore {
     return this.#end();
   }
 
-  async #load(asks: Asks, fetched: Fetched): Promise<void> {
-    if (asks.isEmpty) return;
-    const fetch = new Fetch(asks);
-    fetched.take(asks, fetch.foundIn((await this.#parts.connection.send(fetch.apart)).flat()));
+  async #load(readSet: ReadSet, fetched: FetchedRows): Promise<void> {
+    if (readSet.isEmpty) return;
+    const fetch = new Fetch(readSet);
+    fetched.take(readSet, fetch.foundIn((await this.#parts.connection.send(fetch.apart)).flat()));
   }
 
   async #query(statement: Statement): Promise<readonly AnswerRow[]> {

@@ -5,12 +5,12 @@
  */
 import type { AnswerRow, Database } from "../connection/database.ts";
 import { Fetch } from "./fetch-statement.ts";
-import { Asks, type Found } from "./fetched.ts";
+import { ReadSet, type FoundRows } from "./fetched-rows.ts";
 
 interface Waiting {
-  readonly asks: Asks;
+  readonly readSet: ReadSet;
   readonly lengthMax: number | undefined;
-  readonly resolve: (found: Found | undefined) => void;
+  readonly resolve: (found: FoundRows | undefined) => void;
   readonly reject: (reason: unknown) => void;
 }
 
@@ -33,18 +33,18 @@ export class FetchQueue {
   }
 
   /** Finds at least what is asked for, all of it at one moment that is not before the call. @throws {DatabaseError} */
-  find(asks: Asks): Promise<Found> {
-    return this.#find(asks, undefined) as Promise<Found>;
+  find(readSet: ReadSet): Promise<FoundRows> {
+    return this.#find(readSet, undefined) as Promise<FoundRows>;
   }
 
   /** The same; undefined when it is longer than this, in bytes of keys and texts. @throws {DatabaseError} */
-  findUpTo(lengthMax: number, asks: Asks): Promise<Found | undefined> {
-    return this.#find(asks, lengthMax);
+  findUpTo(lengthMax: number, readSet: ReadSet): Promise<FoundRows | undefined> {
+    return this.#find(readSet, lengthMax);
   }
 
-  #find(asks: Asks, lengthMax: number | undefined): Promise<Found | undefined> {
+  #find(readSet: ReadSet, lengthMax: number | undefined): Promise<FoundRows | undefined> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ asks, lengthMax, resolve, reject });
+      this.#waiting.push({ readSet, lengthMax, resolve, reject });
       // Those that begin in the same turn share a statement.
       if (this.#waiting.length === 1) queueMicrotask(() => this.#start());
     });
@@ -68,8 +68,8 @@ export class FetchQueue {
 
   async #run(works: readonly Waiting[]): Promise<void> {
     try {
-      const all = new Asks();
-      for (const { asks } of works) all.add(asks);
+      const all = new ReadSet();
+      for (const { readSet } of works) all.add(readSet);
       const fetch = new Fetch(all, works[0]?.lengthMax);
       const found = fetch.foundUpToIn(await this.#answersTo(fetch));
       for (const { resolve } of works) resolve(found);

@@ -7,8 +7,8 @@
  */
 import { AFTER_ALL } from "../../keys.ts";
 import type { AnswerRow, Statement } from "../connection/database.ts";
-import { placeOf } from "../schema.ts";
-import type { Asks, Found, SpanAsk, StoredRow } from "./fetched.ts";
+import { locationOf } from "../schema.ts";
+import type { ReadSet, FoundRows, SpanAsk, StoredRow } from "./fetched-rows.ts";
 
 type Parameter = Statement["values"][number];
 
@@ -28,7 +28,7 @@ interface SpanGroup {
   readonly width: number | undefined;
   readonly order: "asc" | "desc";
   readonly withRows: boolean;
-  readonly asks: readonly (readonly [name: string, ask: SpanAsk])[];
+  readonly readSet: readonly (readonly [name: string, ask: SpanAsk])[];
 }
 
 export function groupSpans(spans: ReadonlyMap<string, SpanAsk>): SpanGroup[] {
@@ -36,9 +36,9 @@ export function groupSpans(spans: ReadonlyMap<string, SpanAsk>): SpanGroup[] {
     [table, span.descending === true ? "desc" : "asc", withRows ? "rows" : "keys", width].join(" "),
   );
   const sorted = Array.from(groups).sort(([a], [b]) => (a < b ? -1 : 1));
-  return sorted.map(([, asks]) => {
-    const [, { table, span, withRows, width }] = asks[0]!;
-    return { table, width, order: span.descending === true ? "desc" : "asc", withRows, asks };
+  return sorted.map(([, readSet]) => {
+    const [, { table, span, withRows, width }] = readSet[0]!;
+    return { table, width, order: span.descending === true ? "desc" : "asc", withRows, readSet };
   });
 }
 
@@ -53,10 +53,13 @@ export function unnested(relation: string, columns: readonly { readonly name: st
 }
 
 /** `from` clause and lateral read of the spans of a group; `found` has key, row and rev, and `ask` the number of the span. */
-export function spansSource({ table, width, order, withRows, asks }: SpanGroup, parameters: Parameters): { asked: string; found: string } {
-  const { relation, column, row, rev } = placeOf(table);
-  const of = (value: (ask: SpanAsk) => string) => parameters.add(asks.map(([, ask]) => value(ask)));
-  const numbers = (value: (ask: SpanAsk, i: number) => number | null) => parameters.add(asks.map(([, ask], i) => value(ask, i)));
+export function spansSource(
+  { table, width, order, withRows, readSet }: SpanGroup,
+  parameters: Parameters,
+): { asked: string; found: string } {
+  const { relation, column, row, rev } = locationOf(table);
+  const of = (value: (ask: SpanAsk) => string) => parameters.add(readSet.map(([, ask]) => value(ask)));
+  const numbers = (value: (ask: SpanAsk, i: number) => number | null) => parameters.add(readSet.map(([, ask], i) => value(ask, i)));
   const columns = [
     { name: "ask", array: `${numbers((_, i) => i)}::int8[]` },
     { name: "low", array: `${of(({ span }) => span.from)}::text[]` },
@@ -86,7 +89,7 @@ function lastOfEach(relation: string, column: string, width: number): string {
 
 /** What is asked for as statements, and what their answers say. */
 export class Fetch {
-  readonly #asks: Asks;
+  readonly #readSet: ReadSet;
   readonly #lengthMax: number | undefined;
   readonly #tables: readonly string[];
   readonly #groups: readonly SpanGroup[];
@@ -94,15 +97,15 @@ export class Fetch {
   readonly #parts: readonly ((parameters: Parameters) => string)[];
 
   /** @param lengthMax - how many bytes of keys and texts a statement gives; one that would give more gives none */
-  constructor(asks: Asks, lengthMax?: number) {
-    this.#asks = asks;
+  constructor(readSet: ReadSet, lengthMax?: number) {
+    this.#readSet = readSet;
     this.#lengthMax = lengthMax;
-    this.#tables = Array.from(asks.keys.keys()).sort();
-    this.#groups = groupSpans(asks.spans);
+    this.#tables = Array.from(readSet.keys.keys()).sort();
+    this.#groups = groupSpans(readSet.spans);
     this.#parts = [
       ...this.#tables.map((table) => (parameters: Parameters) => {
-        const { relation, column, row, rev } = placeOf(table);
-        const asked = unnested("q", [{ name: "wanted", array: `${parameters.add(Array.from(asks.keys.get(table) ?? []))}::text[]` }]);
+        const { relation, column, row, rev } = locationOf(table);
+        const asked = unnested("q", [{ name: "wanted", array: `${parameters.add(Array.from(readSet.keys.get(table) ?? []))}::text[]` }]);
         const found = `select ${column} as key, ${row} as row, ${rev} as rev from ${relation} where ${column} = q.wanted limit 1`;
         return `0::int8 as ask, f.* from ${asked} cross join lateral (${found}) as f`;
       }),
@@ -141,25 +144,25 @@ export class Fetch {
   }
 
   /** The same as `foundIn`; undefined when a statement would have given more than it may. */
-  foundUpToIn(answers: readonly AnswerRow[]): Found | undefined {
+  foundUpToIn(answers: readonly AnswerRow[]): FoundRows | undefined {
     return answers.some(({ fits }) => fits === false) ? undefined : this.foundIn(answers);
   }
 
   /** @param answers - of all statements */
-  foundIn(answers: readonly AnswerRow[]): Found {
+  foundIn(answers: readonly AnswerRow[]): FoundRows {
     const tables = this.#tables;
     const rows = new Map<string, Map<string, StoredRow>>(tables.map((table) => [table, new Map<string, StoredRow>()]));
-    const spans = new Map<string, StoredRow[]>(Array.from(this.#asks.spans.keys(), (name) => [name, []]));
+    const spans = new Map<string, StoredRow[]>(Array.from(this.#readSet.spans.keys(), (name) => [name, []]));
     for (const { part, ask, key, row, rev } of answers) {
       const found = { key: key as string, text: row as string | null, rev: Number(rev) };
       const group = this.#groups[(part as number) - tables.length];
       if (group === undefined) rows.get(tables[part as number]!)!.set(found.key, found);
-      else spans.get(group.asks[Number(ask)]![0])!.push(found);
+      else spans.get(group.readSet[Number(ask)]![0])!.push(found);
     }
     // SQL promises no order of what several parts give.
     for (const group of this.#groups) {
       const sign = group.order === "asc" ? 1 : -1;
-      for (const [name] of group.asks) spans.get(name)!.sort((a, b) => (a.key < b.key ? -sign : sign));
+      for (const [name] of group.readSet) spans.get(name)!.sort((a, b) => (a.key < b.key ? -sign : sign));
     }
     return { rows, spans };
   }

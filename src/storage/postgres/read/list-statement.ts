@@ -13,7 +13,7 @@ import type { Stretch } from "../../list.ts";
 import type { AnyTable } from "../../tables.ts";
 import type { Filter, Posting } from "../../walk.ts";
 import type { AnswerRow, Statement } from "../connection/database.ts";
-import { idOfEntry, idOfRecord, placeOf } from "../schema.ts";
+import { idOfEntry, idOfRecord, locationOf } from "../schema.ts";
 import { Parameters } from "./fetch-statement.ts";
 
 /** What a statement gives: ids that pass, and how many were walked, up to the last of them. */
@@ -34,16 +34,16 @@ export function listStatement(
   walkMax: number,
 ): { statement: Statement; walkedIn: (answers: readonly AnswerRow[]) => Walked } {
   const parameters = new Parameters();
-  const { relation } = placeOf(table.name);
-  const others = filter.filter((one) => placeOf(one.table).relation !== relation);
+  const { relation } = locationOf(table.name);
+  const others = filter.filter((one) => locationOf(one.table).relation !== relation);
   const walked = indexToWalk(filter, table, others);
-  const place = walked === undefined ? undefined : placeOf(walked.table);
-  const isOwn = place === undefined || place.relation === relation;
-  const entry = place === undefined ? idOfRecord(table.name, "r.key") : `${isOwn ? "r" : "e"}.${place.column}`;
+  const location = walked === undefined ? undefined : locationOf(walked.table);
+  const isOwn = location === undefined || location.relation === relation;
+  const entry = location === undefined ? idOfRecord(table.name, "r.key") : `${isOwn ? "r" : "e"}.${location.column}`;
   const prefix = walked?.prefixes[0] ?? "";
-  const source = isOwn ? `${relation} as r` : `${place.relation} as e join ${relation} as r on r.key = ${idOfEntry(entry)}`;
+  const source = isOwn ? `${relation} as r` : `${location.relation} as e join ${relation} as r on r.key = ${idOfEntry(entry)}`;
   const rest = filter.filter((one) => one !== walked);
-  const columns = new Set(rest.filter((one) => !others.includes(one)).map((one) => placeOf(one.table).column));
+  const columns = new Set(rest.filter((one) => !others.includes(one)).map((one) => locationOf(one.table).column));
   columns.delete("key");
   const select = [`${idOfRecord(table.name, "r.key")} as id`, "r.key", ...Array.from(columns, (column) => `r.${column}`)];
   const range = `${entry} >= ${parameters.add(prefix + from)} and ${entry} < ${parameters.add(prefix + before)}`;
@@ -85,18 +85,18 @@ function indexToWalk(filter: Filter, table: AnyTable, others: readonly Posting[]
  * texts do not depend on how many prefixes there are, nor on how many postings of one index.
  */
 function conditionsOf(postings: Filter, records: string, parameters: Parameters): string[] {
-  const withOne = postings.filter(({ table, prefixes }) => prefixes.length === 1 && placeOf(table).relation !== records);
+  const withOne = postings.filter(({ table, prefixes }) => prefixes.length === 1 && locationOf(table).relation !== records);
   const ofIndexes = Map.groupBy(withOne, ({ table }) => table);
   return [
     ...Array.from(ofIndexes, ([table, some]) => {
-      const { relation, column } = placeOf(table);
+      const { relation, column } = locationOf(table);
       const wanted = parameters.add(some.flatMap(({ prefixes }) => prefixes));
       return `not exists (select from unnest(${wanted}::text[]) as p(prefix) where not exists (select from ${relation} as e where e.${column} = p.prefix || r.id))`;
     }),
     ...postings
       .filter((one) => !withOne.includes(one))
       .map(({ table, prefixes }) => {
-        const { relation, column } = placeOf(table);
+        const { relation, column } = locationOf(table);
         const wanted = `unnest(${parameters.add(prefixes)}::text[]) as p(prefix)`;
         if (relation !== records) return `exists (select from ${wanted} join ${relation} as e on e.${column} = p.prefix || r.id)`;
         return `exists (select from ${wanted} where starts_with(r.${column}, p.prefix))`;

@@ -10,26 +10,26 @@
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Reader } from "../../access.ts";
-import { Unread } from "../../access.ts";
+import { NotFetched } from "../../access.ts";
 import type { Change } from "../commit/commit-statements.ts";
-import { Asks, Fetched, FetchedReader, firstKeyOf, nameOfSpan, type KnownRows, type SpanAsk, type StoredRow } from "./fetched.ts";
+import { ReadSet, FetchedRows, RerunReader, firstKeyOf, nameOfSpan, type KnownRows, type SpanAsk, type StoredRow } from "./fetched-rows.ts";
 
 /** A request that takes longer reads again. */
 const KEPT_MS = 100;
 /** The newest are kept. */
-const MOMENTS_MAX = 3;
+const SNAPSHOTS_MAX = 3;
 /** Characters; what was fetched for a search of much is not kept. */
 const LENGTH_MAX = 1024 * 1024;
 
-interface KeptMoment {
-  readonly fetched: Fetched;
+interface KeptSnapshot {
+  readonly fetched: FetchedRows;
   readonly until: number;
 }
 
 export class RequestReads implements KnownRows {
-  #moments: KeptMoment[] = [];
+  #snapshots: KeptSnapshot[] = [];
   #reads: readonly ((reader: Reader) => unknown)[];
-  readonly #firsts = new Asks();
+  readonly #firsts = new ReadSet();
   #hasEnded = false;
 
   /** @param reads - what is going to be read */
@@ -38,46 +38,46 @@ export class RequestReads implements KnownRows {
   }
 
   /** What is to be fetched with the next read: all with the first one, and whether tables are empty with each. */
-  takeAhead(): Asks {
+  takeAhead(): ReadSet {
     if (this.#reads.length === 0) return this.#firsts;
-    const fetched = new Fetched();
-    const reader = new FetchedReader(fetched, 0);
-    const asks = new Asks();
+    const fetched = new FetchedRows();
+    const reader = new RerunReader(fetched, 0);
+    const readSet = new ReadSet();
     for (const read of this.#reads) {
       fetched.begin();
       try {
         read(reader);
       } catch (error) {
-        if (!(error instanceof Unread)) throw error;
+        if (!(error instanceof NotFetched)) throw error;
       }
-      asks.add(fetched.missing);
+      readSet.add(fetched.missing);
     }
     this.#reads = [];
-    for (const [name, ask] of asks.spans) if (name === nameOfSpan(firstKeyOf(ask.table))) this.#firsts.spans.set(name, ask);
-    return asks;
+    for (const [name, ask] of readSet.spans) if (name === nameOfSpan(firstKeyOf(ask.table))) this.#firsts.spans.set(name, ask);
+    return readSet;
   }
 
   /** What was fetched, the newest first. @param now - on the clock that only counts on */
-  momentsAt(now: number): Fetched[] {
-    return this.#hasEnded ? [] : this.#moments.filter(({ until }) => now < until).map(({ fetched }) => fetched);
+  snapshotsAt(now: number): FetchedRows[] {
+    return this.#hasEnded ? [] : this.#snapshots.filter(({ until }) => now < until).map(({ fetched }) => fetched);
   }
 
-  keep(fetched: Fetched, now: number): void {
+  keep(fetched: FetchedRows, now: number): void {
     if (this.#hasEnded || fetched.length > LENGTH_MAX) return;
-    this.#moments = [{ fetched, until: now + KEPT_MS }, ...this.#moments.slice(0, MOMENTS_MAX - 1)];
+    this.#snapshots = [{ fetched, until: now + KEPT_MS }, ...this.#snapshots.slice(0, SNAPSHOTS_MAX - 1)];
   }
 
   forget(changed: ReadonlyMap<string, ReadonlySet<string>>): void {
-    for (const { fetched } of this.#moments) fetched.forget(changed);
+    for (const { fetched } of this.#snapshots) fetched.forget(changed);
   }
 
   end(): void {
     this.#hasEnded = true;
-    this.#moments = [];
+    this.#snapshots = [];
   }
 
   row(table: string, key: string): StoredRow | null | undefined {
-    for (const { fetched } of this.#moments) {
+    for (const { fetched } of this.#snapshots) {
       const row = fetched.row(table, key);
       if (row !== undefined) return row;
     }
@@ -85,7 +85,7 @@ export class RequestReads implements KnownRows {
   }
 
   span(name: string, ask: SpanAsk): readonly StoredRow[] | undefined {
-    for (const { fetched } of this.#moments) {
+    for (const { fetched } of this.#snapshots) {
       const rows = fetched.span(name, ask);
       if (rows !== undefined) return rows;
     }

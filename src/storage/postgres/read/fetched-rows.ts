@@ -8,7 +8,7 @@
  */
 import { bareIdTime } from "../../../lib/ids.ts";
 import { invariant } from "../../../lib/invariant.ts";
-import { FIRST, Unread, type LatestReader, type PrefixSpan, type Span } from "../../access.ts";
+import { FIRST, NotFetched, type LatestReader, type PrefixSpan, type Span } from "../../access.ts";
 import { behind } from "../../keys.ts";
 import type { AnyTable, Readable, VectorTable } from "../../tables.ts";
 
@@ -29,7 +29,7 @@ export interface SpanAsk {
 }
 
 /** Keys and spans that are to be read, or were. */
-export class Asks {
+export class ReadSet {
   /** By table. */
   readonly keys = new Map<string, Set<string>>();
   /** By what says all of one. */
@@ -45,14 +45,14 @@ export class Asks {
     else keys.add(key);
   }
 
-  add(other: Asks): void {
+  add(other: ReadSet): void {
     for (const [table, keys] of other.keys) for (const key of keys) this.addKey(table, key);
     for (const [name, ask] of other.spans) this.spans.set(name, ask);
   }
 }
 
 /** What an answer says, of more than one may have asked for. */
-export interface Found {
+export interface FoundRows {
   /** By table and key. */
   readonly rows: ReadonlyMap<string, ReadonlyMap<string, StoredRow>>;
   readonly spans: ReadonlyMap<string, readonly StoredRow[]>;
@@ -77,17 +77,17 @@ interface FoundSpan {
   readonly rows: readonly StoredRow[];
 }
 
-export class Fetched implements KnownRows {
+export class FetchedRows implements KnownRows {
   readonly #known: KnownRows | undefined;
   readonly #rows = new Map<string, Map<string, StoredRow | null>>();
   readonly #spans = new Map<string, FoundSpan>();
   /** What the present run has asked for and was not there. */
-  #missing = new Asks();
+  #missing = new ReadSet();
   /** What the present run has read. */
-  #read = new Asks();
+  #read = new ReadSet();
   #runs = 0;
   /** How many moments what was fetched is of. */
-  #moments = 0;
+  #snapshots = 0;
   #hasUsedKnown = false;
   #length = 0;
 
@@ -98,17 +98,17 @@ export class Fetched implements KnownRows {
   /** To be called before each run. */
   begin(): void {
     invariant(++this.#runs <= RUNS_MAX, "a work that asks for something else each time it is run");
-    this.#missing = new Asks();
-    this.#read = new Asks();
+    this.#missing = new ReadSet();
+    this.#read = new ReadSet();
   }
 
   /** Whether all that the present run has read was fetched at once. */
-  get isOneMoment(): boolean {
-    return this.#moments <= 1 && !this.#hasUsedKnown;
+  get isOneSnapshot(): boolean {
+    return this.#snapshots <= 1 && !this.#hasUsedKnown;
   }
 
   get hasFetched(): boolean {
-    return this.#moments > 0;
+    return this.#snapshots > 0;
   }
 
   /** Characters of the texts that were fetched. */
@@ -116,11 +116,11 @@ export class Fetched implements KnownRows {
     return this.#length;
   }
 
-  get missing(): Asks {
+  get missing(): ReadSet {
     return this.#missing;
   }
 
-  get read(): Asks {
+  get read(): ReadSet {
     return this.#read;
   }
 
@@ -136,7 +136,7 @@ export class Fetched implements KnownRows {
       return known;
     }
     this.#missing.addKey(table, key);
-    throw new Unread(`${table} ${key}`);
+    throw new NotFetched(`${table} ${key}`);
   }
 
   /** Has a row fetched with whatever else the present run misses. */
@@ -186,14 +186,14 @@ export class Fetched implements KnownRows {
     return undefined;
   }
 
-  /** Takes what an answer says of all that was asked for. @param moments - how many it is of: a statement of its own sees one of its own */
-  take(asks: Asks, found: Found, moments = 1): void {
-    this.#moments += moments;
-    for (const [table, keys] of asks.keys) {
+  /** Takes what an answer says of all that was asked for. @param snapshots - how many it is of: each statement sees one of its own */
+  take(readSet: ReadSet, found: FoundRows, snapshots = 1): void {
+    this.#snapshots += snapshots;
+    for (const [table, keys] of readSet.keys) {
       for (const key of keys) this.#note(table, key, found.rows.get(table)?.get(key) ?? null);
     }
     for (const rows of found.rows.values()) for (const { text } of rows.values()) this.#length += text?.length ?? 0;
-    for (const [name, ask] of asks.spans) {
+    for (const [name, ask] of readSet.spans) {
       const rows = found.spans.get(name) ?? [];
       this.#spans.set(name, { ask, rows });
       if (!ask.withRows) continue;
@@ -256,13 +256,13 @@ export function firstKeyOf(table: string): SpanAsk {
   return { table, span: FIRST, withRows: false };
 }
 
-export class FetchedReader implements LatestReader {
+export class RerunReader implements LatestReader {
   readonly now: number;
   /** When the row was changed that another server was the last to change, of those that were read and say so. */
   newestChangeAt = 0;
   /** The time of the newest id up to which another server is taking something away, of what was read: new ids have to be later. */
   takenUntil = 0;
-  readonly #fetched: Fetched;
+  readonly #fetched: FetchedRows;
   /** Whether the work asks how many records it reads at once. */
   isToldHowMany = false;
   readonly #isOwnRevision: (rev: number) => boolean;
@@ -270,7 +270,7 @@ export class FetchedReader implements LatestReader {
 
   /** @param isOwnRevision - whether this server has given a row its revision */
   constructor(
-    fetched: Fetched,
+    fetched: FetchedRows,
     now: number,
     { isOwnRevision = () => true, recordsAtOnce = 1 }: { isOwnRevision?: (rev: number) => boolean; recordsAtOnce?: number } = {},
   ) {
@@ -340,7 +340,7 @@ export class FetchedReader implements LatestReader {
 
   #span(ask: SpanAsk): readonly StoredRow[] {
     const found = this.#fetched.readSpan(ask);
-    if (found === undefined) throw new Unread(ask.table);
+    if (found === undefined) throw new NotFetched(ask.table);
     return found;
   }
 }

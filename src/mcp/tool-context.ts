@@ -24,7 +24,7 @@ export const SESSION_TTL_SECONDS = (SESSION_DAYS * DAY_MS) / 1000;
 /** A session with less than this left is prolonged by what is done in it. */
 const PROLONGED_BELOW_MS = (SESSION_DAYS * DAY_MS) / 2;
 
-export class Use {
+export class ToolContext {
   readonly call: Api;
   readonly identity: Identity;
   readonly #now: () => number;

@@ -107,7 +107,7 @@ async function isFound(asked: Promise<unknown>): Promise<boolean> {
   }
 }
 
-export function Go() {
+export function OpenById() {
   const { params } = useRoute();
   const { route } = useLocation();
   const id = params["id"] ?? "";

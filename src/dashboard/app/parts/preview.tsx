@@ -16,7 +16,7 @@ const LATEST = 6;
 const KINDS = "turn,version,memory,fork";
 const TEXT_LENGTH = 200;
 
-export function Peek({ id, onClose }: { id: string; onClose: () => void }) {
+export function Preview({ id, onClose }: { id: string; onClose: () => void }) {
   const session = useQuery({ queryKey: ["session", id], queryFn: ({ signal }) => api.session(id, signal) });
   return (
     <Dialog title={id} onClose={onClose} wide>

@@ -7,9 +7,9 @@ import type { JsonText } from "../../../src/lib/json.ts";
 import { stored } from "../../../src/operations/records.ts";
 import type { Reader, Span, Tx } from "../../../src/storage/access.ts";
 import { AFTER_ALL } from "../../../src/storage/keys.ts";
-import { FIRST_MARK, LateEntries } from "../../../src/storage/lmdb/change-buffer.ts";
+import { FIRST_WATERMARK, ChangeBuffer } from "../../../src/storage/lmdb/change-buffer.ts";
 import { Store } from "../../../src/storage/lmdb/store.ts";
-import { meta, traces, TRACES_MARK, vectors, type Index, type TraceRow } from "../../../src/storage/tables.ts";
+import { meta, traces, TRACES_WATERMARK, vectors, type Index, type TraceRow } from "../../../src/storage/tables.ts";
 import { FakeClock } from "../../support/clock.ts";
 import { Chance } from "../../support/process.ts";
 
@@ -42,7 +42,7 @@ const PER_SWEEP_MIN = 6_000;
 /** As a server opens it, but for that. */
 async function serve(at: string): Promise<Store> {
   const opened = await Store.open(at, clock);
-  await opened.writeEntriesLate(PER_SWEEP_MIN);
+  await opened.useChangeBuffer(PER_SWEEP_MIN);
   opened.onVectors(vectors, () => {
     throw new Error("the disk takes nothing");
   });
@@ -90,7 +90,7 @@ const ofSession = (sessionId: string): Span => ({ from: sessionId.slice(5), to: 
 const inSession = (reader: Reader, sessionId: string = SESSIONS[0]) =>
   reader.keys(bySession, ofSession(sessionId)).map((entry) => bySession.recordOf(entry));
 const allOf = (reader: Reader, index: Index<TraceRow>) => reader.keys(index, { from: "", to: AFTER_ALL }).map((key) => index.recordOf(key));
-const markOf = (reader: Reader) => reader.get(meta, TRACES_MARK);
+const markOf = (reader: Reader) => reader.get(meta, TRACES_WATERMARK);
 
 test(`every reader sees the entries of all rows and no others, at once, whatever is written, removed, fails or ends in between (seed ${SEED})`, async () => {
   const chance = new Chance(SEED);
@@ -355,7 +355,7 @@ test("entries that were never written are removed with their rows, before and af
 
 test("as long as there are few, entries are only in memory, and a store that is closed has them all", async () => {
   const keys = await store.commit(NO_HOME, (tx) => addTraces(tx, 20));
-  expect(markOf(store.latest)).toBe(FIRST_MARK);
+  expect(markOf(store.latest)).toBe(FIRST_WATERMARK);
   expect(store.count(bySession)).toBe(20);
   await store.close();
   store = await Store.open(directory, clock);
@@ -384,7 +384,7 @@ test("a server that is started while the disk takes nothing writes entries with 
   store = await Store.open(directory, clock);
   const watch = store.health.watch.bind(store.health);
   store.health.watch = () => Promise.reject(new Error("the disk takes nothing"));
-  await store.writeEntriesLate(PER_SWEEP_MIN);
+  await store.useChangeBuffer(PER_SWEEP_MIN);
   store.health.watch = watch;
   const keys = await store.commit(NO_HOME, (tx) => addTraces(tx, 20));
   expect(markOf(store.latest)).toBeUndefined();
@@ -392,7 +392,7 @@ test("a server that is started while the disk takes nothing writes entries with 
 });
 
 test("however many entries each transaction adds, those that wait stay within a bound, and each is written before the mark passes it", () => {
-  const late = new LateEntries(PER_SWEEP_MIN);
+  const late = new ChangeBuffer(PER_SWEEP_MIN);
   const written = new Set<string>();
   const isWritten = (id: string) => INDEXES.every(({ name }) => written.has(name + id));
   const idOf = (number: number) => String(number).padStart(8, "0");
@@ -405,7 +405,7 @@ test("however many entries each transaction adds, those that wait stay within a 
       // In an order that has nothing to do with that of the traces.
       for (const { name } of INDEXES) late.add({ table: name, key: `${Bun.hash.xxHash32(id).toString(16).padStart(8, "0")}${id}` });
     }
-    const { entries, mark } = late.step(newest);
+    const { entries, watermark: mark } = late.step(newest);
     const isKept = round % 10 !== 9;
     if (isKept) for (const { table, key } of entries) written.add(table + key.slice(8));
     late.end(isKept);
@@ -421,7 +421,7 @@ test("however many entries each transaction adds, those that wait stay within a 
 
 test(`what is sorted in late is seen in order, by whoever may see it, between any two steps of a transaction (seed ${SEED})`, () => {
   const chance = new Chance(SEED);
-  const late = new LateEntries(PER_SWEEP_MIN);
+  const late = new ChangeBuffer(PER_SWEEP_MIN);
   const { name: table } = bySession;
   /** As the store has it, and as readers have to see it: outside the transaction under way, and inside. */
   let [written, outside, inside] = [new Set<string>(), new Set<string>(), new Set<string>()];
@@ -474,7 +474,7 @@ test(`what is sorted in late is seen in order, by whoever may see it, between an
 });
 
 test("an entry that a reader has sorted in among those that are being written is not taken for written", () => {
-  const late = new LateEntries(PER_SWEEP_MIN);
+  const late = new ChangeBuffer(PER_SWEEP_MIN);
   const { name: table } = bySession;
   const step = () => late.step("0".repeat(BARE_ID_LENGTH)).entries;
   const add = (...keys: string[]) => {

@@ -20,13 +20,13 @@ const PIECES_HELD = 2;
 const RETRY_AFTER_SECONDS = 1;
 
 /** What is sent piece by piece, each read when the client has taken the last: a file. */
-export interface Pieces {
+export interface Chunks {
   /** Returns the next one, of at most 256 KiB; undefined at the end. */
   next(): Promise<Uint8Array | undefined>;
   close(): Promise<void>;
 }
 
-export class Sending {
+export class ResponseBuffer {
   readonly #budget: ByteBudget;
 
   constructor(bytesMax: number = LIMITS.unsentBytesMax) {
@@ -63,7 +63,7 @@ export class Sending {
    *
    * @throws {ApiError} `service_unavailable` when unread answers leave no room
    */
-  streamOf(owner: string, pieces: Pieces): ReadableStream<Uint8Array> {
+  streamOf(owner: string, pieces: Chunks): ReadableStream<Uint8Array> {
     const held = PIECES_HELD * PIECE_BYTES;
     if (!this.#budget.hasRoom(owner, held)) {
       void pieces.close();

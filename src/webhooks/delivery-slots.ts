@@ -19,7 +19,7 @@ interface InFlight {
   lastServedAt: number;
 }
 
-export class Places {
+export class DeliverySlots {
   readonly #webhooks = new Map<BareId, InFlight>();
   #tick = 0;
 

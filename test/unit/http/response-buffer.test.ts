@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { Sending } from "../../../src/http/sending.ts";
+import { ResponseBuffer } from "../../../src/http/response-buffer.ts";
 
 const KIB = 1024;
 /** Owner a may hold 500 KiB of it, as long as there is nobody else. */
@@ -13,7 +13,7 @@ function streamed(body: string | ReadableStream<Uint8Array>): ReadableStream<Uin
 const lengthOf = async (body: ReadableStream<Uint8Array>) => (await new Response(body).text()).length;
 
 test("a small answer is sent as it is, by its bytes, and takes nothing", () => {
-  const sending = new Sending(MAX);
+  const sending = new ResponseBuffer(MAX);
   for (const text of ["{}", "x".repeat(64 * KIB), "€".repeat(21_845)]) {
     for (let i = 0; i < 100; i++) expect(sending.bodyOf("a", text, false)).toBe(text);
   }
@@ -22,11 +22,11 @@ test("a small answer is sent as it is, by its bytes, and takes nothing", () => {
 
 test("an answer in pieces is the text", async () => {
   const text = "a€😀\n".repeat(100_000);
-  expect(await new Response(new Sending(10 * MAX).bodyOf("a", text, false)).text()).toBe(text);
+  expect(await new Response(new ResponseBuffer(10 * MAX).bodyOf("a", text, false)).text()).toBe(text);
 });
 
 test("an answer gives its room back when it is read to its end, and when nobody wants the rest", async () => {
-  const sending = new Sending(MAX);
+  const sending = new ResponseBuffer(MAX);
   const text = "x".repeat(400 * KIB);
   for (let i = 0; i < 10; i++) {
     const body = streamed(sending.bodyOf("a", text, false));
@@ -41,7 +41,7 @@ test("an answer gives its room back when it is read to its end, and when nobody 
 });
 
 test("however much some hold, one that holds nothing has room for a little", () => {
-  const sending = new Sending(MAX);
+  const sending = new ResponseBuffer(MAX);
   for (const owner of ["a", "b", "c"]) {
     const hold = () => sending.bodyOf(owner, "x".repeat(66 * KIB), false);
     expect(() => {
@@ -54,7 +54,7 @@ test("however much some hold, one that holds nothing has room for a little", () 
 });
 
 test("the answer of a change is not refused: without room for it the connection ends", async () => {
-  const sending = new Sending(MAX);
+  const sending = new ResponseBuffer(MAX);
   streamed(sending.bodyOf("a", "x".repeat(500 * KIB), false));
   const read = lengthOf(streamed(sending.bodyOf("a", "x".repeat(66 * KIB), true)));
   expect(
