@@ -6,7 +6,7 @@
  *
  * hnswlib-node comes as source only and leaves the distance functions to the compiler's flags, so there is one build per
  * level of the instruction set, of a copy that takes less time and memory (`hnswlib/*.patch`). lmdb comes with a binary, but the
- * LMDB in it ends the process where a write could fail (`lmdb/*.patch`); ours is the same source with those places mended, in
+ * LMDB in it ends the process where a write could fail (`lmdb/*.patch`); ours is the same source with those places repaired, in
  * one compilation unit, which halves the time. The encoder of the built-in embedding is ours (`src/native/`); it has the code for every
  * level in one file. All carry their own C++ library, so that they need none but the system's libc.
  *

@@ -5,7 +5,7 @@
  *     scripts/test FILE…    test files alone, with what `bun test` takes
  *     scripts/test --all    the same as either, as long as tests should run that are longer by nature
  *     scripts/test --bare   the same as either, on a machine that has npm and nothing else
- *     scripts/test --fix    puts the format right instead, and what the linter can mend; writes the types of the client and what is generated in pages
+ *     scripts/test --fix    puts the format right instead, and what the linter can repair; writes the types of the client and what is generated in pages
  *
  * Says one line for what passes and everything for what fails. The last line sums up the tests, those of the front door on PostgreSQL
  * included; the lines before it say what could not be run on this machine, and why. That is no failure unless CAIRN_TEST_REQUIRE=all.

@@ -56,7 +56,10 @@ export function nativePlugin(addons: readonly Addon[]): BunPlugin {
       build.onResolve({ filter: /^cairn-native:encoder$/ }, () => ({ path: "encoder", namespace: "native" }));
       build.onLoad({ filter: /.*/, namespace: "native" }, ({ path }) => ({ loader: "js", contents: addonLoader(addons, path) }));
       build.onLoad({ filter: /hnswlib-node[\\/]lib[\\/]index\.js$/ }, () => ({ loader: "js", contents: hnswLoader(addons) }));
-      build.onLoad({ filter: /lmdb[\\/]write\.js$/ }, ({ path }) => ({ loader: "js", contents: mendedWriter(readFileSync(path, "utf8")) }));
+      build.onLoad({ filter: /lmdb[\\/]write\.js$/ }, ({ path }) => ({
+        loader: "js",
+        contents: repairedWriter(readFileSync(path, "utf8")),
+      }));
       // Only a faster way to read msgpack strings, and Cairn stores JSON; msgpackr does without it when there is none.
       build.onResolve({ filter: /^msgpackr-extract$/ }, () => ({ path: "msgpackr-extract", namespace: "absent" }));
       build.onLoad({ filter: /.*/, namespace: "absent" }, () => ({ loader: "js", contents: "module.exports = null;" }));
@@ -79,7 +82,7 @@ function addonLoader(addons: readonly Addon[], name: string): string {
  * lmdb's writer prints a commit that failed, beside rejecting it: lines of its source, before what Cairn says of it. What
  * waits for its flush it leaves waiting, also the closing of a store that was ever written relaxed.
  */
-function mendedWriter(source: string): string {
+function repairedWriter(source: string): string {
   const [before, after, ...more] = source.split(/console\.error\(error\);(?=\s+if \(commitRejectPromise\))/);
   if (before === undefined || after === undefined || more.length > 0)
     throw new Failure("lmdb's write.js no longer prints a failed commit as it did.");

@@ -1,5 +1,5 @@
 /**
- * `cairn doctor`: says what is wrong with a store, and mends it when asked to.
+ * `cairn doctor`: says what is wrong with a store, and repairs it when asked to.
  *
  * The file is checked page by page first. Only what holds there is read the way a server reads it, because a damaged page
  * could end this process too. Of a database its own checksums say that.
@@ -7,8 +7,8 @@
  * @module
  */
 import { systemClock } from "../lib/clock.ts";
-import { checkFile, mendMetaPages, withDataFile } from "../operations/damage.ts";
-import { examineAll, mendAll } from "../operations/doctor.ts";
+import { checkFile, repairMetaPages, withDataFile } from "../operations/damage.ts";
+import { examineAll, repairAll } from "../operations/doctor.ts";
 import { withAnyStore, withDatabase, withLockedStore, type StorePlace } from "../operations/with-store.ts";
 import type { RecordStore } from "../storage/record-store.ts";
 import type { CommandLine } from "./command-line.ts";
@@ -18,11 +18,11 @@ import { showProgress } from "./progress.ts";
 export async function doctor({ config: { dataDirectory, database }, has }: CommandLine): Promise<number> {
   const place = { dataDirectory, database };
   if (database === undefined) {
-    const mended = has("fix") ? mendMetaPages(dataDirectory) : undefined;
-    if (mended !== undefined) await print(mended);
+    const repaired = has("fix") ? repairMetaPages(dataDirectory) : undefined;
+    if (repaired !== undefined) await print(repaired);
     if (!(await isFileWhole(dataDirectory))) return 1;
   }
-  return (await (has("fix") ? mend(place) : examine(place))) ? 0 : 1;
+  return (await (has("fix") ? repair(place) : examine(place))) ? 0 : 1;
 }
 
 async function isFileWhole(dataDirectory: string): Promise<boolean> {
@@ -33,7 +33,7 @@ async function isFileWhole(dataDirectory: string): Promise<boolean> {
   await printFindings(findings);
   const lost = lostRecords === 0 ? "Every record can still be read" : `${lostRecords} of ${records} records cannot be read`;
   await print(
-    `\n${lost}. Doctor cannot mend pages. Stop the server, then restore a backup (cairn restore FILE --force), or write what can\n` +
+    `\n${lost}. Doctor cannot repair pages. Stop the server, then restore a backup (cairn restore FILE --force), or write what can\n` +
       "be read to a file (cairn export --salvage FILE) and read that into an empty data directory (cairn import FILE).",
   );
   return false;
@@ -47,7 +47,7 @@ async function examine(place: StorePlace): Promise<boolean> {
   await printFindings(findings);
   if (findings.length === 0) await print(`Nothing is wrong: ${rows} rows${indexOf(points)}.`);
   else if (findings.some(({ canBeMended }) => canBeMended))
-    await print(`${place.database === undefined ? "Stop the server and run" : "Run"} cairn doctor --fix to mend what can be mended.`);
+    await print(`${place.database === undefined ? "Stop the server and run" : "Run"} cairn doctor --fix to repair what can be repaired.`);
   return findings.length === 0;
 }
 
@@ -58,9 +58,9 @@ function indexOf(points: number | undefined): string {
 }
 
 /** @returns whether nothing is wrong any more */
-async function mend({ dataDirectory, database }: StorePlace): Promise<boolean> {
+async function repair({ dataDirectory, database }: StorePlace): Promise<boolean> {
   using progress = showProgress("Looking", "rows");
-  const work = (store: RecordStore) => mendAll(store, progress.show);
+  const work = (store: RecordStore) => repairAll(store, progress.show);
   const { found, left } = await (database === undefined
     ? withLockedStore(dataDirectory, systemClock, work)
     : withDatabase(database, systemClock, work));

@@ -24,7 +24,7 @@ export async function importAll({ config, file }: CommandLine): Promise<number> 
   await print(`Imported ${records} records to ${shownPlace(config)}`);
   if (setAgain.length > 0) await print("Set again, because the export is without secrets:");
   for (const what of setAgain) await print(`  ${escaped(what)}`);
-  if (left.length > 0) await print("Lost, and nothing mends what refers to it:");
+  if (left.length > 0) await print("Lost, and nothing repairs what refers to it:");
   await printFindings(left);
   return 0;
 }

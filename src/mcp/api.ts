@@ -112,7 +112,7 @@ function valueOf({ status, body }: HttpAnswer): JsonObject {
   if (status >= 200 && status < 300 && value !== undefined) return value;
   const error = value?.["error"] as { code?: unknown; message?: unknown; param?: string } | undefined;
   if (typeof error?.code !== "string" || typeof error.message !== "string") {
-    throw new ApiError("service_unavailable", `What answers there is no Cairn: ${status} ${body.slice(0, SHOWN_LENGTH)}`);
+    throw new ApiError("service_unavailable", `The server that answered is not Cairn: ${status} ${body.slice(0, SHOWN_LENGTH)}`);
   }
   throw new ApiError(error.code as ErrorCode, error.message, error.param === undefined ? {} : { param: error.param });
 }

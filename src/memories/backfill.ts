@@ -148,7 +148,11 @@ class ProgressLog {
     this.#loggedAt = now;
     this.#hasLoggedProgress = true;
     const { ready, pending: left } = await this.#deps.embeddings.progress();
-    this.#deps.log.info("making vectors", { ready, pending: left, percent: Math.floor((100 * ready) / Math.max(1, ready + left)) });
+    this.#deps.log.info("embedding pending texts", {
+      ready,
+      pending: left,
+      percent: Math.floor((100 * ready) / Math.max(1, ready + left)),
+    });
   }
 
   async logEnd(): Promise<void> {

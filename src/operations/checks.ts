@@ -2,7 +2,7 @@
  * What must hold in a store, and how to put it right where the records say how.
  *
  * A check looks at one key at a time, in order, and remembers nothing but the one before, so that a store of any size can be checked.
- * It reads one snapshot, and can be run again. A problem is mended in a commit, which looks at its key again first.
+ * It reads one snapshot, and can be run again. A problem is repaired in a commit, which looks at its key again first.
  *
  * @module
  */
@@ -41,7 +41,7 @@ import {
 } from "../storage/tables.ts";
 import { hasNoVector, isEmbedding, storedGeneration, storedMemory } from "../vectors/encoding.ts";
 import { removeDeliveries } from "../webhooks/queue.ts";
-import { mendedText, parseRow, RECORDS, stored, type RecordTable } from "./records.ts";
+import { repairedText, parseRow, RECORDS, stored, type RecordTable } from "./records.ts";
 
 interface Fault {
   /** The kind of problem. */
@@ -57,7 +57,7 @@ interface Fault {
 export interface Problem extends Pick<Fault, "what" | "example"> {
   /** The record it was found at. */
   record?: { table: AnyTable; key: string } | undefined;
-  mend?: ((tx: Tx) => void) | undefined;
+  repair?: ((tx: Tx) => void) | undefined;
 }
 
 /** Yields what is wrong with some rows, and how many they are. */
@@ -70,7 +70,7 @@ interface Looked extends WholeRow {
 }
 type KeyCheck = (reader: Reader, row: Looked) => Iterable<Fault>;
 
-/** All checks in the order in which they mend: counters are counted from indexes. */
+/** All checks in the order in which they repair: counters are counted from indexes. */
 export const CHECKS: readonly Check[] = [
   ...RECORDS.map((table) => everyKey(table, rowCheck(table))),
   ...RECORDS.flatMap((table) => table.indexes.map((index) => everyEntry(index, entryCheck(table, index)))),
@@ -93,12 +93,12 @@ export const CHECKS: readonly Check[] = [
 function everyKey(table: AnyTable, check: KeyCheck): Check {
   const isRecord = RECORDS.some(({ name }) => name === table.name);
   const problemOf = (key: string, { what, example, fix, isAlwaysRight }: Fault): Problem => {
-    const mend = (tx: Tx) => {
+    const repair = (tx: Tx) => {
       const now = isRecord ? tx.get(stored(table), key) : "";
       if (now === undefined) return;
       for (const again of check(tx, { key, text: now })) if (again.what === what) again.fix?.(tx);
     };
-    return { what, example, record: isRecord ? { table, key } : undefined, mend: isAlwaysRight === true ? fix : fix && mend };
+    return { what, example, record: isRecord ? { table, key } : undefined, repair: isAlwaysRight === true ? fix : fix && repair };
   };
   return async function* (snapshot) {
     let last: WholeRow | undefined;
@@ -125,9 +125,9 @@ function rowCheck(table: RecordTable): KeyCheck {
   return function* (reader, { key, text, columns }) {
     const { problem } = parseRow(table, key, text);
     if (problem !== undefined) {
-      const mended = mendedText(table, key, text);
-      const what = mended === undefined ? "rows that cannot be read" : "values that make no sense";
-      const fix = mended === undefined ? undefined : (tx: Tx) => tx.put(stored(table), key, mended);
+      const repaired = repairedText(table, key, text);
+      const what = repaired === undefined ? "rows that cannot be read" : "values that make no sense";
+      const fix = repaired === undefined ? undefined : (tx: Tx) => tx.put(stored(table), key, repaired);
       yield { what: `${table.name}: ${what}`, example: `${key}: ${problem}`, fix };
       return;
     }

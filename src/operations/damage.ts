@@ -8,7 +8,7 @@
 import { join, resolve } from "node:path";
 import { lockDirectory } from "../storage/lmdb/directory/directory-lock.ts";
 import { DATA_FILE, readDataFile } from "../storage/lmdb/file/data-file.ts";
-import { mendMeta } from "../storage/lmdb/file/meta-pages.ts";
+import { repairMeta } from "../storage/lmdb/file/meta-pages.ts";
 import { assertMetaPages, Pages } from "../storage/lmdb/file/pages.ts";
 import { pinPages } from "../storage/lmdb/store.ts";
 import { VECTOR_TABLES } from "../storage/tables.ts";
@@ -83,14 +83,14 @@ export async function withDataFile<Result>(dataDirectory: string, work: (path: s
   return await work(join(dataDirectory, DATA_FILE));
 }
 
-/** Mends a damaged meta page, if the other one is whole. @returns what was done */
-export function mendMetaPages(dataDirectory: string): string | undefined {
+/** Repairs a damaged meta page, if the other one is whole. @returns what was done */
+export function repairMetaPages(dataDirectory: string): string | undefined {
   const path = join(dataDirectory, DATA_FILE);
   const found = readDataFile(path);
   if (found.kind !== "damaged" || !found.canBeMended) return undefined;
   using _ = lockDirectory(resolve(dataDirectory));
-  mendMeta(path);
-  return `${DATA_FILE} ${found.reason}: it is mended from the other one. At most the last change is lost.`;
+  repairMeta(path);
+  return `${DATA_FILE} ${found.reason}: it is repaired from the other one. At most the last change is lost.`;
 }
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });

@@ -1,7 +1,7 @@
 /**
- * Checks a store, and mends what its records say how to mend.
+ * Checks a store, and repairs what its records say how to repair.
  *
- * A check reads one snapshot, so that it is right also while a server is running. Mending writes: on the embedded store its caller has
+ * A check reads one snapshot, so that it is right also while a server is running. Repairing writes: on the embedded store its caller has
  * locked the directory; in a database servers may be running, too.
  *
  * @module
@@ -37,12 +37,12 @@ export async function examineAll(store: RecordStore, onProgress?: OnProgress): P
 }
 
 /**
- * Mends what can be mended. Removes a wrong vector index, which the next start builds again.
+ * Repairs what can be repaired. Removes a wrong vector index, which the next start builds again.
  *
  * @returns what was wrong, and what is so still: all is looked at again, of the embedded store also as a backup does it
  */
-export async function mendAll(store: ChangedStore, onProgress?: OnProgress): Promise<{ found: Finding[]; left: Finding[] }> {
-  const found = await mend(store, onProgress);
+export async function repairAll(store: ChangedStore, onProgress?: OnProgress): Promise<{ found: Finding[]; left: Finding[] }> {
+  const found = await repair(store, onProgress);
   if (isEmbedded(store)) {
     const graph = await examineGraph(store);
     if (graph.findings.length > 0) removeGraph(store.directory);
@@ -73,25 +73,25 @@ async function examine(store: ChangedStore, onProgress: OnProgress | undefined):
   return { findings: report.findings, rows: all };
 }
 
-/** Mends a bounded number of problems a commit. @returns what was wrong */
-async function mend(store: ChangedStore, onProgress: OnProgress | undefined): Promise<Finding[]> {
+/** Repairs a bounded number of problems a commit. @returns what was wrong */
+async function repair(store: ChangedStore, onProgress: OnProgress | undefined): Promise<Finding[]> {
   const report = new Report(await rowsOf(store), onProgress);
   for (const check of CHECKS) {
     // A later check sees what an earlier one has put right.
     await using snapshot = await store.snapshot();
-    const mends: NonNullable<Problem["mend"]>[] = [];
+    const repairs: NonNullable<Problem["repair"]>[] = [];
     for await (const { problems, rows } of check(snapshot)) {
       report.add(problems, rows);
-      mends.push(...problems.flatMap((problem) => problem.mend ?? []));
-      while (mends.length >= MENDED_PER_COMMIT) await commitAll(store, mends.splice(0, MENDED_PER_COMMIT));
+      repairs.push(...problems.flatMap((problem) => problem.repair ?? []));
+      while (repairs.length >= MENDED_PER_COMMIT) await commitAll(store, repairs.splice(0, MENDED_PER_COMMIT));
     }
-    if (mends.length > 0) await commitAll(store, mends);
+    if (repairs.length > 0) await commitAll(store, repairs);
   }
   return report.findings;
 }
 
-async function commitAll(store: ChangedStore, mends: readonly NonNullable<Problem["mend"]>[]): Promise<void> {
-  await store.commit(NO_HOME, (tx) => eachFetched(mends, (one) => one(tx)));
+async function commitAll(store: ChangedStore, repairs: readonly NonNullable<Problem["repair"]>[]): Promise<void> {
+  await store.commit(NO_HOME, (tx) => eachFetched(repairs, (one) => one(tx)));
 }
 
 async function rowsOf(store: ChangedStore): Promise<number> {
@@ -115,7 +115,7 @@ class Report {
   add(problems: readonly Problem[], rows: number): void {
     this.#done += rows;
     this.#onProgress?.(this.#done, Math.max(this.#done, this.#total));
-    for (const { what, example, mend: canMend } of problems) this.#findings.add(what, [example], { canBeMended: canMend !== undefined });
+    for (const { what, example, repair: canMend } of problems) this.#findings.add(what, [example], { canBeMended: canMend !== undefined });
   }
 
   get findings(): Finding[] {

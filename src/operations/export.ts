@@ -74,7 +74,7 @@ export async function* exportLines(
   yield JSON.stringify({ end: done });
 }
 
-/** @param marks - `salvaged`: rows may be missing, so that an import has to mend the others */
+/** @param marks - `salvaged`: rows may be missing, so that an import has to repair the others */
 export function headerLine(marks: { salvaged?: true } = {}): string {
   return JSON.stringify({ cairn_export: EXPORT_FORMAT, cairn: version, schema: SCHEMA_VERSION, ...marks });
 }

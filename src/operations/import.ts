@@ -36,7 +36,7 @@ import {
 import { encodeVector, isComparable, type VectorOwner } from "../vectors/encoding.ts";
 import { newSecret } from "../webhooks/signature.ts";
 import { CHECKS } from "./checks.ts";
-import { mendAll } from "./doctor.ts";
+import { repairAll } from "./doctor.ts";
 import { EXPORTED, EXPORT_FORMAT } from "./export.ts";
 import { cleanUpAfter } from "./files.ts";
 import { putStore } from "./new-store.ts";
@@ -59,7 +59,7 @@ export interface Imported {
   records: number;
   /** Texts that say what was exported without its secrets, and what to do. */
   setAgain: string[];
-  /** What could not be mended; only of a salvaged export. */
+  /** What could not be repaired; only of a salvaged export. */
   left: Finding[];
 }
 
@@ -107,7 +107,7 @@ async function assertEmpty(store: ChangedStore): Promise<void> {
 async function fill(store: ChangedStore, source: AsyncIterable<Uint8Array>, list: string, onRead: OnRead | undefined): Promise<Imported> {
   const setAgain: string[] = [];
   const { count: records, isSalvaged } = await readInto(store, source, list, setAgain, onRead);
-  if (isSalvaged) return { records, setAgain, left: (await mendAll(store)).left };
+  if (isSalvaged) return { records, setAgain, left: (await repairAll(store)).left };
   await checkTogether(store, list);
   return { records, setAgain, left: [] };
 }

@@ -112,7 +112,7 @@ export function parseRow(table: RecordTable, key: string, text: string): { value
 }
 
 /** The stored text of a wrong row without the values that make no sense; undefined where that is not all that is wrong with it. */
-export function mendedText(table: RecordTable, key: string, text: string): string | undefined {
+export function repairedText(table: RecordTable, key: string, text: string): string | undefined {
   const { value } = parseRow(table, key, text);
   if (problemOf(table.schema, value) !== undefined) return undefined;
   const repaired = ROW_VALIDATORS.get(table.name)?.repaired?.(value);

@@ -3,7 +3,7 @@
  *
  * The pages are walked without LMDB, so that neither a damaged page nor one that the disk cannot read ends the export. Rows
  * that the code could not read are left out. So are vectors whose provider is unknown, since its row is lost: an import embeds
- * their memories again. Rows that no longer agree are mended by the import, as doctor does.
+ * their memories again. Rows that no longer agree are repaired by the import, as doctor does.
  *
  * @module
  */

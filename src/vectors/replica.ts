@@ -247,7 +247,7 @@ export class Replica {
   async #lose(copy: ReplicaCopy, reason: string): Promise<void> {
     if (this.#copy !== copy) return this.#abandoning;
     const { log } = this.#options;
-    log.warn("making the search replica again", { reason });
+    log.warn("rebuilding search replica", { reason });
     this.#copy = undefined;
     this.#abandoning = copy
       .abandon()

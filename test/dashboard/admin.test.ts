@@ -30,7 +30,7 @@ test("a key is created and shown once, rolled with an overlap, and revoked", asy
   await tab.sees("Copied");
   const key = await tab.clipboard();
   expect(await statusFor(key)).toBe(200);
-  await tab.click("I have it");
+  await tab.click("I saved it");
   await tab.seesFlat("support agent");
   await tab.seesNo(key);
   expect(await cairn.all("/v1/api_keys?kind=key")).toContainEqual(
@@ -39,13 +39,13 @@ test("a key is created and shown once, rolled with an overlap, and revoked", asy
 
   await tab.click("Actions for support agent");
   await tab.click("Roll");
-  await tab.choose("The old one ends", "0");
+  await tab.choose("Old key expires", "0");
   await tab.click("Roll", "dialog");
   await tab.click("Copy", ".secret");
   await tab.sees("Copied");
   const rolled = await tab.clipboard();
   expect([await statusFor(key), await statusFor(rolled)]).toEqual([401, 200]);
-  await tab.click("I have it");
+  await tab.click("I saved it");
 
   await tab.holds(`document.querySelectorAll("[aria-label='Actions for support agent']").length > 0`);
   await tab.click("Actions for support agent");
@@ -70,7 +70,7 @@ test("a key is bound to a user and an agent, and says so; an admin key cannot be
   await tab.sees("cannot be bound. Empty this field, or take Admin away.");
   await tab.click("Admin: keys, webhooks, settings; includes the others");
   await tab.click("Create");
-  await tab.click("I have it");
+  await tab.click("I saved it");
   await tab.seesFlat("bound to agent support-bot and user user-42");
   const [key] = (await cairn.all("/v1/api_keys?kind=key")).filter(({ name }) => name === "bound agent");
   expect(key).toMatchObject({ scopes: ["read", "write"], user_id: "user-42", agent_id: "support-bot" });
@@ -85,7 +85,7 @@ test("a key is made without a choice of its rate: 60,000 requests a minute, trac
   await tab.click("Create a key");
   await tab.fill("Name", "plain agent");
   await tab.click("Create");
-  await tab.click("I have it");
+  await tab.click("I saved it");
   await tab.seesFlat("plain agent");
   const [key] = (await cairn.all("/v1/api_keys?kind=key")).filter(({ name }) => name === "plain agent");
   expect(key).toMatchObject({ tier: "enterprise", rate_limit: { per_minute: 60_000, burst: 120_000 } });
@@ -206,7 +206,7 @@ test("a webhook is created with its secret shown once, tested, switched off and 
   await tab.click("Copy sample");
   await tab.holds(`navigator.clipboard.readText().then((text) => text.includes("isFromCairn"))`);
   const sample = await tab.clipboard();
-  await tab.click("I have it");
+  await tab.click("I saved it");
   await tab.click(receiver.url);
   await tab.sees("● on");
   await tab.click("Test");
@@ -217,7 +217,7 @@ test("a webhook is created with its secret shown once, tested, switched off and 
   await tab.click("Rotate secret");
   await tab.click("Rotate");
   await tab.sees("shown now and never again");
-  await tab.click("I have it");
+  await tab.click("I saved it");
   await tab.click("More actions");
   await tab.click("Switch off");
   await tab.sees("○ off");

@@ -92,7 +92,7 @@ export const ENTRIES: Damage[] = [
   ],
 ];
 
-/** What the records say how to mend, to the last byte. */
+/** What the records say how to repair, to the last byte. */
 export const MENDED: Damage[] = [
   ...Object.entries({
     memoryCount: "sessions: the count of memories is wrong",
@@ -215,7 +215,7 @@ export const CUT_SHORT = WITH_JSON.map((table): Damage => {
   return [`a row of ${table.name} that is cut short`, damage, `${table.name}: rows that cannot be read`];
 });
 
-/** What no record says how to mend. */
+/** What no record says how to repair. */
 export const NOT_MENDED: Damage[] = [
   [
     "a missing first version",

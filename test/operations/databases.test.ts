@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { NO_HOME } from "../../src/lib/ids.ts";
-import { examineAll, mendAll } from "../../src/operations/doctor.ts";
+import { examineAll, repairAll } from "../../src/operations/doctor.ts";
 import { exportLines } from "../../src/operations/export.ts";
 import { importIntoDatabase, importLines } from "../../src/operations/import.ts";
 import { stored } from "../../src/operations/records.ts";
@@ -140,7 +140,7 @@ if (isHere(POSTGRES, "commands on a database")) {
       );
     });
 
-    test("a salvaged export is mended while it is imported", async () => {
+    test("a salvaged export is repaired while it is imported", async () => {
       await using store = await opened(await postgres.migrated());
       const salvaged = lines.filter((line) => !line.startsWith('{"table":"versions"'));
       salvaged[0] = JSON.stringify({ ...JSON.parse(salvaged[0]!), salvaged: true });
@@ -188,12 +188,12 @@ if (isHere(POSTGRES, "commands on a database")) {
       expect(read).toEqual(Array.from({ length: count }, (_, i) => key(i)));
     });
 
-    test("what the records say how to mend is found, and mended to what it was", async () => {
+    test("what the records say how to repair is found, and repaired to what it was", async () => {
       await using store = await opened(await copy());
       const before = await contents(store);
       for (const [name, damage, ...finds] of MENDED) {
         await store.commit(NO_HOME, damage);
-        const { found, left } = await mendAll(store);
+        const { found, left } = await repairAll(store);
         expect({ name, found: kinds(found), left }).toEqual({ name, found: finds.toSorted(), left: [] });
       }
       expect(await contents(store)).toEqual(before);
@@ -204,11 +204,11 @@ if (isHere(POSTGRES, "commands on a database")) {
         await using store = await opened(await copy());
         await store.commit(NO_HOME, damage);
         expect({ name, kinds: kinds((await examineAll(store)).findings) }).toEqual({ name, kinds: finds });
-        expect((await mendAll(store)).left).toEqual([]);
+        expect((await repairAll(store)).left).toEqual([]);
       }
     });
 
-    test("what no record says how to mend is found, and said to be still wrong after mending, which changes nothing", async () => {
+    test("what no record says how to repair is found, and said to be still wrong after repairing, which changes nothing", async () => {
       // What is wrong in a row by itself is the same in every store.
       for (const [name, damage, ...finds] of NOT_MENDED.filter(([name]) => !name.startsWith("a backup number"))) {
         await using store = await opened(await copy());
@@ -220,7 +220,7 @@ if (isHere(POSTGRES, "commands on a database")) {
           kinds: finds,
           canBeMended: false,
         });
-        expect((await mendAll(store)).left).toEqual(findings);
+        expect((await repairAll(store)).left).toEqual(findings);
         expect(await contents(store)).toEqual(before);
       }
     });
@@ -236,7 +236,7 @@ if (isHere(POSTGRES, "commands on a database")) {
       }
       const finds = WITH_JSON.map(({ name }) => `${name}: rows that cannot be read`);
       expect(kinds((await examineAll(store)).findings)).toEqual(expect.arrayContaining(finds));
-      expect(kinds((await mendAll(store)).left)).toEqual(expect.arrayContaining(finds));
+      expect(kinds((await repairAll(store)).left)).toEqual(expect.arrayContaining(finds));
       for (const { name } of WITH_JSON)
         expect([name, await change(database, `select key, row from ${relationOf(name)} order by key limit 1`)]).toEqual([
           name,
@@ -244,7 +244,7 @@ if (isHere(POSTGRES, "commands on a database")) {
         ]);
     });
 
-    test("columns and entries that do not follow from their rows are found, and mended to what they were", async () => {
+    test("columns and entries that do not follow from their rows are found, and repaired to what they were", async () => {
       const database = await copy();
       await using store = await opened(database);
       const before = await contents(store);
@@ -265,11 +265,11 @@ if (isHere(POSTGRES, "commands on a database")) {
       ];
       const { findings, rows, points } = await examineAll(store);
       expect({ findings: kinds(findings), hasRows: rows > 500, points }).toEqual({ findings: finds, hasRows: true, points: undefined });
-      expect(await mendAll(store)).toMatchObject({ left: [] });
+      expect(await repairAll(store)).toMatchObject({ left: [] });
       expect(await contents(store)).toEqual(before);
     });
 
-    test("a store is mended while a server changes it", async () => {
+    test("a store is repaired while a server changes it", async () => {
       const database = await copy();
       await using cairn = await startCairn({ database, clock: filled.cairn.clock });
       cairn.key = filled.cairn.key;
@@ -280,13 +280,13 @@ if (isHere(POSTGRES, "commands on a database")) {
           if (`sess_${key}` !== id) tx.put(sessions, key, { ...row, turnCount: row.turnCount + 7 });
         tx.removeVector(vectors, firstKey(tx, vectors));
       });
-      const mended = new AbortController();
+      const repaired = new AbortController();
       const turnsAdded = (async () => {
-        for (let i = 1; !mended.signal.aborted; i++) await cairn.addTurn(id, `${i}`);
+        for (let i = 1; !repaired.signal.aborted; i++) await cairn.addTurn(id, `${i}`);
       })();
-      await mendAll(store).finally(() => mended.abort());
+      await repairAll(store).finally(() => repaired.abort());
       await turnsAdded;
-      expect((await mendAll(store)).left).toEqual([]);
+      expect((await repairAll(store)).left).toEqual([]);
       expect((await examineAll(store)).findings).toEqual([]);
       await cairn.runTask("embeddings");
       expect(await cairn.count(memories)).toBeGreaterThan(0);

@@ -3,7 +3,7 @@ import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync, truncateSync } fr
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { NO_HOME } from "../../src/lib/ids.ts";
-import { examineAll, mendAll } from "../../src/operations/doctor.ts";
+import { examineAll, repairAll } from "../../src/operations/doctor.ts";
 import { rebuildGraph } from "../../src/operations/graph.ts";
 import { stored } from "../../src/operations/records.ts";
 import { AFTER_ALL, numberKey } from "../../src/storage/keys.ts";
@@ -70,21 +70,21 @@ afterEach(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-test("a store that came about through the API has nothing wrong with it, and mending changes nothing", async () => {
+test("a store that came about through the API has nothing wrong with it, and repairing changes nothing", async () => {
   const before = await contents(store);
   const { findings, rows } = await examineAll(store);
   expect({ findings, hasRows: rows > 500 }).toEqual({ findings: [], hasRows: true });
-  expect(await mendAll(store)).toEqual({ found: [], left: [] });
+  expect(await repairAll(store)).toEqual({ found: [], left: [] });
   expect(await contents(store)).toEqual(before);
 });
 
 for (const [name, damage, ...finds] of [...ENTRIES, ...MENDED]) {
-  test(`${name} is found, and mended to what it was`, async () => {
+  test(`${name} is found, and repaired to what it was`, async () => {
     const before = await contents(store);
     await store.commit(NO_HOME, damage);
     expect(kinds((await examineAll(store)).findings)).toEqual(finds.toSorted());
-    const { found, left } = await mendAll(store);
-    // What was mended on the way is no longer found.
+    const { found, left } = await repairAll(store);
+    // What was repaired on the way is no longer found.
     expect({ found: kinds(found).filter((kind) => !finds.includes(kind)), left }).toEqual({ found: [], left: [] });
     expect(await contents(store)).toEqual(before);
   });
@@ -94,7 +94,7 @@ for (const [name, damage, ...finds] of VECTOR_LOST) {
   test(`${name} is found and pending; then the server makes it again`, async () => {
     await store.commit(NO_HOME, damage);
     expect(kinds((await examineAll(store)).findings)).toEqual(finds);
-    expect((await mendAll(store)).left).toEqual([]);
+    expect((await repairAll(store)).left).toEqual([]);
     const pendingBefore = store.count(pendingEmbeddings);
     await store.close();
 
@@ -113,7 +113,7 @@ test("without the row of the provider nobody knows what the vectors are of: the 
   const count = store.count(vectors);
   await store.commit(NO_HOME, (tx) => tx.remove(provider, PROVIDER_KEY));
   expect(kinds((await examineAll(store)).findings)).toEqual([`document_${OF_ANOTHER}`, OF_ANOTHER]);
-  expect((await mendAll(store)).left).toEqual([]);
+  expect((await repairAll(store)).left).toEqual([]);
   expect([store.count(vectors), store.count(documentVectors), count > 0]).toEqual([0, 0, true]);
 });
 
@@ -135,7 +135,7 @@ test("versions, turns and retrievals of a session that is gone are noted, and th
     "turns: rows of a session that is gone",
     "versions: rows of a session that is gone",
   ]);
-  expect((await mendAll(store)).left).toEqual([]);
+  expect((await repairAll(store)).left).toEqual([]);
   await store.close();
 
   await using cairn = await startCairn({ directory });
@@ -145,7 +145,7 @@ test("versions, turns and retrievals of a session that is gone are noted, and th
 });
 
 for (const [name, damage, ...finds] of [...CUT_SHORT, ...NOT_MENDED]) {
-  test(`${name} is found, and said to be still wrong after mending, which changes nothing`, async () => {
+  test(`${name} is found, and said to be still wrong after repairing, which changes nothing`, async () => {
     await store.commit(NO_HOME, damage);
     const before = await contents(store);
     const { findings } = await examineAll(store);
@@ -153,7 +153,7 @@ for (const [name, damage, ...finds] of [...CUT_SHORT, ...NOT_MENDED]) {
       kinds: finds,
       canBeMended: false,
     });
-    expect((await mendAll(store)).left).toEqual(findings);
+    expect((await repairAll(store)).left).toEqual(findings);
     expect(await contents(store)).toEqual(before);
   });
 }
@@ -170,7 +170,7 @@ test("a session without any state gets an empty one, and can be read and go", as
   expect((await examineAll(store)).findings).toMatchObject([
     { what: "sessions: all versions of the state are missing", canBeMended: true },
   ]);
-  expect((await mendAll(store)).left).toEqual([]);
+  expect((await repairAll(store)).left).toEqual([]);
   await store.close();
 
   await using cairn = await startCairn({ directory });
@@ -196,7 +196,7 @@ test("settings that make no sense are taken back, a key with the server it was f
     }),
   );
   expect(kinds((await examineAll(store)).findings)).toEqual(["settings: values that make no sense"]);
-  expect((await mendAll(store)).left).toEqual([]);
+  expect((await repairAll(store)).left).toEqual([]);
   expect(store.latest.get(settings, "current")).toEqual({ ...row, "embedding.model": "m" });
 });
 
@@ -214,7 +214,7 @@ test("a delivery of nothing goes, and a memory of another user than its session'
     "deliveries: what was to be delivered is missing",
     "memories: of another user than their session",
   ]);
-  expect((await mendAll(store)).left).toEqual([]);
+  expect((await repairAll(store)).left).toEqual([]);
   expect(store.latest.get(memories, memory.key)).toEqual(memory.row);
 });
 
@@ -232,7 +232,7 @@ test("a namespace that counts wrong is counted again, one that is missing is mad
     "namespaces: missing",
     "namespaces: the count of documents is wrong",
   ]);
-  expect((await mendAll(store)).left).toEqual([]);
+  expect((await repairAll(store)).left).toEqual([]);
   const counts = (found: typeof rows) => found.map((one) => [one.key, one.row.own, one.row.all]);
   expect(counts(store.latest.rows(namespaces, all))).toEqual(counts(rows));
   expect(store.latest.has(removals, "0VQk3aB4x1Zq")).toBe(true);
@@ -247,7 +247,7 @@ test("a finding counts all and shows the first five", async () => {
   expect(findings.map(({ what, count: found, examples }) => ({ what, found, examples: examples.length }))).toEqual([
     { what: "traces.bySession: entries missing", found: count, examples: 5 },
   ]);
-  expect((await mendAll(store)).left).toEqual([]);
+  expect((await repairAll(store)).left).toEqual([]);
 });
 
 const INDEX_DAMAGE: { name: string; damage: (path: string) => void | Promise<void>; finds: string }[] = [
@@ -290,7 +290,7 @@ for (const { name, damage, finds } of INDEX_DAMAGE) {
     expect(await examineAll(store)).toMatchObject({ findings: [], points: indexed });
     await damage(join(directory, "vectors"));
     expect(kinds((await examineAll(store)).findings)).toEqual([finds]);
-    expect(kinds((await mendAll(store)).found)).toEqual([finds]);
+    expect(kinds((await repairAll(store)).found)).toEqual([finds]);
     expect(existsSync(join(directory, "vectors"))).toBe(false);
     expect((await examineAll(store)).findings).toEqual([]);
   });

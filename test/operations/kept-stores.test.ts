@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { writeBackup } from "../../src/operations/backup.ts";
-import { mendAll } from "../../src/operations/doctor.ts";
+import { repairAll } from "../../src/operations/doctor.ts";
 import { RECORD_TABLES, SCHEMA_VERSION, VECTOR_TABLES } from "../../src/storage/tables.ts";
 import { databaseDump, KEPT_STORES, unpackEmbedded, type Kept } from "../stores/kept.ts";
 import { type Cairn, startCairn } from "../support/cairn.ts";
@@ -147,7 +147,7 @@ for (const name of KEPT_STORES) {
         expect(await store.cairn.findings()).toEqual([]);
         await runTasks(store);
         expect(await store.cairn.findings()).toEqual([]);
-        expect(await mendAll(store.cairn.service.store)).toEqual({ found: [], left: [] });
+        expect(await repairAll(store.cairn.service.store)).toEqual({ found: [], left: [] });
         if (kind === "database") return;
         const path = join(scratch, `${name}.backup`);
         expect(await writeBackup(store.cairn.embedded, store.cairn.clock, path, { force: true })).toMatchObject({ schema: SCHEMA_VERSION });

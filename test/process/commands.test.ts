@@ -110,7 +110,7 @@ const MISUSED: Record<string, RegExp> = {
   "restore -": /cairn restore needs the name of a file/,
   "export a b": /cairn export takes one file/,
   "doctor a": /cairn doctor takes no file/,
-  "doctor --mend": /.*--mend.*/,
+  "doctor --repair": /.*--repair.*/,
   "dashboard --port 0": /with port 0 the server took any free port: say where it is with --url/,
   "dashboard --url nowhere": /--url must be an address such as .* got nowhere/,
   "version --url http://127.0.0.1": /--url needs --check/,

@@ -354,7 +354,7 @@ test("doctor --fix goes on from the one whole meta page, without what the last c
     const doctor = (...flags: string[]) => runCairn(["doctor", ...flags, "--data-dir", damaged]);
     expect((await doctor()).stderr).toContain(`${DATA_FILE} has a damaged meta page (page ${page}). Nothing was changed. Stop the server`);
     expect((await doctor("--fix")).stdout).toContain(
-      `${DATA_FILE} has a damaged meta page (page ${page}): it is mended from the other one.`,
+      `${DATA_FILE} has a damaged meta page (page ${page}): it is repaired from the other one.`,
     );
     expect((await doctor()).stdout).toStartWith("Nothing is wrong: ");
     expect(readDataFile(join(damaged, DATA_FILE)).kind).toBe("whole");

@@ -138,7 +138,7 @@ if (isHere(POSTGRES, "cairn serve on a database")) {
       expect(await command(target, ["doctor"])).toMatchObject({
         code: 1,
         stdout: expect.stringMatching(
-          /sessions\.byUser: not what the row says[^]*\nRun cairn doctor --fix to mend what can be mended\.\n$/,
+          /sessions\.byUser: not what the row says[^]*\nRun cairn doctor --fix to repair what can be repaired\.\n$/,
         ),
       });
       expect(await command(target, ["doctor", "--fix"])).toMatchObject({

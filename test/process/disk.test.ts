@@ -141,7 +141,7 @@ it("on a full disk writes are answered 503 and reads go on, a start succeeds, an
   await using restarted = await startOn(directory, shim);
   await expectFull(restarted);
 
-  shim.mend();
+  shim.repair();
   const { body } = await until(
     "a write to be taken",
     async () => {
@@ -179,7 +179,7 @@ it("on a full disk a start succeeds with another embedding provider and a new CA
     provider: { value: "openai", source: "environment" },
     vectors: { ready: 0, pending: 1 },
   });
-  shim.mend();
+  shim.repair();
   await until("the new key to be valid", async () => (await statusWith(NEW_KEY)) === 200);
   expect(await statusWith(KEY)).toBe(200);
   const isEmbedded = async () => (await other.get(`/v1/memory/${memory.id}`)).body.vector_available as boolean;
@@ -191,6 +191,6 @@ it("on a full disk a start succeeds with another embedding provider and a new CA
   await using again = await startOn(directory, shim);
   const found = async () => (await again.post("/v1/memory/search", { query: memory.content })).body.data;
   expect(await found()).toEqual([]);
-  shim.mend();
+  shim.repair();
   await until("the vector to be made again", async () => (await found()).length === 1);
 });

@@ -123,7 +123,7 @@ test("while changes fail the server is not ready but alive, and reads go on; it 
     expect(await runCairn(["health", "--port", port])).toMatchObject({ code: 1, stderr: expect.stringContaining(reason) });
     expect(await told()).toBe(`STATUS=Not ready: ${reason}\n`);
 
-    shim.mend();
+    shim.repair();
     await until("the server to be ready", async () => (await server.get("/health/ready")).status === 200);
     expect(await runCairn(["health", "--port", port])).toMatchObject({ code: 0 });
     expect(await told()).toBe("STATUS=Ready\n");
@@ -181,7 +181,7 @@ test("while the disk takes seconds for a change the server is not ready and read
     reason: expect.stringMatching(/^A change has been waiting for the disk for \d+ s\.$/),
   });
   expect(await server.ok(server.get(`/v1/sessions/${id}`))).toMatchObject({ state_version: 0 });
-  shim.mend();
+  shim.repair();
   expect(await updated).toMatchObject({ state: { step: 1 } });
   expect((await server.get("/health/ready")).status).toBe(200);
 });
@@ -204,7 +204,7 @@ test("relaxed: a flush that fails is answered 503 that says nothing is known, an
   await using strict = await startProcess({ dataDirectory, environment });
   expect((await strict.get(`/v1/sessions/${id}`)).status).toBe(200);
   expect((await strict.post("/v1/sessions", { agent_id: "agent" })).body.error.message).toBe(unknown);
-  shim.mend();
+  shim.repair();
   expect(await strict.ok(update(strict))).toMatchObject({ state_version: 1 });
   expect(await strict.ok(update(strict))).toMatchObject({ state_version: 1 });
   expect(await strict.stop()).toBe(0);

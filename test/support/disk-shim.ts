@@ -22,13 +22,13 @@ export interface DiskShim extends Disposable {
   readonly environment: Record<string, string>;
   /** Lines of `trace`, as far as they are complete. */
   trace(): string[];
-  /** Makes calls of this kind fail, the next one or all until `mend`. */
+  /** Makes calls of this kind fail, the next one or all until `repair`. */
   fail(kind: Kind, error: keyof typeof constants.errno, once?: "once"): void;
-  /** Takes all room on the disk until `mend`. */
+  /** Takes all room on the disk until `repair`. */
   fill(): void;
-  /** Makes calls of this kind wait until `mend`. */
+  /** Makes calls of this kind wait until `repair`. */
   hang(kind: Kind): void;
-  mend(): void;
+  repair(): void;
   /** Takes the store as it is now, while nobody writes, for what is on the disk. */
   simulateDisk(dataDirectory: string): void;
   /**
@@ -46,7 +46,7 @@ export function diskShim(directory: string, { traces = false, isSlow = false, ha
   if (isSlow) writeFileSync(own("slow"), "");
   if (hasLargePages) writeFileSync(own("pages"), "");
   const storeIn = (dataDirectory: string) => join(dataDirectory, "store/data.mdb");
-  const mend = () => rmSync(own("faults"), { force: true });
+  const repair = () => rmSync(own("faults"), { force: true });
   const fail: DiskShim["fail"] = (kind, error, once) => appendFileSync(own("faults"), `${kind} ${constants.errno[error]} ${once ?? ""}\n`);
   return {
     environment: { LD_PRELOAD: compileLibrary(readFileSync(join(import.meta.dir, "disk-shim.c"), "utf8")), DISK_SHIM: path },
@@ -54,7 +54,7 @@ export function diskShim(directory: string, { traces = false, isSlow = false, ha
     fail,
     fill: () => (["data", "space"] as const).forEach((kind) => fail(kind, "ENOSPC")),
     hang: (kind) => writeFileSync(own("faults"), `${kind} 0\n`),
-    mend,
+    repair,
     simulateDisk(dataDirectory) {
       copyFileSync(storeIn(dataDirectory), own("disk"));
       writeFileSync(own("cache"), "");

@@ -19,4 +19,4 @@ export function counted(count: number, plural: string): string {
 export function sourceOf({ source, restored_from_version: restored }: Pick<StateVersion, "source" | "restored_from_version">): string {
   return restored === undefined ? SOURCES[source] : `rollback to state ${number(restored)}`;
 }
-const SOURCES = { initial: "as it began", update: "update", rollback: "rollback" } as const;
+const SOURCES = { initial: "initial", update: "update", rollback: "rollback" } as const;

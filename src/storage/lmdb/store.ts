@@ -131,8 +131,7 @@ export class Store implements RecordStore {
     const path = pathIn(directory);
     assertMappable(directory);
     const readOnly = existsSync(path) && !isWritable(path);
-    if (readOnly && !onlyReads)
-      throw new StoreError(`The store in ${directory} must not be written to: its files, or the disk, are read-only.`);
+    if (readOnly && !onlyReads) throw new StoreError(`The store in ${directory} is read-only: its files, or the disk, take no writes.`);
     if (!readOnly) {
       await Store.#createFiles(directory);
       if (durability === "relaxed") setUnsyncedMarker(path);
@@ -142,7 +141,7 @@ export class Store implements RecordStore {
     if (!cachesRows) store.#caching = "none";
     const isNew = !store.latest.has(meta, "schema");
     if (isNew && !readOnly) await store.commit(NO_HOME, (tx) => tx.put(meta, "schema", String(SCHEMA_VERSION)));
-    if (isNew && readOnly) throw new StoreError(`The store in ${directory} is empty, and must not be written to.`);
+    if (isNew && readOnly) throw new StoreError(`The store in ${directory} is empty and read-only.`);
     const { schema } = store;
     if (schema === SCHEMA_VERSION || (older && schema < SCHEMA_VERSION)) return store;
     await store.close();

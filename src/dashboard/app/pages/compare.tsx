@@ -55,7 +55,7 @@ export function Compare() {
     <Page title="Compare" within={[`/dashboard/sessions/${a.id}`, a.id]}>
       <div class="sides">
         <Side name="A" place={a} other={b} onPlace={(a) => go({ a })} />
-        <button aria-label="Swap the sides" title="Swap the sides" onClick={() => go({ a: b, b: a })}>
+        <button aria-label="Swap" title="Swap" onClick={() => go({ a: b, b: a })}>
           ⇄
         </button>
         <Side name="B" place={b} other={a} onPlace={(b) => go({ b })} />

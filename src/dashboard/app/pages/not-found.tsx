@@ -9,7 +9,7 @@ export function NotFound() {
   return (
     <Page title="Nothing here">
       <p>
-        There is no such screen. <a href="/dashboard/">To the overview</a>
+        There is no such screen. <a href="/dashboard/">Back to overview</a>
       </p>
     </Page>
   );

@@ -79,7 +79,7 @@ export function CreateKey({ onClose }: { onClose: () => void }) {
     <Dialog title="Create a key" onClose={onClose}>
       <Form submit="Create" onSubmit={submit} disabled={scopes.value.length === 0 || isRefused}>
         <TextField label="Name" name="name" value={name} placeholder="support agent" hint="What it is for." />
-        <ChecksField label="It may" name="scopes" values={scopes} choices={SCOPES} />
+        <ChecksField label="Scopes" name="scopes" values={scopes} choices={SCOPES} />
         <OwnerFields {...{ user, agent, isAdmin }} />
         <ChoiceField label="Requests, and how long traces stay" name="tier" value={tier} choices={TIERS} />
         {tier.value === "enterprise" && (
@@ -112,7 +112,7 @@ export function RollKey({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => vo
     <Dialog title={`Roll ${apiKey.name ?? apiKey.prefix}`} onClose={onClose}>
       <Form submit="Roll" onSubmit={submit}>
         <p class="quiet">A new key with the same rights replaces it.</p>
-        <ChoiceField label="The old one ends" name="overlap_seconds" value={overlap} choices={OVERLAPS} />
+        <ChoiceField label="Old key expires" name="overlap_seconds" value={overlap} choices={OVERLAPS} />
       </Form>
     </Dialog>
   );

@@ -29,7 +29,7 @@ export function Secret({ title, what, value, onClose, children }: SecretProps) {
         {children}
         <p class="row">
           <button class="primary" onClick={onClose}>
-            I have it
+            I saved it
           </button>
         </p>
       </div>

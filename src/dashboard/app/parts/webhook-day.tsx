@@ -21,8 +21,8 @@ export function WebhookDay({ id }: { id: string }) {
         <Share stats={stats.data} />
       </h2>
       <div class="charts">
-        <Bars title="Delivered an hour" times={times} values={hours.map(({ delivered }) => delivered)} />
-        <Bars title="Failed attempts an hour" times={times} values={hours.map(({ failed }) => failed)} areFailures />
+        <Bars title="Delivered per hour" times={times} values={hours.map(({ delivered }) => delivered)} />
+        <Bars title="Failed attempts per hour" times={times} values={hours.map(({ failed }) => failed)} areFailures />
       </div>
     </>
   );

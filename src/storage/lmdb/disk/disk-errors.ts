@@ -22,8 +22,8 @@ const NO_ADDRESSES = "The store cannot grow, because the address space of the pr
 const { errno } = constants;
 const REASONS: ReadonlyMap<unknown, string> = new Map([
   ...(["ENOSPC", "EDQUOT", "EROFS", "EIO"] as const).map((code) => [errno[code], diskSentence(code)] as const),
-  [errno.EACCES, "The store must not be written to."],
-  [errno.EPERM, "The store must not be written to."],
+  [errno.EACCES, "The store is read-only."],
+  [errno.EPERM, "The store is read-only."],
   [errno.EFBIG, "The store cannot grow, because the size of files is limited."],
   [errno.ENOMEM, NO_ADDRESSES],
   [MDB_MAP_FULL, NO_ADDRESSES],

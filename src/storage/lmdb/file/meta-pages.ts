@@ -145,7 +145,7 @@ export function treeAt(bytes: Buffer, offset: number, lastPage: number): Tree | 
  * Writes the whole one of two meta pages over the damaged one, as the state before it: LMDB continues from the whole one.
  * At most the last commit is lost. The caller has locked the directory.
  */
-export function mendMeta(path: string): void {
+export function repairMeta(path: string): void {
   const file = openSync(path, "r+");
   try {
     const [first, second] = readBoth(file);

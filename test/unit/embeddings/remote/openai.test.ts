@@ -84,7 +84,7 @@ describe("embedding", () => {
     expect(server.requests).toEqual([]);
   });
 
-  test("prefixes go before queries and documents, and the halves of characters are mended", async () => {
+  test("prefixes go before queries and documents, and the halves of characters are repaired", async () => {
     await using server = startEmbeddingServer();
     const { embedder } = client(server, { query_prefix: "search_query: ", document_prefix: "search_document: " });
     await embedder.embedQuery("tea");
