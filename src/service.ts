@@ -64,6 +64,7 @@ import { systemCaller, type Caller, type Deps } from "./traces/record.ts";
 import { traceRetention } from "./traces/retention.ts";
 import { RecentTurns } from "./turns/recent-turns.ts";
 import { trackUsers, userDirectory } from "./users/directory.ts";
+import { endsErasure, erasureWatch, forgetAll } from "./users/forgetting.ts";
 import { userErasure } from "./users/erasure.ts";
 import { openWebhooks, type WebhookOptions } from "./webhooks/open.ts";
 import type { WebhookDeps } from "./webhooks/webhooks.ts";
@@ -210,6 +211,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     recentTurns: new RecentTurns(),
     webhooks: hooks.webhooks,
   };
+  const forgetful = [embeddings, deps.recentTurns, ...parts.forgetful];
   const arrivals = new Arrivals(clock);
   const idempotency = new Idempotency(store, quotas, new KeptBytes(clock, options.keptAnswerBytesMax));
   const history = new History(clock);
@@ -217,6 +219,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
   store.onCommitted = ({ traces, hasEvents }) => {
     history.addChanges(traces.length);
     feed.published(traces);
+    if (endsErasure(traces)) forgetAll(forgetful);
     if (hasEvents) hooks.wake();
   };
   const retentionDays = () => [...Object.values(TRACE_RETENTION_DAYS), settings.values.trace_retention_days];
@@ -240,7 +243,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     ...parts.tasks,
     ...shared.map((make) => leasedTask(leases, store, make)),
     ...hooks.tasks,
-    ...(embedded === undefined ? [settingsWatch(settings, embeddings, log), feed.followTask()] : []),
+    ...(embedded === undefined ? [settingsWatch(settings, embeddings, log), feed.followTask(), erasureWatch(store, forgetful)] : []),
     await completedNames(store, log),
     retrievals.task(),
     arrivals.deadlines(),

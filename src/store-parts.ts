@@ -20,6 +20,7 @@ import { openDatabase } from "./storage/postgres/connection/open-database.ts";
 import type { TraceFollower } from "./storage/postgres/follow/trace-follower.ts";
 import type { RecordStore } from "./storage/record-store.ts";
 import type { Task } from "./tasks/task.ts";
+import type { Forgetful } from "./users/forgetting.ts";
 import type { CandidateIndex } from "./vectors/candidate-index.ts";
 import { DatabaseIndex } from "./vectors/database-index.ts";
 import { indexWatch } from "./vectors/index-watch.ts";
@@ -65,6 +66,8 @@ export interface StoreParts {
   readonly vectors: CandidateIndex;
   readonly documentVectors: CandidateIndex;
   readonly tasks: readonly Task[];
+  /** Caches of what others may remove. */
+  readonly forgetful: readonly Forgetful[];
   /** Makes the indexes ready for searches. */
   openIndexes(): Promise<void>;
   /** To be called once all tasks have ended: other servers take over what this one did alone. */
@@ -95,6 +98,7 @@ export async function openStoreParts(
     vectors,
     documentVectors,
     tasks: [deadReaders(store, log), indexWatch([vectors, documentVectors])],
+    forgetful: [],
     openIndexes: async () => void (await Promise.all([vectors.open(), documentVectors.open()])),
     release: () => Promise.resolve(),
   };
@@ -119,6 +123,8 @@ async function databaseParts(
   // No other server has had that name.
   const leases = store.leases(crypto.randomUUID(), log, leaseMs);
   const replica = opened.adopt(new Replica({ source: store, directory, clock, log, index }), (open) => open.close());
+  const vectors = new DatabaseIndex({ store, replica, collection: MEMORIES, compared: MEMORIES.scopes });
+  const documentVectors = new DatabaseIndex({ store, replica, collection: DOCUMENTS, compared: [] });
   return {
     store,
     embedded: undefined,
@@ -132,8 +138,9 @@ async function databaseParts(
       conflicts: () => store.conflicts,
       replica: () => replica.state,
     },
-    vectors: new DatabaseIndex({ store, replica, collection: MEMORIES, compared: MEMORIES.scopes }),
-    documentVectors: new DatabaseIndex({ store, replica, collection: DOCUMENTS, compared: [] }),
+    vectors,
+    documentVectors,
+    forgetful: [store, vectors, documentVectors],
     tasks: [leases.task, clock.task(log), replica.task, leasedTask(leases, store, () => buckets.removal())],
     openIndexes: () => replica.open(),
     release: () => leases.release(),

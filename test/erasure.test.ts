@@ -23,7 +23,9 @@ import {
   type Readable,
 } from "../src/storage/tables.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
+import { startEmbeddingServer } from "./support/embedding-server.ts";
 import { useEverythingAs, type Markers } from "./support/marked.ts";
+import { setProvider } from "./support/providers.ts";
 import { startReceiver } from "./support/receiver.ts";
 import { REQUESTS, type Ids } from "./support/requests.ts";
 import { isOnPostgres } from "./support/stores.ts";
@@ -273,4 +275,19 @@ test("a delivery that comes to nothing because its user is being erased is no fa
   expect(await erase(cairn, "eve")).toMatchObject({ status: "done", deliveries: 1 });
   await cairn.deliver();
   expect([receiver.received.length, await cairn.findings()]).toEqual([0, []]);
+});
+
+test("after an erasure the vectors of queries from before are in memory no more", async () => {
+  await using provider = startEmbeddingServer();
+  await using cairn = await startCairn();
+  await setProvider(cairn, provider);
+  const asked = async () => {
+    const before = provider.requests.length;
+    await cairn.search("What is the PIN of Eve?");
+    return provider.requests.length - before;
+  };
+  await cairn.createSession({ user_id: "eve" });
+  expect([await asked(), await asked()]).toEqual([1, 0]);
+  expect(await erase(cairn, "eve")).toMatchObject({ status: "done" });
+  expect([await asked(), await asked()]).toEqual([1, 0]);
 });

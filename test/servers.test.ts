@@ -34,6 +34,25 @@ if (isHere(POSTGRES, "several servers on one database")) {
       }
     });
 
+    test("after an erasure no server has the vectors of queries from before in memory any more", async () => {
+      await using provider = startEmbeddingServer();
+      await using cairn = await start();
+      await setProvider(cairn, provider);
+      await cairn.runTask(FOLLOW);
+      const asked = async () => {
+        const before = provider.requests.length;
+        for (const server of [0, 1, 2]) await cairn.ok(cairn.post("/v1/memory/search", { query: "What is Eve's PIN?" }, { server }));
+        return provider.requests.length - before;
+      };
+      await cairn.createSession({ user_id: "eve" });
+      expect([await asked(), await asked()]).toEqual([3, 0]);
+      expect(await cairn.ok(cairn.delete("/v1/users/eve"))).toMatchObject({ status: "done" });
+      await cairn.runTask("erasures of other servers");
+      expect([await asked(), await asked()]).toEqual([3, 0]);
+      await cairn.runTask("erasures of other servers");
+      expect(await asked()).toBe(0);
+    });
+
     test("what a server makes whose clock is behind, of a user whom another one is erasing, is kept with its traces and its answers", async () => {
       const database = await postgres.migrated();
       await using ahead = await startCairn({ database, servers: 1, clock: new FakeClock("2026-05-07T08:00:05.000Z") });

@@ -111,7 +111,15 @@ test("users are listed by when they were seen last, with counts that stop at 100
       { id: "bob", sessions: 2, memories: 1 },
       { id: "ada", sessions: 2, memories: 0 },
       { id: "eve", sessions: 1, memories: 0 },
-    ].map((counted) => ({ object: "user", last_session_at: at[counted.id], last_seen_at: at[counted.id], more: false, ...counted })),
+    ].map(({ id, ...counted }) => ({
+      object: "user",
+      id,
+      last_session_at: at[id],
+      last_seen_at: at[id],
+      documents: 0,
+      more: false,
+      ...counted,
+    })),
   );
   const paged = await pagesOf(cairn, "/v1/users?order=last_seen&limit=1");
   expect(paged.flatMap(({ data }) => data)).toEqual(last);
@@ -131,6 +139,52 @@ test("users are listed by when they were seen last, with counts that stop at 100
   await cairn.ok(cairn.delete(`/v1/sessions/${first}`));
   expect(await namesOf(cairn)).toEqual(["ada", "eve"]);
   expect(await namesOf(cairn, "&order=last_seen")).toEqual(["ada", "eve"]);
+  expect(await cairn.findings()).toEqual([]);
+});
+
+test("a user of whom there are only documents is listed until the last of them is gone, and by what came after an erasure", async () => {
+  await using cairn = await startCairn();
+  const put = (named: object, key: string, more: object = {}) =>
+    cairn.ok(
+      cairn.post("/v1/documents/batch", { ...named, operations: [{ op: "put", namespace: ["notes"], key, value: { n: 1 }, ...more }] }),
+    );
+  await cairn.createSession({ user_id: "bob" });
+  await put({ user_id: "ada" }, "a");
+  await put({ user_id: "ada", agent_id: "bot" }, "b");
+  await put({ agent_id: "bot" }, "c");
+  await put({}, "d");
+  const ofAda = { object: "user", id: "ada", last_session_at: null, last_seen_at: "2026-05-07T08:00:00.000Z", sessions: 0, memories: 0 };
+  expect((await cairn.get("/v1/users?prefix=a")).body.data).toEqual([{ ...ofAda, documents: 2, more: false }]);
+  expect(await cairn.ok(cairn.get(user("ada")))).toEqual({
+    ...ofAda,
+    documents: 2,
+    last_session_id: null,
+    traces: 0,
+    more: false,
+  });
+  expect(await namesOf(cairn)).toEqual(["ada", "bob"]);
+  expect(new Set(await namesOf(cairn, "&order=last_seen"))).toEqual(new Set(["ada", "bob"]));
+  for (let run = 0; run < 2; run++) await cairn.runTask("users");
+  expect(await namesOf(cairn)).toEqual(["ada", "bob"]);
+
+  const change = (named: object, operations: object[]) => cairn.ok(cairn.post("/v1/documents/batch", { ...named, operations }));
+  await change({ user_id: "ada" }, [{ op: "delete", namespace: ["notes"], key: "a" }]);
+  expect((await cairn.get("/v1/users?prefix=a")).body.data).toEqual([{ ...ofAda, documents: 1, more: false }]);
+  await change({ user_id: "ada", agent_id: "bot" }, [{ op: "pop", namespace: ["notes"] }]);
+  expect(await namesOf(cairn)).toEqual(["bob"]);
+  await cairn.runTask("users");
+  expect(await cairn.read((reader) => [hashKey("ada"), hashKey("bob")].map((hash) => reader.has(users, hash)))).toEqual([false, true]);
+
+  // One that ends by itself, and one that an erasure takes.
+  await put({ user_id: "cid" }, "a", { ttl_seconds: 1 });
+  await put({ user_id: "eve" }, "a");
+  expect(await namesOf(cairn)).toEqual(["bob", "cid", "eve"]);
+  cairn.clock.advance({ seconds: 2 });
+  await cairn.runTask("document expiry");
+  expect(await cairn.ok(cairn.delete(user("eve")))).toMatchObject({ status: "done", documents: 1 });
+  expect(await namesOf(cairn)).toEqual(["bob"]);
+  await put({ user_id: "eve" }, "later");
+  expect((await cairn.get("/v1/users?prefix=e")).body.data).toMatchObject([{ id: "eve", sessions: 0, memories: 0, documents: 1 }]);
   expect(await cairn.findings()).toEqual([]);
 });
 
@@ -471,13 +525,15 @@ test("a user is shown who has documents, traces, deliveries or kept answers alon
   const { id: traced } = await cairn.createSession({ user_id: "traced" });
   await cairn.ok(cairn.delete(`/v1/sessions/${traced}`));
   for (const task of ["session removal", "users"]) await cairn.runTask(task);
-  expect(await cairn.list("/v1/users")).toEqual([]);
+  expect((await cairn.list("/v1/users")).map(({ id }) => id)).toEqual(["documented"]);
   const counted = { documented: { documents: 2 }, traced: { traces: 2 }, delivered: {}, answered: {} };
-  for (const [id, counts] of Object.entries(counted)) {
-    const never = { last_seen_at: null, last_session_at: null, last_session_id: null };
+  for (const [id, removed] of Object.entries(counted)) {
+    // Documents say when their user was known first.
+    const seen = id === "documented" ? "2026-05-09T08:00:01.000Z" : null;
+    const never = { last_seen_at: seen, last_session_at: null, last_session_id: null };
     const nothing = { sessions: 0, memories: 0, traces: 0, documents: 0, more: false };
-    expect(await cairn.ok(cairn.get(user(id)))).toEqual({ object: "user", id, ...never, ...nothing, ...counts });
-    expect(await cairn.ok(cairn.delete(user(id)))).toMatchObject({ status: "done", ...counts });
+    expect(await cairn.ok(cairn.get(user(id)))).toEqual({ object: "user", id, ...never, ...nothing, ...removed });
+    expect(await cairn.ok(cairn.delete(user(id)))).toMatchObject({ status: "done", ...removed });
     expect(refusal(await cairn.get(user(id)))).toMatchObject({ status: 404, param: "user_id" });
   }
   // What comes after an erasure can be erased again.

@@ -213,13 +213,16 @@ function announceLocally(
   }
 }
 
-/** Takes no new connections, and ends the old ones when their requests are answered or the time is up. */
+/**
+ * Takes no new connections, and ends the old ones when their requests are answered or the time is up. A reader of events that does not
+ * read is not waited for: it asks again, with the last event that it has.
+ */
 export async function finishRequests({ embeddings, feed }: Service, listeners: Listeners): Promise<void> {
   listeners.refuse();
-  feed.close();
+  feed.drain();
   const stoppingAt = systemClock.elapsed();
   const isWithin = (seconds: number) => systemClock.elapsed() - stoppingAt < seconds * 1000;
-  while (listeners.pending() > 0 && isWithin(STOP_SECONDS)) {
+  while (listeners.pending() > feed.unended && isWithin(STOP_SECONDS)) {
     if (!isWithin(STOP_PROVIDER_SECONDS)) void embeddings.close();
     await systemClock.sleep(STOP_POLL_MS);
   }

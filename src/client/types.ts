@@ -2379,7 +2379,7 @@ export interface TurnOutput {
   content: string;
 }
 
-/** A user that sessions or memories name, with how much there is. */
+/** A user that sessions, memories or documents name, with how much there is. */
 export interface User {
   object: "user";
   /** The `user_id` of sessions. */
@@ -2392,6 +2392,8 @@ export interface User {
   sessions: number;
   /** Memories. At most 100 are counted in a list, and 10000 of one user. */
   memories: number;
+  /** Documents of the user, those kept with an agent too, but not those that go with a session. */
+  documents: number;
   /** Whether one of the counts stopped before all were counted. */
   more: boolean;
 }
@@ -2409,14 +2411,14 @@ export interface UserDetails {
   sessions: number;
   /** Memories. At most 100 are counted in a list, and 10000 of one user. */
   memories: number;
+  /** Documents of the user, those kept with an agent too, but not those that go with a session. */
+  documents: number;
   /** Whether one of the counts stopped before all were counted. */
   more: boolean;
   /** The newest session. */
   last_session_id: string | null;
   /** Traces, at most 10000. */
   traces: number;
-  /** Documents of the user, those kept with an agent too, but not those that go with a session. */
-  documents: number;
 }
 
 /** What an erasure has removed. */

@@ -17,8 +17,17 @@ import { DocumentWriter, hiddenIn, namespaceRow, visibleDocument } from "../stor
 import { AFTER_ALL, behind, documentKey, documentSpace, hashKey, namespaceKey, ownDocuments } from "../storage/keys.ts";
 import { generationOf } from "../storage/memory-records.ts";
 import type { Owner } from "../storage/owner.ts";
-import { documents, indexedDocuments, pendingEmbeddings, sessions, type DocumentRow, type IndexedDocumentRow } from "../storage/tables.ts";
+import {
+  documents,
+  indexedDocuments,
+  pendingEmbeddings,
+  sessions,
+  users,
+  type DocumentRow,
+  type IndexedDocumentRow,
+} from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
+import { trackNamedUser } from "../storage/user-names.ts";
 import { storeVector } from "../vectors/store-vector.ts";
 import { documentJson, resultsJson, tooLarge } from "./answers.ts";
 import type { Index } from "./embedded-text.ts";
@@ -79,7 +88,10 @@ export class Batch {
     this.#active = active;
     this.#space = documentSpace(owner.userId, owner.agentId);
     this.#writer = new DocumentWriter(tx);
-    if (owner.userId !== undefined) this.#users.add(hashKey(owner.userId));
+    if (owner.userId !== undefined) {
+      this.#users.add(hashKey(owner.userId));
+      tx.ahead(users, this.#users);
+    }
     for (const change of changes) {
       if (change.op !== "pop") continue;
       const end = endOf(namespaceKey(this.#space, change.namespace), change.order);
@@ -105,6 +117,7 @@ export class Batch {
   }
 
   end(results: readonly JsonText[]): Answered<JsonText> {
+    if (this.#puts > 0) trackNamedUser(this.#tx, this.#owner.userId);
     this.#writer.flush();
     return {
       json: resultsJson(results),

@@ -309,6 +309,13 @@ export class Embeddings {
     closeUnused(candidate, this.#provider);
   }
 
+  /** Forgets the queries whose vectors are cached. */
+  forget(): void {
+    const { remote, builtin } = this.#provider;
+    remote?.forgetQueries();
+    builtin?.forgetQueries();
+  }
+
   /** Ends what waits for a provider. Resolves when the encoder's thread has ended. */
   async close(): Promise<void> {
     this.#closing.abort();

@@ -19,10 +19,16 @@ export function memoizeWeak<Subject extends object, Result>(make: (subject: Subj
 const TEXT_LENGTH_MAX = 512;
 const RESULTS_MAX = 1_000;
 
+interface Memoized<Argument, Result> {
+  (argument: Argument): Result;
+  /** Forgets all arguments and results. */
+  clear(): void;
+}
+
 /** Caches a thousand results. One more evicts all, which costs less than finding the oldest. */
-export function memoize<Argument extends string | number, Result>(make: (argument: Argument) => Result): (argument: Argument) => Result {
+export function memoize<Argument extends string | number, Result>(make: (argument: Argument) => Result): Memoized<Argument, Result> {
   const known = new Map<Argument, Result>();
-  return (argument) => {
+  const cached = (argument: Argument) => {
     let result = known.get(argument);
     if (result === undefined) {
       result = make(argument);
@@ -33,6 +39,7 @@ export function memoize<Argument extends string | number, Result>(make: (argumen
     }
     return result;
   };
+  return Object.assign(cached, { clear: () => known.clear() });
 }
 
 /** Returns what loads on its first call, and gives the same to all calls; a failure is not cached. */

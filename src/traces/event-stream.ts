@@ -181,6 +181,8 @@ export class EventStream {
   #takenBefore = 0;
   #readingOn: Promise<void> | undefined;
   #hasEnded = false;
+  /** Whether it ends once its reader has taken what it was sent. */
+  #isEnding = false;
   #isChecking = false;
   #checkedAt: number;
 
@@ -214,7 +216,8 @@ export class EventStream {
         pull: async () => {
           this.#releaseTaken();
           await this.#readingOn;
-          await this.#readOn();
+          if (this.#isEnding) this.#endIfTaken();
+          else await this.#readOn();
         },
         cancel: () => this.#ended(),
       },
@@ -280,6 +283,18 @@ export class EventStream {
     if (this.#hasEnded) return;
     this.#ended();
     this.#controller.close();
+  }
+
+  /** Ends it once its reader has taken what it was sent, or else a comment: what Bun holds for a reader is taken before that. */
+  finish(): void {
+    if (this.#hasEnded || this.#isEnding) return;
+    this.#isEnding = true;
+    if (this.#room === UNREAD_BYTES_MAX) this.#enqueue(new TextEncoder().encode(":\n\n"));
+    this.#endIfTaken();
+  }
+
+  #endIfTaken(): void {
+    if (this.#room === UNREAD_BYTES_MAX) this.end();
   }
 
   /** Reads on in the store. Where that cannot be read the reader asks again. */
@@ -481,7 +496,7 @@ export class EventStream {
 
   /** Ends the stream of a key that is not valid any more. */
   async #isStillAllowed(isDue: boolean): Promise<boolean> {
-    if (this.#hasEnded) return false;
+    if (this.#hasEnded || this.#isEnding) return false;
     const now = this.#clock.elapsed();
     if (!isDue && now - this.#checkedAt < KEY_CHECK_MS) return true;
     this.#checkedAt = now;

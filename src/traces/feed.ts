@@ -123,10 +123,21 @@ export class TraceFeed {
     return stream.readable;
   }
 
+  /** Ends all streams as soon as their readers have taken what they were sent, and begins none any more. */
+  drain(): void {
+    this.#isClosed = true;
+    for (const stream of this.#streams) stream.finish();
+  }
+
   /** Ends all streams, and begins none any more. */
   close(): void {
     this.#isClosed = true;
     for (const stream of this.#streams) stream.end();
+  }
+
+  /** How many streams have not ended. While it is drained: whose readers do not read, or are behind. */
+  get unended(): number {
+    return this.#streams.size;
   }
 
   #removed(stream: EventStream): void {

@@ -39,6 +39,11 @@ export class RecentTurns {
     return this.#cache.uses;
   }
 
+  /** Forgets those of all sessions, also of sessions that are gone. */
+  forget(): void {
+    this.#cache.clear();
+  }
+
   /**
    * The newest turns of a session, newest first, as a JSON array; fewer than `limit` when they are large.
    */

@@ -1,18 +1,20 @@
 /**
- * Keeps the table of users what sessions and memories name: a new session notes its user (`storage/user-names.ts`), and this task takes
- * away those of whom nothing is left, and adds those who were named by a Cairn without that table.
+ * Keeps the table of users what sessions, memories and documents name: each notes its user (`storage/user-names.ts`), and this task takes
+ * away those of whom nothing is left, and adds those whose sessions or memories are of a Cairn without that table. Documents do not say a
+ * name: whose documents are of a Cairn that did not note it comes into the table with their next change.
  *
  * @module
  */
 import { ApiError } from "../lib/errors.ts";
 import { NO_HOME } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
-import type { Reader } from "../storage/access.ts";
+import { eachFetched, type Reader } from "../storage/access.ts";
 import { readable } from "../storage/bad-rows.ts";
 import { AFTER_ALL, behind } from "../storage/keys.ts";
 import type { RecordStore } from "../storage/record-store.ts";
 import { meta, users, USERS_MARK } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
+import { documentsOf } from "./presence.ts";
 import { foundBy, newestOf, nextNewest, USERS } from "./users.ts";
 
 const USERS_PER_COMMIT = 200;
@@ -51,7 +53,9 @@ async function settleSome(store: RecordStore, after: string): Promise<string | u
         const found = tx.has(users, hash) ? undefined : readable(() => foundBy(tx, USERS, newestOf(tx, USERS, hash)));
         if (found !== undefined) tx.put(users, hash, { userId: found.name, seenAt: found.seenAt });
       }
-      for (const hash of left) if (isUnnamed(tx, hash)) tx.remove(users, hash);
+      eachFetched(left, (hash) => {
+        if (isUnnamed(tx, hash)) tx.remove(users, hash);
+      });
     });
   }
   return next;
@@ -65,15 +69,19 @@ function differences(reader: Reader, after: string): { missing: string[]; left: 
   const ends = [named, noted].flatMap((hashes) => (hashes.length < USERS_PER_COMMIT ? [] : [hashes.at(-1)!]));
   const end = ends.toSorted()[0] ?? AFTER_ALL;
   const [isNamed, isNoted] = [new Set(named), new Set(noted)];
+  const unnamed = noted.filter((hash) => hash <= end && !isNamed.has(hash));
+  reader.ahead(users, unnamed);
   return {
     missing: named.filter((hash) => hash <= end && !isNoted.has(hash)),
-    left: noted.filter((hash) => hash <= end && !isNamed.has(hash)),
+    left: eachFetched(unnamed, (hash) => (isUnnamed(reader, hash) ? [hash] : [])).flat(),
     next: ends.length === 0 ? undefined : behind(end),
   };
 }
 
-/** Whether no session and no memory names a user any more. */
+/** Whether a user who is noted has no session, no memory and no document any more. */
 export function isUnnamed(reader: Reader, hash: string): boolean {
   const { session, memory } = newestOf(reader, USERS, hash);
-  return session === undefined && memory === undefined;
+  if (session !== undefined || memory !== undefined) return false;
+  const row = readable(() => reader.get(users, hash));
+  return row === undefined || documentsOf(reader, row.userId) === 0;
 }

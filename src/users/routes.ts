@@ -12,7 +12,7 @@ import { eraseUser, getErasure } from "./erasure.ts";
 import { Agent, Erasure, NameCursor, User, USER_FILTER, UserDetails } from "./schema.ts";
 import { getUser, listAgents, listUsers } from "./users.ts";
 
-const users = endpointGroup({ name: "Users", description: "The users and agents that sessions and memories name." });
+const users = endpointGroup({ name: "Users", description: "The users and agents that sessions, memories and documents name." });
 const path = "/v1/users/{user_id}";
 const NOT_BOUND = "Not for a key that is bound to a user or an agent.";
 
@@ -20,7 +20,7 @@ export function userEndpoints(deps: Deps): Endpoint[] {
   return [
     users.list("/v1/users", {
       summary: "List users",
-      description: `By name, or those with the newest session first, with counts, which stop at ${LIMITS.listedUserRecordsCountedMax}. ${NOT_BOUND}`,
+      description: `By name, or those with the newest session first, with counts, which stop at ${LIMITS.listedUserRecordsCountedMax}: whoever has a session, a memory or a document. ${NOT_BOUND}`,
       filter: USER_FILTER,
       cursor: NameCursor(LIMITS.userIdLengthMax),
       response: ListOf(User, "A page of users."),
@@ -30,7 +30,7 @@ export function userEndpoints(deps: Deps): Endpoint[] {
       summary: "Get a user",
       description:
         `With counts, which stop at ${LIMITS.userRecordsCountedMax}. Found is any user with something that an erasure would remove, also ` +
-        `documents, traces or answers kept for an Idempotency-Key alone, who are not in the list. ${NOT_BOUND}`,
+        `traces or answers kept for an Idempotency-Key alone, who are not in the list. ${NOT_BOUND}`,
       response: UserDetails,
       run: ({ params, caller }) => forAll(caller, () => getUser(deps, params.user_id)),
     }),
@@ -46,6 +46,7 @@ export function userEndpoints(deps: Deps): Endpoint[] {
         "vacuum takes it from its files, and its write-ahead log has it as long as that is kept. Files of the search index have no texts, " +
         "and lose what was removed when they are written next. In a data file that an earlier Cairn has written, free space inside a page is " +
         "overwritten only when the page changes; a `cairn backup` restored has none.\n\n" +
+        "Caches in memory that may have texts of the user are emptied with `done`, and within seconds on other servers of the same database.\n\n" +
         "Kept are, besides the user's name with its traces, API keys that are bound to the user, with their names, and the request ids that " +
         "clients have chosen, in traces.\n\n" +
         "Out of reach are: backups and exports made earlier, what receivers of webhooks and an embedding provider were sent, and spans at an " +

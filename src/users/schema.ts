@@ -29,9 +29,10 @@ export const User = Type.Object(
     ),
     sessions: count(`Sessions. ${COUNTED}`, 3),
     memories: count(`Memories. ${COUNTED}`, 12),
+    documents: count("Documents of the user, those kept with an agent too, but not those that go with a session.", 5),
     more: Type.Boolean({ description: "Whether one of the counts stopped before all were counted.", examples: [false] }),
   },
-  { title: "User", description: "A user that sessions or memories name, with how much there is." },
+  { title: "User", description: "A user that sessions, memories or documents name, with how much there is." },
 );
 
 export const USER_FILTER = {
@@ -54,7 +55,6 @@ export const UserDetails = Type.Object(
     ...User.properties,
     last_session_id: OrNull(RecordId("sess", "The newest session.")),
     traces: count(`Traces, at most ${LIMITS.userRecordsCountedMax}.`, 57),
-    documents: count("Documents of the user, those kept with an agent too, but not those that go with a session.", 5),
   },
   { title: "UserDetails", description: "A user with how much there is of them, be it documents or traces alone." },
 );

@@ -1,6 +1,6 @@
 /**
  * Users and agents: those whom sessions and memories name, which their indexes say, a look for each. Users have a table of their own
- * besides, so that they can be listed by name and by when their newest session was created.
+ * besides, so that they can be listed by name and by when their newest session was created, those of whom there are documents alone, too.
  *
  * @module
  */
@@ -76,7 +76,7 @@ export async function listUsers({ store, listProbesMax }: Deps, { order, prefix 
   async function* found(): AsyncGenerator<PageEntry[], void, undefined> {
     for (;;) {
       const { items, last, isEnd } = await store.read((reader) => {
-        reader.aheadOf([erasures], FIRST);
+        reader.aheadOf([erasures, documentRemovals], FIRST);
         const atOnce = Math.min(limit + 1, reader.recordsAtOnce);
         const entries = reader.keys(index, { ...span, limit: atOnce, descending });
         const hashes = entries.map((entry) => index.recordOf(entry));
@@ -111,19 +111,25 @@ function spanOfSeen(reader: Reader, after: string | undefined): { from: string; 
   return { from: "", to: users.index.bySeen.entriesOf(hash, row)[0]! };
 }
 
+const NO_RECORDS = { sessions: 0, memories: 0 };
+
 /** A user with what is counted, unless nothing is left, or it is being erased. */
 function listedUser(reader: Reader, hash: string, prefix: string): PageEntry[] {
   const span = { from: hash, to: hash + AFTER_ALL, limit: LIMITS.listedUserRecordsCountedMax + 1, descending: true };
   const [ofSessions = [], ofMemories = []] = eachFetched([USERS.sessions, USERS.memories], (index) => reader.keys(index, span));
   const row = unlessUnreadable(() => reader.get(users, hash));
   if (row === undefined) return [];
-  const passed: PageEntry = { passed: row.userId, probes: 1 + (ofSessions.length + ofMemories.length) / ENTRIES_PER_LOOK };
+  const { userId } = row;
+  const passed: PageEntry = { passed: userId, probes: 1 + (ofSessions.length + ofMemories.length) / ENTRIES_PER_LOOK };
+  reader.ahead(namespaces, [documentsOfUser(userId)]);
   const found = unlessUnreadable(() => foundBy(reader, USERS, { session: ofSessions[0], memory: ofMemories[0] }));
-  if (found === undefined || !row.userId.startsWith(prefix)) return [passed];
-  const { newestAt } = found;
-  const counts = countsOf({ sessions: ofSessions.length, memories: ofMemories.length }, LIMITS.listedUserRecordsCountedMax);
-  const last = { last_session_at: isoOrNull(newestAt), last_seen_at: lastSeen(row) };
-  return [{ id: row.userId, json: toJson({ object: "user", id: row.userId, ...last, ...counts }) }, passed];
+  const documents = documentsOf(reader, userId);
+  if ((found === undefined && documents === 0) || !userId.startsWith(prefix)) return [passed];
+  const records = { sessions: ofSessions.length, memories: ofMemories.length };
+  // Sessions and memories that are there with documents that came since the beginning of an erasure are those that it removes.
+  const counts = countsOf(found === undefined ? NO_RECORDS : records, LIMITS.listedUserRecordsCountedMax);
+  const last = { last_session_at: isoOrNull(found?.newestAt ?? null), last_seen_at: lastSeen(row) };
+  return [{ id: userId, json: toJson({ object: "user", id: userId, ...last, documents, ...counts }) }, passed];
 }
 
 const lastSeen = (row: UserRow | undefined): string | null => isoOrNull(row?.seenAt ?? null);

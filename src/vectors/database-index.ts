@@ -87,6 +87,11 @@ export class DatabaseIndex implements CandidateIndex {
     return this.#cache.uses;
   }
 
+  /** Forgets the vectors of all records, also of those that are gone. */
+  forget(): void {
+    this.#cache.clear();
+  }
+
   /** Without the replica, and while its index has failed, records are compared here. */
   problem(): string | undefined {
     return undefined;

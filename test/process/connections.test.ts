@@ -66,3 +66,34 @@ test("a stream of events has the changes of a server that is busy otherwise, and
   await reading;
   expect(performance.now() - stopping).toBeLessThan(STOP_SECONDS * 1000);
 });
+
+test("a stop does not wait for streams that nobody reads", async () => {
+  await using server = await startProcess();
+  const port = Number(new URL(server.address).port);
+  const unread = Array.from({ length: 3 }, () => new Connection());
+  for (const connection of unread) {
+    await connection.open(port);
+    connection.send(`GET /v1/events HTTP/1.1\r\nHost: localhost\r\nX-API-Key: ${KEY}\r\n\r\n`);
+  }
+  const { body } = await fetch(`${server.address}/v1/events?action=state.updated`, { headers: { "X-API-Key": server.key } });
+  let text = "";
+  const reading = (async () => {
+    for await (const piece of body!) text += new TextDecoder().decode(piece);
+  })();
+  for (const connection of unread) {
+    await connection.answer({ hasBody: false });
+    connection.pause();
+  }
+  // More than the system holds between the two.
+  const { id } = await server.createSession();
+  for (let step = 0; step < 40; step++) {
+    const state = { step, text: String(step % 10).repeat(400_000) };
+    await server.ok(server.post(`/v1/sessions/${id}/state`, { state }));
+  }
+  await until("all events", () => text.split("event: trace").length === 41);
+  const stopping = performance.now();
+  expect(await server.stop()).toBe(0);
+  expect(performance.now() - stopping).toBeLessThan(STOP_SECONDS * 1000);
+  await reading;
+  for (const connection of unread) connection.close();
+}, 60_000);

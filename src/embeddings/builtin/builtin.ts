@@ -55,6 +55,10 @@ export class BuiltinEmbedder implements Embedder {
     return this.#queryVectors.uses;
   }
 
+  forgetQueries(): void {
+    this.#queryVectors.clear();
+  }
+
   /** How many texts wait for the encoder. */
   get waiting(): number {
     return this.#thread.waiting;

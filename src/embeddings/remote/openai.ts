@@ -82,6 +82,10 @@ export class OpenAiEmbedder implements Embedder {
     return this.#queryVectors.uses;
   }
 
+  forgetQueries(): void {
+    this.#queryVectors.clear();
+  }
+
   async embedMemory(text: string): Promise<Embedding> {
     const terms = memoryTerms(text);
     // What has no letter, digit or sign scores 0 for every query, and servers refuse empty texts.

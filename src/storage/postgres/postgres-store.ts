@@ -248,6 +248,11 @@ export class PostgresStore implements RecordStore {
     return this.#database.roundTrips;
   }
 
+  /** Forgets the rows that it has written: other servers may have removed them since. */
+  forget(): void {
+    this.#commits.last.clear();
+  }
+
   /** How many transactions were run again, since others had changed what they build on. */
   get conflicts(): number {
     return this.#commits.conflicts;

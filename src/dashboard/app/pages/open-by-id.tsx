@@ -5,6 +5,7 @@
  */
 import { useLocation, useRoute } from "preact-iso";
 import { useEffect } from "preact/hooks";
+import { boundTo } from "../access.ts";
 import { api, Refused, type List, type Memory, type Trace, type Webhook } from "../api.ts";
 import { bare, homeOf, idAt, timeOf } from "../ids.ts";
 import { Loaded } from "../parts/list.tsx";
@@ -41,14 +42,11 @@ async function placeOf(id: string, signal: AbortSignal): Promise<string | undefi
   }
 }
 
-/**
- * Names of users have no form of their own: one is a user whom sessions or memories name. Lists are asked, since a browser complains of
- * every answer that is 404.
- */
+/** Names of users have no form of their own: the list is asked, since a browser complains of every answer that is 404. */
 async function ofUser(id: string, signal: AbortSignal): Promise<string | undefined> {
-  const [ofSessions, ofMemories] = await Promise.all([api.sessions({ user_id: id }, signal), api.memories({ user_id: id }, signal)]);
-  const isThere = ofSessions.data.length + ofMemories.data.length > 0;
-  return isThere ? `users/${encodeURIComponent(id)}` : undefined;
+  if (boundTo(await api.me(signal)) !== null) return undefined;
+  const { data } = await api.named("users", { prefix: id }, signal);
+  return data.some((user) => user.id === id) ? `users/${encodeURIComponent(id)}` : undefined;
 }
 
 /** A memory can outlive its session, and be without one. */

@@ -1,5 +1,5 @@
 /**
- * Users and agents, as sessions and memories name them: users by name, of which a beginning can be looked for, or by
+ * Users and agents, as sessions, memories and documents name them: users by name, of which a beginning can be looked for, or by
  * their newest session.
  *
  * @module
@@ -81,6 +81,7 @@ function Row({ one }: { one: Named }) {
             <span>
               {counted(one.sessions, "sessions")}, {counted(one.memories, "memories")}
               {one.more && " or more"}
+              {one.documents > 0 && `, ${counted(one.documents, "documents")}`}
             </span>
             {" · "}
           </>

@@ -50,6 +50,11 @@ export class LastRows implements KnownRows {
     this.#rows.delete(`${table} ${key}`);
   }
 
+  clear(): void {
+    this.#rows.clear();
+    this.#spans.clear();
+  }
+
   /** To be called when any key of a table is another. */
   deleteSpansOf(table: string): void {
     for (const [name, span] of this.#spans) if (span.table === table) this.#spans.delete(name);
