@@ -13,7 +13,7 @@ import type { Task } from "../tasks/task.ts";
 import { actionCode, actionOf } from "../traces/events.ts";
 
 const LOOK_MS = 1_000;
-/** A server whose clock is a little behind gives an earlier id than the newest: one of so many is another than before. */
+/** Traces, the newest first: a server whose clock is a little behind gives an id that is not the newest. */
 const ERASURES_COMPARED = 16;
 
 /** What has texts of users in memory that no commit takes away. */

@@ -20,7 +20,7 @@ export function userEndpoints(deps: Deps): Endpoint[] {
   return [
     users.list("/v1/users", {
       summary: "List users",
-      description: `By name, or those with the newest session first, with counts, which stop at ${LIMITS.listedUserRecordsCountedMax}: whoever has a session, a memory or a document. ${NOT_BOUND}`,
+      description: `By name, or those with the newest session first, with counts, which stop at ${LIMITS.listedUserRecordsCountedMax}: all who have a session, a memory or a document. ${NOT_BOUND}`,
       filter: USER_FILTER,
       cursor: NameCursor(LIMITS.userIdLengthMax),
       response: ListOf(User, "A page of users."),
