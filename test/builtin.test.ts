@@ -53,6 +53,22 @@ describe("the built-in encoder", () => {
     });
   });
 
+  test("counts numbers of two digits as half a rare word, and longer ones as more", async () => {
+    await using cairn = await startCairn();
+    await addAll(cairn, ["Room 12 holds 1,000 books.", TEA]);
+    const [found] = (await cairn.search("12, 1000", { explain: true })).data;
+    expect(found).toMatchObject({
+      content: "Room 12 holds 1,000 books.",
+      explanation: {
+        lexical: 1,
+        matches: [
+          { word: "12", matched_by: "word", share: 0.3846 },
+          { word: "1000", matched_by: "word", matched_word: "1,000", share: 0.6154 },
+        ],
+      },
+    });
+  });
+
   test("a text scores 1 for itself, whoever asks and whenever", async () => {
     await using cairn = await startCairn();
     await addAll(cairn, [TEA, DOGS]);

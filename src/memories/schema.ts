@@ -131,7 +131,7 @@ export const Memory = Type.Object(
   { title: "Memory", description: "A memory." },
 );
 
-export const Score = (description: string) => Type.Number({ minimum: 0, maximum: 1, description, examples: [0.949896] });
+export const Score = (description: string) => Type.Number({ minimum: 0, maximum: 1, description, examples: [0.948212] });
 
 const { id, session_id, user_id, agent_id, content, type, source, tags, created_at } = Memory.properties;
 const MemoryResult = Type.Object(

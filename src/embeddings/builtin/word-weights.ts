@@ -1,7 +1,8 @@
 /**
  * What a word of a query weighs, in any language: the rarer the pieces that the encoder's tokenizer cuts it into, the more.
  *
- * It depends on the word alone, needs no table of any language and no list of stop words.
+ * It depends on the word alone, needs no table of any language and no list of stop words. Numbers are rare in what they say, and not in
+ * how often they are written: of two digits they weigh as a middling word at least, of more nearly as a name.
  *
  * @module
  */
@@ -10,6 +11,11 @@ import { type Encoder, openEncoder } from "./encoder.ts";
 /** A word whose pieces cost this weighs a half. */
 const MIDDLE_COST = 11;
 const SLOPE = 1.5;
+
+/** The least that a number weighs, by its digits. */
+const NUMBER = /^[\d.,:]*$/;
+const TWO_DIGITS_MIN = 0.5;
+const MORE_DIGITS_MIN = 0.8;
 
 /** Words of a day; evicted all at once. */
 const CACHED_WORDS_MAX = 16_384;
@@ -34,6 +40,11 @@ export class WordWeights {
     const { costs } = this.#encoder.pieces(isAllCapitals ? word.toLowerCase() : word);
     const cost = costs.reduce((sum, piece) => sum + piece, 0);
     // So that an engine's last bit cannot show.
-    return Math.round(2 ** 20 / (1 + Math.exp((MIDDLE_COST - cost) / SLOPE))) / 2 ** 20;
+    return Math.max(leastOf(word), Math.round(2 ** 20 / (1 + Math.exp((MIDDLE_COST - cost) / SLOPE))) / 2 ** 20);
   }
+}
+
+function leastOf(word: string): number {
+  const digits = NUMBER.test(word) ? word.replaceAll(/\D/g, "").length : 0;
+  return digits < 2 ? 0 : digits === 2 ? TWO_DIGITS_MIN : MORE_DIGITS_MIN;
 }
