@@ -38,7 +38,8 @@ async function keepEmbedded(): Promise<void> {
       // It is looked at where it may be changed: opening a store that was left by a crash does that.
       const copy = scratch.at("copy");
       rmSync(copy, { recursive: true, force: true });
-      await cp(dataDirectory, copy, { recursive: true });
+      // The socket of a server cannot be copied, and is no part of the store.
+      await cp(join(dataDirectory, "store"), join(copy, "store"), { recursive: true });
       return emptyTables(await Store.open(copy, systemClock));
     },
   );
@@ -108,6 +109,8 @@ const put = (namespace: string[], key: string | undefined, more: object = {}) =>
   ...more,
 });
 
+type Read = readonly [method: "GET" | "POST", path: string, body?: object | undefined];
+
 /** Makes every kind of record, and writes down what is answered to who reads it. */
 async function fill(cairn: CairnProcess): Promise<Kept> {
   const ok = cairn.ok.bind(cairn);
@@ -165,6 +168,8 @@ async function fill(cairn: CairnProcess): Promise<Kept> {
   const other = await cairn.createSession({ agent_id: "writer", external_id: "without a user" });
   await ok(cairn.post("/v1/memory", { session_id: other.id, content: "The deadline of the report is a Friday." }));
 
+  const newer = await fillNewer(cairn, session.id);
+
   const once = { method: "POST", path: "/v1/sessions", body: { agent_id: "once", user_id: "bob" }, headers: { "Idempotency-Key": "once" } };
   const first = await cairn.request(once.method, once.path, once.body, once.headers);
   const sealed = { method: "POST", path: "/v1/api_keys", body: { name: "asked twice" }, headers: { "Idempotency-Key": "secret" } };
@@ -196,7 +201,7 @@ async function fill(cairn: CairnProcess): Promise<Kept> {
 
   const keys = { admin: KEY, bound: bound.key, ofAgent: ofAgent.key, rolled: roll.key };
   const query = (operations: object[], more: object = {}) => ["POST", "/v1/documents/query", { operations, ...more }] as const;
-  const reads: (readonly ["GET" | "POST", string, (object | undefined)?, (keyof typeof keys)?])[] = [
+  const reads: (readonly [...Read, (keyof typeof keys)?])[] = [
     ["GET", ofSession],
     ["GET", `${ofSession}/versions?limit=100`],
     ...[0, 1, 2, 3].map((version) => ["GET", `${ofSession}/versions/${version}`] as const),
@@ -206,6 +211,8 @@ async function fill(cairn: CairnProcess): Promise<Kept> {
     ["GET", `/v1/retrievals/${retrieval.id}`],
     ["POST", `${ofSession}/context`, {}],
     ["GET", `/v1/sessions/${fork.id}`],
+    ["GET", `/v1/sessions/${fork.id}/turns?limit=100`],
+    ...newer,
     ["GET", `/v1/sessions/${eraseAtOnce.id}`],
     ["GET", `/v1/sessions?external_id=${encodeURIComponent("thread ü")}&user_id=ada`],
     ["GET", "/v1/sessions?agent_id=planner"],
@@ -260,6 +267,77 @@ async function fill(cairn: CairnProcess): Promise<Kept> {
 }
 
 /**
+ * Makes turns with names and times of their own, rollbacks that hide turns and forks that show them, and memories that supersede, hold for
+ * a while, expire, or belong to no session.
+ *
+ * @returns what to read of it
+ */
+async function fillNewer(cairn: CairnProcess, session: string): Promise<Read[]> {
+  const ok = cairn.ok.bind(cairn);
+  const { id } = await cairn.createSession({
+    agent_id: "mover",
+    user_id: "eve",
+    ttl_seconds: "never",
+    occurred_at: "2019-01-01T00:00:00Z",
+  });
+  const path = `/v1/sessions/${id}`;
+  const turn = (content: string, more: object = {}) => ({
+    input: { type: "text", content },
+    output: { type: "text", content: `${content}, answered` },
+    ...more,
+  });
+  await ok(cairn.post(`${path}/turns`, turn("Of now")));
+  const batch = [3, 1, 2].map((day) => turn(`Of day ${day}`, { external_id: `message ${day}`, occurred_at: `2020-02-0${day}T12:00:00Z` }));
+  const moved = await ok(cairn.post(`${path}/turns/batch`, { turns: batch }));
+  const step = await ok(
+    cairn.post(`${path}/turns`, turn("A step", { state: { step: 1 }, memories: [{ content: "Eve moved to Oslo.", tags: ["place"] }] })),
+  );
+  const shared = await ok(cairn.post(`${path}/fork`, { turns: "all", memories: "session" }));
+  await ok(cairn.post(`/v1/sessions/${shared.id}/turns`, turn("Of the fork")));
+  await ok(cairn.post(`${path}/rollback`, { version: 0, turns: "hide" }));
+  await ok(cairn.post(`${path}/turns`, turn("After the rollback")));
+  const few = await ok(cairn.post(`${path}/fork`, { turns: 2 }));
+  const gone = await ok(cairn.post(`${path}/fork`, { turns: "all", memories: "session" }));
+  await ok(cairn.post("/v1/memory", { session_id: gone.id, content: "Eve has sold her car." }));
+  const last = await ok(cairn.post(`/v1/sessions/${gone.id}/fork`, { turns: "all", memories: "session" }));
+  await ok(cairn.delete(`/v1/sessions/${gone.id}`));
+
+  const memory = (content: string, more: object = {}) => ok(cairn.post("/v1/memory", { user_id: "eve", content, ...more }));
+  const rome = await memory("Eve works in Rome.", { external_id: "place of work", source: "import", importance: 0.25 });
+  const oslo = await memory("Eve works in Oslo.", {
+    supersedes: [rome.id],
+    external_id: "place of work",
+    occurred_at: "2020-03-01T00:00:00Z",
+  });
+  await memory("Eve is in training.", { valid_from: "2020-01-01T00:00:00Z", valid_until: "2020-06-01T00:00:00Z" });
+  const later = await memory("Eve will retire.", { valid_from: "2070-01-01T00:00:00Z", supersedes: [oslo.id] });
+  const ending = await memory("Eve has a visitor.", { expires_at: "2080-01-01T00:00:00Z" });
+  await ok(cairn.post("/v1/memory", { agent_id: "mover", content: "Invoices are sent on Mondays." }));
+  const sessions = [id, shared.id, few.id, last.id].map((one) => `/v1/sessions/${one}`);
+  const every = sessions.flatMap((one): Read[] => [
+    ["GET", one],
+    ["GET", `${one}/turns?limit=100`],
+    ["GET", `${one}/turns?limit=100&status=all&order=asc`],
+    ["GET", `${one}/timeline?limit=100`],
+    ["GET", `/v1/memory?session_id=${one.slice("/v1/sessions/".length)}`],
+    ["POST", `${one}/context`, { turn_limit: 50 }],
+  ]);
+  return [
+    ...every,
+    ["GET", `${path}/turns/${moved.data[1].id}`],
+    ["GET", `/v1/sessions?forked_from=${id}`],
+    ["GET", `/v1/sessions?forked_from=${session}`],
+    ["GET", "/v1/memory?user_id=eve&limit=100"],
+    ...["past", "future", "all"].map((status): Read => ["GET", `/v1/memory?user_id=eve&status=${status}`]),
+    ["GET", "/v1/memory?user_id=eve&as_of=2020-02-01T00:00:00Z"],
+    ["GET", "/v1/memory?agent_id=mover"],
+    ...[rome, oslo, later, ending, step.memories[0]].map((one): Read => ["GET", `/v1/memory/${one.id}`]),
+    ["GET", `/v1/traces?limit=100&session_id=${id}`],
+    ["GET", "/v1/users/eve"],
+  ];
+}
+
+/**
  * Removes more than a transaction does, of a session, of a namespace and of a user, changes much of which a webhook is told, and kills
  * the server before it gets round to all of it.
  */
@@ -283,9 +361,11 @@ async function killWhileRemoving(cairn: CairnProcess, i: number): Promise<void> 
 
 const times = (count: number, work: () => Promise<unknown>) => Promise.all(Array.from({ length: count }, work));
 
-/** What is answered again: the id of a request is another one, and when a key was used last is written once a minute. */
+/** What is answered again: the id of a request is another one, when a key was used last is written once a minute, and attempts go on. */
 function lasting(answer: unknown): unknown {
-  return JSON.parse(JSON.stringify(answer, (member, value: unknown) => (/^(request_id|last_used_at)$/.test(member) ? undefined : value)));
+  return JSON.parse(
+    JSON.stringify(answer, (member, value: unknown) => (/^(request_id|last_used_at|next_attempt_at)$/.test(member) ? undefined : value)),
+  );
 }
 
 if (!/^[\w.-]+$/.test(name)) throw new Error("bun test/stores/keep.ts NAME");
