@@ -12,7 +12,7 @@ import { format } from "oxfmt";
 import { endpointsOf } from "../src/app.ts";
 import { openApiDocument } from "../src/http/openapi.ts";
 
-interface Schema {
+export interface Schema {
   readonly $ref?: string;
   readonly type?: string;
   readonly properties?: Readonly<Record<string, Schema>>;
@@ -24,7 +24,7 @@ interface Schema {
   readonly description?: string;
 }
 
-interface Operation {
+export interface Operation {
   readonly operationId: string;
   readonly tags: readonly string[];
   readonly parameters?: readonly { name: string; in: string; required?: boolean; description?: string; schema: Schema }[];
@@ -39,7 +39,7 @@ const FILE = join(import.meta.dir, "../src/client/types.ts");
 const FORMAT = { printWidth: 140 };
 /** Names that the language has too. */
 const RENAMED: Readonly<Record<string, string>> = { Error: "ErrorAnswer" };
-const OTHER_CLIENTS = "StateBase SDKs";
+export const OTHER_CLIENTS = "StateBase SDKs";
 
 const HEAD = `/**
  * What is sent to Cairn and what it answers, made by scripts/client-types.ts from the OpenAPI document. Do not edit.
@@ -70,10 +70,14 @@ export function withTitledComponents<OpenApi extends { components: { schemas: ob
   return { ...rest, components: { ...components, schemas: { ...components.schemas, ...found } } } as OpenApi;
 }
 
+/** Returns the OpenAPI document from which clients are made. */
+export function servedDocument(): Document {
+  return withTitledComponents(JSON.parse(JSON.stringify(openApiDocument(endpointsOf({} as never), "0.0.0"))) as Document);
+}
+
 /** Returns the text of src/client/types.ts. */
 export async function clientTypes(): Promise<string> {
-  const served = JSON.parse(JSON.stringify(openApiDocument(endpointsOf({} as never), "0.0.0"))) as Document;
-  const document = withTitledComponents(served);
+  const document = servedDocument();
   const operations = Object.values(document.paths)
     .flatMap((path) => Object.values(path))
     .filter(({ tags }) => !tags.includes(OTHER_CLIENTS));
@@ -104,7 +108,7 @@ function queryOf({ operationId, parameters = [] }: Operation): [string, Schema][
 }
 
 /** The names of the schemas that some JSON refers to, also by way of others. */
-function schemasUsed(schemas: Readonly<Record<string, Schema>>, from: unknown): Set<string> {
+export function schemasUsed(schemas: Readonly<Record<string, Schema>>, from: unknown): Set<string> {
   const used = new Set<string>();
   const look = (at: unknown) => {
     for (const [, name = ""] of JSON.stringify(at).matchAll(/"#\/components\/schemas\/(\w+)"/g)) {
@@ -165,7 +169,7 @@ function comment(description: string | undefined, indent: string): string {
   return `${indent}/**\n${lines.map((each) => `${indent} * ${each}`.trimEnd()).join("\n")}\n${indent} */\n`;
 }
 
-function wrapped(text: string, width: number): string[] {
+export function wrapped(text: string, width: number): string[] {
   const lines = [""];
   for (const word of text.split(" ")) {
     const line = lines.at(-1) ?? "";

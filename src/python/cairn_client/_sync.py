@@ -1,0 +1,2372 @@
+"""The client whose calls block, made by scripts/python-client.ts from the OpenAPI document. Do not edit."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+from . import documents, events
+from ._client import Blocking, Client
+from ._core import Call, answered
+from ._given import OMIT, Omit, given, path, texts
+from ._page import Page, listed
+from ._types import (
+    AddedMemories,
+    AddedTurns,
+    Agent,
+    ApiKey,
+    Backup,
+    BackupTicket,
+    Context,
+    DeletedApiKey,
+    DeletedBackup,
+    DeletedMemory,
+    DeletedSession,
+    DeletedWebhook,
+    Document,
+    DocumentChange,
+    DocumentQueryOperation,
+    DocumentSearchPage,
+    DocumentWritten,
+    DocumentsDeleted,
+    EmbeddingTrial,
+    EmbeddingTryEmbedding,
+    Health,
+    Memory,
+    MemoryResults,
+    NewMemory,
+    NewStepOutput,
+    NewTurn,
+    RateLimitParam,
+    Retrieval,
+    Session,
+    Settings,
+    SettingsChangesEmbedding,
+    SettingsChangesWebhooks,
+    State,
+    StateVersion,
+    Stats,
+    Step,
+    StepMemory,
+    TimelineEntry,
+    Trace,
+    Turn,
+    TurnInputParam,
+    User,
+    UserDetails,
+    UserErasure,
+    Webhook,
+    WebhookDelivery,
+    WebhookDeliveryDetails,
+    WebhookRecovered,
+    WebhookStats,
+)
+
+
+class AgentsApi:
+    """Calls of `cairn.agents`."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def list(
+        self,
+        *,
+        limit: int | None = None,
+        starting_after: str | None = None,
+        timeout: float | None = None,
+    ) -> Page[Agent]:
+        """List agents.
+
+        In an arbitrary but stable order. Not for a key that is bound to a user or an agent.
+
+        Needs a key with the scope `read`.
+
+        Args:
+            limit: How many at most; default 20.
+            starting_after: The last id of the previous page.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+        """
+        return Page(self._client, self._client.run(listed(Call("GET", "/v1/agents", query=given({"limit": limit, "starting_after": starting_after}), timeout=timeout), self._client.options, Agent)))
+
+
+class BackupsApi:
+    """Calls of `cairn.backups`."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def create(
+        self,
+        *,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> Backup:
+        """Create a backup.
+
+        Starts a backup and answers at once; poll `status` until it is `ready` or `failed`. A process of its own makes the file, and
+        reads every page of the store before and after. Only one runs at a time: a second request is 409 `already_exists`. At most
+        20 are kept, and the disk needs room for the backup and for what the store may grow by. If the server stops, a running
+        backup is cancelled and removed.
+
+        Needs a key with the scope `admin`.
+
+        Args:
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+            idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
+                one unless given.
+
+        Raises:
+            CairnError: `already_exists`: a live session of the same user, or of none, has this `external_id`; nothing was changed.
+        """
+        return self._client.run(answered(Call("POST", "/v1/backups", idempotency_key=idempotency_key, timeout=timeout), self._client.options, Backup))
+
+    def list(
+        self,
+        *,
+        limit: int | None = None,
+        starting_after: str | None = None,
+        timeout: float | None = None,
+    ) -> Page[Backup]:
+        """List backups.
+
+        Including the one that is running, or the last one that failed.
+
+        Needs a key with the scope `admin`.
+
+        Args:
+            limit: How many at most; default 20.
+            starting_after: The last id of the previous page (`bkp_…`); its record may be gone.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+        """
+        return Page(self._client, self._client.run(listed(Call("GET", "/v1/backups", query=given({"limit": limit, "starting_after": starting_after}), timeout=timeout), self._client.options, Backup)))
+
+    def get(
+        self,
+        backup_id: str,
+        *,
+        timeout: float | None = None,
+    ) -> Backup:
+        """Get a backup.
+
+        Needs a key with the scope `admin`.
+
+        Args:
+            backup_id: The backup.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+
+        Raises:
+            CairnError: `resource_not_found`: there is no such record.
+        """
+        return self._client.run(answered(Call("GET", path("/v1/backups/{}", backup_id), timeout=timeout), self._client.options, Backup))
+
+    def delete(
+        self,
+        backup_id: str,
+        *,
+        reason: str | Omit = OMIT,
+        timeout: float | None = None,
+    ) -> DeletedBackup:
+        """Delete a backup.
+
+        A running backup is cancelled. A download that has begun continues.
+
+        Needs a key with the scope `admin`.
+
+        Args:
+            backup_id: The backup.
+            reason: Why; kept in the trace.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+
+        Raises:
+            CairnError: `resource_not_found`: there is no such record.
+        """
+        return self._client.run(answered(Call("DELETE", path("/v1/backups/{}", backup_id), query=given({"reason": reason}), gone={"object": "backup", "id": backup_id, "deleted": True}, timeout=timeout), self._client.options, DeletedBackup))
+
+    def ticket(
+        self,
+        backup_id: str,
+        *,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> BackupTicket:
+        """Create a ticket for a backup.
+
+        Returns a URL that a browser can follow without headers: valid for one download within 60 s, and only while the key that
+        made it is valid.
+
+        Needs a key with the scope `admin`.
+
+        Args:
+            backup_id: The backup.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+            idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
+                one unless given.
+
+        Raises:
+            CairnError: `resource_not_found`: there is no such record.
+        """
+        return self._client.run(answered(Call("POST", path("/v1/backups/{}/ticket", backup_id), idempotency_key=idempotency_key, timeout=timeout), self._client.options, BackupTicket))
+
+    def download(
+        self,
+        backup_id: str,
+        *,
+        timeout: float | None = None,
+    ) -> Generator[bytes, None, None]:
+        """Download a backup.
+
+        With a key, or with a ticket instead of one. A connection that ends early leaves the file incomplete, which `cairn restore`
+        notices. Leaves the trace `backup.downloaded`.
+
+        Needs a key with the scope `admin`.
+
+        Args:
+            backup_id: The backup.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+
+        Raises:
+            CairnError: `resource_not_found`: there is no such record.
+        """
+        return self._client.iterate(events.pieces(Call("GET", path("/v1/backups/{}/file", backup_id), timeout=timeout), self._client.options))
+
+
+class Documents:
+    """Documents: JSON under a namespace and a key. Each method is one operation; `batch` and `query` make several in one request."""
+
+    def __init__(self, client: Client, scope: documents.Scope | None = None) -> None:
+        self._client = client
+        self._scope = scope or documents.Scope()
+
+    @property
+    def client(self) -> Client:
+        """The client that they are used with."""
+        return self._client
+
+    @property
+    def scope(self) -> documents.Scope:
+        """Whose they are, as far as that was said."""
+        return self._scope
+
+    def of(
+        self,
+        *,
+        user_id: str | Omit = OMIT,
+        agent_id: str | Omit = OMIT,
+    ) -> Documents:
+        """Returns the documents of a user, of an agent, or of an agent for a user; without either those that belong to nobody, which
+        all share.
+
+        Args:
+            user_id: Use the documents of this user instead of those that belong to nobody. A bound key has its own. Not `.` or
+                `..`, which a path cannot name.
+            agent_id: Use the documents of this agent, or of this agent for the user.
+        """
+        return Documents(self._client, self._scope._replace(owner=given({"user_id": user_id, "agent_id": agent_id})))
+
+    def of_session(
+        self,
+        session_id: str,
+    ) -> Documents:
+        """Returns the same documents; whatever is put belongs to a session and is deleted with it."""
+        return Documents(self._client, self._scope._replace(session_id=given({"session_id": session_id})["session_id"]))
+
+    def batch(
+        self,
+        operations: Iterable[DocumentChange],
+        *,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> builtins.list[Any]:
+        """Makes up to 100 changes in one transaction, in their order: all of them or none. Returns the result of each: of `put` a
+        `DocumentWritten`, of `pop` a `Document` or None, of others a `DocumentsDeleted`.
+
+        Args:
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+            idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
+                one unless given.
+        """
+        return self._client.run(documents.batch(self._scope, operations, documents.Sent(self._client.options, timeout, idempotency_key)))
+
+    def query(
+        self,
+        operations: Iterable[DocumentQueryOperation],
+        *,
+        timeout: float | None = None,
+    ) -> builtins.list[Any]:
+        """Runs up to 100 reads in one request. Returns the result of each: of `get` a `Document` or None, of others a page or a count.
+
+        Args:
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+        """
+        return self._client.run(documents.query(self._scope, operations, documents.Sent(self._client.options, timeout)))
+
+    def get(
+        self,
+        namespace: Sequence[str],
+        key: str,
+        *,
+        timeout: float | None = None,
+    ) -> Document | None:
+        """Returns a document; None if there is none.
+
+        Args:
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+        """
+        result: Document | None = self._client.run(documents.read(self._scope, {"op": "get", "namespace": texts("namespace", namespace), "key": key}, documents.Sent(self._client.options, timeout)))
+        return result
+
+    def put(
+        self,
+        namespace: Sequence[str],
+        key: str,
+        value: Mapping[str, Any],
+        *,
+        index: bool | Sequence[str] | Omit = OMIT,
+        if_version: int | Omit = OMIT,
+        session_id: str | Omit = OMIT,
+        ttl_seconds: int | Omit = OMIT,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> DocumentWritten:
+        """Creates or replaces a document.
+
+        Args:
+            index: For `put`: what `search` finds the document by: `true` for all texts and numbers of the value, each after the
+                name of its member, or paths to some of them, such as `title`, `author.name`, `lines[0].text`, `lines[*].text` or `$`
+                for all. By default it is not found. What they lead to has at most 10,000 characters.
+            if_version: For `put` and `delete`: change nothing unless this is the document's version, 0 for none (409
+                `version_conflict` otherwise).
+            session_id: For `put`: the document goes when this session does.
+            ttl_seconds: For `put`: seconds until the document expires.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+            idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
+                one unless given.
+        """
+        result: DocumentWritten = self._client.run(documents.change(self._scope, {"op": "put", "namespace": texts("namespace", namespace), "key": key, "value": value, **given({"index": index, "if_version": if_version, "session_id": session_id, "ttl_seconds": ttl_seconds})}, documents.Sent(self._client.options, timeout, idempotency_key)))
+        return result
+
+    def append(
+        self,
+        namespace: Sequence[str],
+        value: Mapping[str, Any],
+        *,
+        index: bool | Sequence[str] | Omit = OMIT,
+        session_id: str | Omit = OMIT,
+        ttl_seconds: int | Omit = OMIT,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> DocumentWritten:
+        """Puts a document under a new key, which is greater than all before it.
+
+        Args:
+            index: For `put`: what `search` finds the document by: `true` for all texts and numbers of the value, each after the
+                name of its member, or paths to some of them, such as `title`, `author.name`, `lines[0].text`, `lines[*].text` or `$`
+                for all. By default it is not found. What they lead to has at most 10,000 characters.
+            session_id: For `put`: the document goes when this session does.
+            ttl_seconds: For `put`: seconds until the document expires.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+            idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
+                one unless given.
+        """
+        result: DocumentWritten = self._client.run(documents.change(self._scope, {"op": "put", "namespace": texts("namespace", namespace), "value": value, **given({"index": index, "session_id": session_id, "ttl_seconds": ttl_seconds})}, documents.Sent(self._client.options, timeout, idempotency_key)))
+        return result
+
+    def delete(
+        self,
+        namespace: Sequence[str],
+        key: str,
+        *,
+        if_version: int | Omit = OMIT,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> DocumentsDeleted:
+        """Deletes a document.
+
+        Args:
+            if_version: For `put` and `delete`: change nothing unless this is the document's version, 0 for none (409
+                `version_conflict` otherwise).
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+            idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
+                one unless given.
+        """
+        result: DocumentsDeleted = self._client.run(documents.change(self._scope, {"op": "delete", "namespace": texts("namespace", namespace), "key": key, **given({"if_version": if_version})}, documents.Sent(self._client.options, timeout, idempotency_key)))
+        return result
+
+    def delete_all(
+        self,
+        namespace: Sequence[str],
+        *,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> DocumentsDeleted:
+        """Deletes all documents of a namespace and below it.
+
+        Args:
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+            idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
+                one unless given.
+        """
+        result: DocumentsDeleted = self._client.run(documents.change(self._scope, {"op": "delete_all", "namespace": texts("namespace", namespace)}, documents.Sent(self._client.options, timeout, idempotency_key)))
+        return result
+
+    def pop(
+        self,
+        namespace: Sequence[str],
+        *,
+        order: Literal["asc", "desc"] | None = None,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> Document | None:
+        """Removes the last document of a namespace, or the first, and returns it; None if there is none.
+
+        Args:
+            order: By key: `asc` begins with the first.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+            idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
+                one unless given.
+        """
+        result: Document | None = self._client.run(documents.change(self._scope, {"op": "pop", "namespace": texts("namespace", namespace), **given({"order": order})}, documents.Sent(self._client.options, timeout, idempotency_key)))
+        return result
+
+    def search(
+        self,
+        namespace: Sequence[str],
+        query: str,
+        *,
+        filter: Mapping[str, Any] | Omit = OMIT,
+        threshold: float | None = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        timeout: float | None = None,
+    ) -> DocumentSearchPage:
+        """Searches the documents of a namespace and below it by meaning, among those that were put with `index`.
+
+        Args:
+            filter: For `list` and `search`: dotted paths in the value, each with a value that it must equal, or with `$eq`, `$ne`,
+                `$gt`, `$gte`, `$lt`, `$lte`, `$in`.
+            threshold: For `search`: the lowest score of a document that is found; default 0.
+            limit: How many at most; default 100, for `search` 10. Of a search limit and offset together are at most 200.
+            offset: How many to leave out first; default 0. None on further pages: what is left of it is in the `cursor`.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+        """
+        result: DocumentSearchPage = self._client.run(documents.read(self._scope, {"op": "search", "namespace": texts("namespace", namespace), "query": query, **given({"filter": filter, "threshold": threshold, "limit": limit, "offset": offset})}, documents.Sent(self._client.options, timeout)))
+        return result
+
+    def count(
+        self,
+        namespace: Sequence[str],
+        *,
+        deep: bool | None = None,
+        timeout: float | None = None,
+    ) -> int:
+        """Counts the documents of a namespace.
+
+        Args:
+            deep: For `list` and `count`: also all namespaces below.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+        """
+        result: int = (self._client.run(documents.read(self._scope, {"op": "count", "namespace": texts("namespace", namespace), **given({"deep": deep})}, documents.Sent(self._client.options, timeout)))).count
+        return result
+
+    def namespaces(
+        self,
+        *,
+        prefix: Sequence[str] | Omit = OMIT,
+        suffix: Sequence[str] | Omit = OMIT,
+        max_depth: int | Omit = OMIT,
+        limit: int | None = None,
+        offset: int | None = None,
+        cursor: str | None = None,
+        timeout: float | None = None,
+    ) -> Page[builtins.list[str]]:
+        """Lists the namespaces that have documents.
+
+        Args:
+            prefix: For `namespaces`: how they begin; `*` is any text.
+            suffix: For `namespaces`: how they end; `*` is any text.
+            max_depth: For `namespaces`: longer ones are cut to this length.
+            limit: How many at most; default 100, for `search` 10. Of a search limit and offset together are at most 200.
+            offset: How many to leave out first; default 0. None on further pages: what is left of it is in the `cursor`.
+            cursor: The `next_cursor` of the page before.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+        """
+        operation: dict[str, Any] = {"op": "namespaces", **given({"prefix": prefix, "suffix": suffix, "max_depth": max_depth, "limit": limit, "offset": offset, "cursor": cursor})}
+        return Page(self._client, self._client.run(documents.pages(self._scope, operation, documents.Sent(self._client.options, timeout))))
+
+    def list(
+        self,
+        namespace: Sequence[str],
+        *,
+        deep: bool | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        after: str | Omit = OMIT,
+        before: str | Omit = OMIT,
+        filter: Mapping[str, Any] | Omit = OMIT,
+        limit: int | None = None,
+        offset: int | None = None,
+        cursor: str | None = None,
+        timeout: float | None = None,
+    ) -> Page[Document]:
+        """Lists the documents of a namespace, by their keys.
+
+        Args:
+            deep: For `list` and `count`: also all namespaces below.
+            order: By key: `asc` begins with the first.
+            after: For `list` that is not `deep`: only keys after this one.
+            before: For `list` that is not `deep`: only keys before this one.
+            filter: For `list` and `search`: dotted paths in the value, each with a value that it must equal, or with `$eq`, `$ne`,
+                `$gt`, `$gte`, `$lt`, `$lte`, `$in`.
+            limit: How many at most; default 100, for `search` 10. Of a search limit and offset together are at most 200.
+            offset: How many to leave out first; default 0. None on further pages: what is left of it is in the `cursor`.
+            cursor: The `next_cursor` of the page before.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+        """
+        operation: dict[str, Any] = {"op": "list", "namespace": texts("namespace", namespace), **given({"deep": deep, "order": order, "after": after, "before": before, "filter": filter, "limit": limit, "offset": offset, "cursor": cursor})}
+        return Page(self._client, self._client.run(documents.pages(self._scope, operation, documents.Sent(self._client.options, timeout))))
+
+
+class KeysApi:
+    """Calls of `cairn.keys`."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def sign_in(
+        self,
+        *,
+        name: str | Omit = OMIT,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> ApiKey:
+        """Sign in.
+
+        Creates a session key for a page in a browser: with the scopes, tier and limits of the key that is presented, for 12 hours,
+        but never longer than that key, and revoked with it. The link that `cairn dashboard` prints holds a key for this call alone,
+        good once within 10 minutes. A key has at most 100 session keys; one more ends the oldest. It can sign in 10 times a minute,
+        after a pause 100 times at once.
+
+        Needs an API key, whatever its scopes, or that of a sign-in link.
+
+        Args:
+            name: Name of the session key, for the list of keys.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+            idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
+                one unless given.
+        """
+        return self._client.run(answered(Call("POST", "/v1/sign_in", body=given({"name": name}), idempotency_key=idempotency_key, timeout=timeout), self._client.options, ApiKey))
+
+    def current(
+        self,
+        *,
+        timeout: float | None = None,
+    ) -> ApiKey:
+        """Get the current API key.
+
+        The key that is presented.
+
+        Needs an API key, whatever its scopes.
+
+        Args:
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+        """
+        return self._client.run(answered(Call("GET", "/v1/api_keys/current", timeout=timeout), self._client.options, ApiKey))
+
+    def sign_out(
+        self,
+        *,
+        timeout: float | None = None,
+    ) -> DeletedApiKey:
+        """Sign out.
+
+        Ends the session key that is presented. Any other key is refused with 400 `invalid_request`.
+
+        Needs an API key, whatever its scopes.
+
+        Args:
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+        """
+        return self._client.run(answered(Call("DELETE", "/v1/api_keys/current", timeout=timeout), self._client.options, DeletedApiKey))
+
+    def create(
+        self,
+        *,
+        name: str | Omit = OMIT,
+        scopes: Sequence[Literal["read", "write", "admin"]] | Omit = OMIT,
+        tier: Literal["free", "pro", "enterprise"] | Omit = OMIT,
+        user_id: str | Omit = OMIT,
+        agent_id: str | Omit = OMIT,
+        rate_limit: RateLimitParam | Omit = OMIT,
+        expires_at: str | Omit = OMIT,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> ApiKey:
+        """Create an API key.
+
+        The key itself is in this answer only, which a replay with the same Idempotency-Key gives again. A key with a `user_id` or
+        an `agent_id` sees and changes nothing but records of that user and that agent: all others are not found, and what it
+        creates is theirs.
+
+        Needs a key with the scope `admin`.
+
+        Args:
+            name: What the key is for.
+            scopes: `read`: every GET, search and context. `write`: changes of records. `admin`: also keys, settings, webhooks,
+                backups and erasures; implies the others.
+            tier: Decides rate limit and trace retention; default `enterprise`.
+            user_id: Binds the key to this user: it sees and changes nothing but the records of this user's sessions. Not with the
+                scope `admin`. Leave it out for all users: null is refused. Not `.` or `..`, which a path cannot name.
+            agent_id: Binds the key to this agent in the same way; with both, to this agent for this user. Null is refused.
+            expires_at: When it stops working; default never.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+            idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
+                one unless given.
+        """
+        return self._client.run(answered(Call("POST", "/v1/api_keys", body=given({"name": name, "scopes": scopes, "tier": tier, "user_id": user_id, "agent_id": agent_id, "rate_limit": rate_limit, "expires_at": expires_at}), idempotency_key=idempotency_key, timeout=timeout), self._client.options, ApiKey))
+
+    def list(
+        self,
+        *,
+        limit: int | None = None,
+        starting_after: str | None = None,
+        kind: Literal["key", "session", "link"] | Omit = OMIT,
+        timeout: float | None = None,
+    ) -> Page[ApiKey]:
+        """List API keys.
+
+        Needs a key with the scope `admin`.
+
+        Args:
+            limit: How many at most; default 20.
+            starting_after: The last id of the previous page (`key_…`); its record may be gone.
+            kind: Only keys of this kind.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+        """
+        return Page(self._client, self._client.run(listed(Call("GET", "/v1/api_keys", query=given({"limit": limit, "starting_after": starting_after, "kind": kind}), timeout=timeout), self._client.options, ApiKey)))
+
+    def get(
+        self,
+        key_id: str,
+        *,
+        timeout: float | None = None,
+    ) -> ApiKey:
+        """Get an API key.
+
+        Needs a key with the scope `admin`.
+
+        Args:
+            key_id: The API key.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+
+        Raises:
+            CairnError: `resource_not_found`: there is no such record.
+        """
+        return self._client.run(answered(Call("GET", path("/v1/api_keys/{}", key_id), timeout=timeout), self._client.options, ApiKey))
+
+    def revoke(
+        self,
+        key_id: str,
+        *,
+        reason: str | Omit = OMIT,
+        force: bool | Omit = OMIT,
+        timeout: float | None = None,
+    ) -> DeletedApiKey:
+        """Revoke an API key.
+
+        From this answer on, no request with the key passes. The last valid admin key is refused with 400 `invalid_request` unless
+        `force` is true.
+
+        Needs a key with the scope `admin`.
+
+        Args:
+            key_id: The API key.
+            reason: Why; kept in the trace.
+            force: Revoke the key even if it is the last valid admin key. Default false.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+
+        Raises:
+            CairnError: `resource_not_found`: there is no such record.
+        """
+        return self._client.run(answered(Call("DELETE", path("/v1/api_keys/{}", key_id), query=given({"reason": reason, "force": force}), gone={"object": "api_key", "id": key_id, "deleted": True}, timeout=timeout), self._client.options, DeletedApiKey))
+
+    def roll(
+        self,
+        key_id: str,
+        *,
+        overlap_seconds: int | Omit = OMIT,
+        expires_at: str | Omit = OMIT,
+        force: bool | Omit = OMIT,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> ApiKey:
+        """Roll an API key.
+
+        Creates a key with the same name, scopes, user, agent, tier, rate limit and expiry that replaces this one, which keeps
+        working for `overlap_seconds`, but not beyond its own expiry. The new key is in this answer only, which a replay with the
+        same Idempotency-Key gives again. A key can be rolled once: a second time is 400 `invalid_request`. An expired one is 404.
+
+        Needs a key with the scope `admin`.
+
+        Args:
+            key_id: The API key.
+            overlap_seconds: How long the previous key keeps working; 0 ends it at once. Default 86400, a day.
+            expires_at: When the new key stops working; unless given, when the previous one would have.
+            force: Allow the new key to expire, or expire sooner, although no other admin key is valid. Default false.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+            idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
+                one unless given.
+
+        Raises:
+            CairnError: `resource_not_found`: there is no such record.
+        """
+        return self._client.run(answered(Call("POST", path("/v1/api_keys/{}/roll", key_id), body=given({"overlap_seconds": overlap_seconds, "expires_at": expires_at, "force": force}), idempotency_key=idempotency_key, timeout=timeout), self._client.options, ApiKey))
+
+
+class MemoriesApi:
+    """Calls of `cairn.memories`."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def add(
+        self,
+        *,
+        content: str,
+        session_id: str | Omit = OMIT,
+        user_id: str | Omit = OMIT,
+        agent_id: str | Omit = OMIT,
+        type: str | Omit = OMIT,
+        tags: Sequence[str] | Omit = OMIT,
+        metadata: Mapping[str, Any] | Omit = OMIT,
+        embed: bool | Omit = OMIT,
+        external_id: str | Omit = OMIT,
+        if_exists: Literal["error", "update", "return"] | Omit = OMIT,
+        source: Literal["user", "agent", "tool", "import"] | Omit = OMIT,
+        importance: float | Omit = OMIT,
+        occurred_at: str | Omit = OMIT,
+        expires_at: str | Omit = OMIT,
+        ttl_seconds: int | Omit = OMIT,
+        valid_from: str | Omit = OMIT,
+        valid_until: str | Omit = OMIT,
+        supersedes: Sequence[str] | Omit = OMIT,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> Memory:
+        """Add a memory.
+
+        Search finds it once this is answered.
+
+        Needs a key with the scope `write`.
+
+        A key without the scope `read` gets a `Receipt` where the answer would show what the request did not send: the members of
+        the record that say which it is, its versions and its times.
+
+        Args:
+            session_id: The session it belongs to, and with it that session's user and agent: it goes when the session is deleted.
+                Without one, `user_id` or `agent_id` is required, unless the API key is bound to one.
+            user_id: Whose memory it is. With `session_id` it is the user of that session, or left out. Not `.` or `..`, which a
+                path cannot name.
+            agent_id: The agent whose memory it is. With `session_id` it is the agent of that session, or left out.
+            content: What to remember: 1 to 10000 characters; more is 413 `content_too_large`.
+            type: Standard types: fact, preference, event, policy, observation, general; others are accepted. Default `general`.
+            tags: Tags, for filters.
+            metadata: Custom metadata; default `{}`. At most 64 KiB as JSON.
+            embed: false: keep it out of semantic search.
+            external_id: A name of your own, such as the id of a row. No two memories of a user have the same, or of an agent where
+                there is no user; it is free again once its memory is deleted or has expired.
+            if_exists: What happens when the owner has a memory of that `external_id`: `error` is 409 `already_exists`; `return`
+                answers 200 with it, as it is; `update` answers 200 once its content, and what else is sent, has taken the place of what
+                was there. Default `error`.
+            source: Who says so; `agent` unless given. A context shows it.
+            importance: How important it is to you, 0.0 to 1.0.
+            occurred_at: When it happened, for history that is moved in: at most a day ahead. ISO 8601, such as
+                `2027-05-07T08:00:00Z`.
+            expires_at: When it expires: from that moment on nothing shows it, and it is removed with the event `memory.expired`.
+                ISO 8601, such as `2027-05-07T08:00:00Z`.
+            ttl_seconds: Instead of `expires_at`: seconds until then, from now.
+            valid_from: Since when it holds; since ever unless given, or since now where it supersedes another one. ISO 8601, such
+                as `2027-05-07T08:00:00Z`.
+            valid_until: Until when it holds: from then on it is past, and stays. ISO 8601, such as `2027-05-07T08:00:00Z`.
+            supersedes: Ids of memories of the same owner whose place it takes: each is past from `valid_from` on, and current again
+                if this one is deleted or expires. One that is superseded already is 409 `version_conflict`.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+            idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
+                one unless given.
+
+        Raises:
+            CairnError: `session_not_found`: there is no such session: it never existed, has expired or was deleted.
+            CairnError: `memory_not_found`: there is no such memory.
+            CairnError: `already_exists`: a live session of the same user, or of none, has this `external_id`; nothing was changed.
+            CairnError: `version_conflict`: the session is not at `expected_version`, or a document not at `if_version`; nothing was
+                changed.
+        """
+        return self._client.run(answered(Call("POST", "/v1/memory", body=given({"session_id": session_id, "user_id": user_id, "agent_id": agent_id, "content": content, "type": type, "tags": tags, "metadata": metadata, "embed": embed, "external_id": external_id, "if_exists": if_exists, "source": source, "importance": importance, "occurred_at": occurred_at, "expires_at": expires_at, "ttl_seconds": ttl_seconds, "valid_from": valid_from, "valid_until": valid_until, "supersedes": supersedes}), idempotency_key=idempotency_key, timeout=timeout), self._client.options, Memory))
+
+    def list(
+        self,
+        *,
+        limit: int | None = None,
+        starting_after: str | None = None,
+        session_id: str | Omit = OMIT,
+        user_id: str | Omit = OMIT,
+        agent_id: str | Omit = OMIT,
+        type: str | Omit = OMIT,
+        tags: Sequence[str] | Omit = OMIT,
+        status: Literal["current", "past", "future", "all"] | Omit = OMIT,
+        as_of: str | Omit = OMIT,
+        created_after: str | Omit = OMIT,
+        created_before: str | Omit = OMIT,
+        timeout: float | None = None,
+    ) -> Page[Memory]:
+        """List memories.
+
+        Newest first. Filters combine with AND, tags with OR among themselves.
+
+        Needs a key with the scope `read`.
+
+        Args:
+            limit: How many at most; default 20.
+            starting_after: The last id of the previous page (`mem_…`); its record may be gone.
+            session_id: Only memories of this session.
+            user_id: Only memories of this user, of sessions and without one.
+            agent_id: Only memories of this agent.
+            type: Only memories of this type.
+            tags: Memories with ANY of these tags: one value with commas between the tags, or the parameter once for each tag, which
+                may then contain commas. Empty values are ignored, so that `tags=a%2Cb&tags=` means the one tag `a,b`.
+            status: Only memories that are `current`, `past`, or still to come (`future`), now or at `as_of`; or `all`. Default
+                `current`.
+            as_of: The moment at which memories have that status, instead of now. Of records that still exist, whenever they were
+                added. ISO 8601, such as `2027-05-07T08:00:00Z`.
+            created_after: Only memories after this time (ISO 8601; without an offset it is UTC).
+            created_before: Only memories before this time.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+
+        Raises:
+            CairnError: `session_not_found`: there is no such session: it never existed, has expired or was deleted.
+        """
+        return Page(self._client, self._client.run(listed(Call("GET", "/v1/memory", query=given({"limit": limit, "starting_after": starting_after, "session_id": session_id, "user_id": user_id, "agent_id": agent_id, "type": type, "tags": tags, "status": status, "as_of": as_of, "created_after": created_after, "created_before": created_before}), timeout=timeout), self._client.options, Memory)))
+
+    def add_many(
+        self,
+        memories: Sequence[NewMemory],
+        *,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> AddedMemories:
+        """Add many memories.
+
+        All are added, or none: one transaction, with a trace and an event for each memory.
+
+        Needs a key with the scope `write`.
+
+        A key without the scope `read` gets a `Receipt` where the answer would show what the request did not send: the members of
+        the record that say which it is, its versions and its times.
+
+        Args:
+            memories: Each as for `POST /v1/memory`. An error names the one that is wrong: `memories[3].content`.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+            idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
+                one unless given.
+
+        Raises:
+            CairnError: `session_not_found`: there is no such session: it never existed, has expired or was deleted.
+            CairnError: `memory_not_found`: there is no such memory.
+            CairnError: `already_exists`: a live session of the same user, or of none, has this `external_id`; nothing was changed.
+            CairnError: `version_conflict`: the session is not at `expected_version`, or a document not at `if_version`; nothing was
+                changed.
+        """
+        return self._client.run(answered(Call("POST", "/v1/memory/batch", body=given({"memories": memories}), idempotency_key=idempotency_key, timeout=timeout), self._client.options, AddedMemories))
+
+    def search(
+        self,
+        *,
+        query: str,
+        session_id: str | Omit = OMIT,
+        user_id: str | Omit = OMIT,
+        agent_id: str | Omit = OMIT,
+        type: str | Omit = OMIT,
+        types: Sequence[str] | Omit = OMIT,
+        tags: Sequence[str] | Omit = OMIT,
+        status: Literal["current", "past", "future", "all"] | Omit = OMIT,
+        as_of: str | Omit = OMIT,
+        limit: int | None = None,
+        threshold: float | None = None,
+        explain: bool | None = None,
+        timeout: float | None = None,
+    ) -> MemoryResults:
+        """Search memories.
+
+        Finds memories by meaning and by words. Filters combine with AND, tags and types with OR among themselves.
+
+        Needs a key with the scope `read`.
+
+        Args:
+            query: What to look for, in words. Emoji and other symbols find the memories that contain them.
+            session_id: Only memories of this session.
+            user_id: Only memories of this user, of sessions and without one.
+            agent_id: Only memories of this agent.
+            type: Only memories of this type.
+            types: Memories of ANY of these types; an empty array is no filter.
+            tags: Memories with ANY of them.
+            status: Only memories that are `current`, `past`, or still to come (`future`), now or at `as_of`; or `all`. Default
+                `current`.
+            as_of: The moment at which memories have that status, instead of now. Of records that still exist, whenever they were
+                added. ISO 8601, such as `2027-05-07T08:00:00Z`.
+            limit: How many at most; default 10.
+            threshold: Lowest score; default 0.7. With 0 nothing is left out.
+            explain: Add to each result why it was found.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+
+        Raises:
+            CairnError: `session_not_found`: there is no such session: it never existed, has expired or was deleted.
+        """
+        return self._client.run(answered(Call("POST", "/v1/memory/search", body=given({"query": query, "session_id": session_id, "user_id": user_id, "agent_id": agent_id, "type": type, "types": types, "tags": tags, "status": status, "as_of": as_of, "limit": limit, "threshold": threshold, "explain": explain}), is_change=False, timeout=timeout), self._client.options, MemoryResults))
+
+    def get(
+        self,
+        memory_id: str,
+        *,
+        timeout: float | None = None,
+    ) -> Memory:
+        """Get a memory.
+
+        Needs a key with the scope `read`.
+
+        Args:
+            memory_id: The memory.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+
+        Raises:
+            CairnError: `memory_not_found`: there is no such memory.
+        """
+        return self._client.run(answered(Call("GET", path("/v1/memory/{}", memory_id), timeout=timeout), self._client.options, Memory))
+
+    def update(
+        self,
+        memory_id: str,
+        *,
+        content: str | Omit = OMIT,
+        type: str | Omit = OMIT,
+        tags: Sequence[str] | Omit = OMIT,
+        metadata: Mapping[str, Any] | Omit = OMIT,
+        external_id: str | Omit | None = OMIT,
+        source: Literal["user", "agent", "tool", "import"] | Omit = OMIT,
+        importance: float | Omit | None = OMIT,
+        expires_at: str | Omit | None = OMIT,
+        ttl_seconds: int | Omit = OMIT,
+        valid_from: str | Omit | None = OMIT,
+        valid_until: str | Omit | None = OMIT,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> Memory:
+        """Update a memory.
+
+        A changed content gets a new embedding.
+
+        Needs a key with the scope `write`.
+
+        A key without the scope `read` gets a `Receipt` where the answer would show what the request did not send: the members of
+        the record that say which it is, its versions and its times.
+
+        Args:
+            memory_id: The memory.
+            content: What to remember: 1 to 10000 characters; more is 413 `content_too_large`.
+            type: Standard types: fact, preference, event, policy, observation, general; others are accepted.
+            tags: Replaces the tags.
+            metadata: Merged into what is there, key by key; a null removes the key. At most 64 KiB as JSON.
+            external_id: A name of your own; null takes it away.
+            source: Who says so.
+            importance: How important it is to you; null: unknown.
+            expires_at: When it expires: from that moment on nothing shows it, and it is removed with the event `memory.expired`.
+                null: never. ISO 8601, such as `2027-05-07T08:00:00Z`.
+            ttl_seconds: Instead of `expires_at`: seconds until then, from now.
+            valid_from: Since when it holds; null: since ever, or since it was added where it supersedes another one. ISO 8601, such
+                as `2027-05-07T08:00:00Z`.
+            valid_until: Until when it holds; null: for ever. ISO 8601, such as `2027-05-07T08:00:00Z`.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+            idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
+                one unless given.
+
+        Raises:
+            CairnError: `memory_not_found`: there is no such memory.
+            CairnError: `already_exists`: a live session of the same user, or of none, has this `external_id`; nothing was changed.
+        """
+        return self._client.run(answered(Call("PATCH", path("/v1/memory/{}", memory_id), body=given({"content": content, "type": type, "tags": tags, "metadata": metadata, "external_id": external_id, "source": source, "importance": importance, "expires_at": expires_at, "ttl_seconds": ttl_seconds, "valid_from": valid_from, "valid_until": valid_until}, nullable=("external_id", "importance", "expires_at", "valid_from", "valid_until",)), idempotency_key=idempotency_key, timeout=timeout), self._client.options, Memory))
+
+    def delete(
+        self,
+        memory_id: str,
+        *,
+        reason: str | Omit = OMIT,
+        timeout: float | None = None,
+    ) -> DeletedMemory:
+        """Delete a memory.
+
+        Permanent; removes the memory and its vector.
+
+        Needs a key with the scope `write`.
+
+        Args:
+            memory_id: The memory.
+            reason: Why; kept in the trace.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+
+        Raises:
+            CairnError: `memory_not_found`: there is no such memory.
+        """
+        return self._client.run(answered(Call("DELETE", path("/v1/memory/{}", memory_id), query=given({"reason": reason}), gone={"object": "memory", "id": memory_id, "deleted": True}, timeout=timeout), self._client.options, DeletedMemory))
+
+
+class SessionsApi:
+    """Calls of `cairn.sessions`."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def create(
+        self,
+        *,
+        agent_id: str,
+        user_id: str | Omit = OMIT,
+        external_id: str | Omit = OMIT,
+        if_exists: Literal["error", "return"] | Omit = OMIT,
+        initial_state: Mapping[str, Any] | Omit = OMIT,
+        metadata: Mapping[str, Any] | Omit = OMIT,
+        ttl_seconds: int | Literal["never"] | Omit = OMIT,
+        occurred_at: str | Omit = OMIT,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> Session:
+        """Create a session.
+
+        Needs a key with the scope `write`.
+
+        A key without the scope `read` gets a `Receipt` where the answer would show what the request did not send: the members of
+        the record that say which it is, its versions and its times.
+
+        Args:
+            agent_id: Identifies the agent.
+            user_id: The user the agent acts for. Lists, searches and keys can be limited to a user. Not `.` or `..`, which a path
+                cannot name.
+            external_id: A name of your own, such as the id of a thread. No two live sessions of a `user_id`, or without one, have
+                the same; it is free again once its session is deleted or has expired. A fork does not take it over.
+            if_exists: What happens when a live session of the same `user_id`, or of none, has the `external_id`: `error` is 409
+                `already_exists`, `return` answers 200 with that session, as it is. Sessions of other users, or without the `user_id` of
+                the request, do not matter. Default `error`.
+            initial_state: Becomes version 0; default `{}`.
+            metadata: Custom metadata; default `{}`. At most 64 KiB as JSON.
+            ttl_seconds: Seconds until the session expires, at most 30 days, or `never`; default 86400. Activity does not extend it.
+                A session that never expires stays until it is deleted.
+            occurred_at: When the conversation began, for history that is moved in; `created_at` is the time of this request. At
+                most a day in the future.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+            idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
+                one unless given.
+
+        Raises:
+            CairnError: `already_exists`: a live session of the same user, or of none, has this `external_id`; nothing was changed.
+        """
+        return self._client.run(answered(Call("POST", "/v1/sessions", body=given({"agent_id": agent_id, "user_id": user_id, "external_id": external_id, "if_exists": if_exists, "initial_state": initial_state, "metadata": metadata, "ttl_seconds": ttl_seconds, "occurred_at": occurred_at}), idempotency_key=idempotency_key, timeout=timeout), self._client.options, Session))
+
+    def list(
+        self,
+        *,
+        limit: int | None = None,
+        starting_after: str | None = None,
+        agent_id: str | Omit = OMIT,
+        user_id: str | Omit = OMIT,
+        external_id: str | Omit = OMIT,
+        exact_user: bool | Omit = OMIT,
+        forked_from: str | Omit = OMIT,
+        created_after: str | Omit = OMIT,
+        created_before: str | Omit = OMIT,
+        timeout: float | None = None,
+    ) -> Page[Session]:
+        """List sessions.
+
+        Newest first. Filters combine with AND.
+
+        Needs a key with the scope `read`.
+
+        Args:
+            limit: How many at most; default 20.
+            starting_after: The last id of the previous page (`sess_…`); its record may be gone.
+            agent_id: Only sessions of this agent.
+            user_id: The user the agent acts for. Lists, searches and keys can be limited to a user. Not `.` or `..`, which a path
+                cannot name.
+            external_id: Only sessions of this name, of which each user can have one.
+            exact_user: `true`: without `user_id` only sessions without a user, instead of those of all users; a key that is bound
+                to a user lists its user's. With `external_id` it is a look-up: at most the one session that `if_exists`: `return` gives
+                the same key for that `user_id` and `agent_id`, which may be another agent's. Default false.
+            forked_from: Only forks of this session, which may be gone.
+            created_after: Only sessions after this time (ISO 8601; without an offset it is UTC).
+            created_before: Only sessions before this time.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+        """
+        return Page(self._client, self._client.run(listed(Call("GET", "/v1/sessions", query=given({"limit": limit, "starting_after": starting_after, "agent_id": agent_id, "user_id": user_id, "external_id": external_id, "exact_user": exact_user, "forked_from": forked_from, "created_after": created_after, "created_before": created_before}), timeout=timeout), self._client.options, Session)))
+
+    def get(
+        self,
+        session_id: str,
+        *,
+        timeout: float | None = None,
+    ) -> Session:
+        """Get a session.
+
+        Needs a key with the scope `read`.
+
+        Args:
+            session_id: The session.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+
+        Raises:
+            CairnError: `session_not_found`: there is no such session: it never existed, has expired or was deleted.
+        """
+        return self._client.run(answered(Call("GET", path("/v1/sessions/{}", session_id), timeout=timeout), self._client.options, Session))
+
+    def update(
+        self,
+        session_id: str,
+        *,
+        metadata: Mapping[str, Any] | Omit = OMIT,
+        ttl_seconds: int | Literal["never"] | Omit = OMIT,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> Session:
+        """Update a session.
+
+        Its metadata, its time to live, or both.
+
+        Needs a key with the scope `write`.
+
+        A key without the scope `read` gets a `Receipt` where the answer would show what the request did not send: the members of
+        the record that say which it is, its versions and its times.
+
+        Args:
+            session_id: The session.
+            metadata: Merged into what is there, key by key; a null removes the key. At most 64 KiB as JSON.
+            ttl_seconds: A new time to live, counted from now; `never`: it does not expire.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+            idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
+                one unless given.
+
+        Raises:
+            CairnError: `session_not_found`: there is no such session: it never existed, has expired or was deleted.
+        """
+        return self._client.run(answered(Call("PATCH", path("/v1/sessions/{}", session_id), body=given({"metadata": metadata, "ttl_seconds": ttl_seconds}), idempotency_key=idempotency_key, timeout=timeout), self._client.options, Session))
+
+    def delete(
+        self,
+        session_id: str,
+        *,
+        reason: str | Omit = OMIT,
+        timeout: float | None = None,
+    ) -> DeletedSession:
+        """Delete a session.
+
+        Permanent; removes the session with its states, turns and memories.
+
+        Needs a key with the scope `write`.
+
+        Args:
+            session_id: The session.
+            reason: Why; kept in the trace.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+
+        Raises:
+            CairnError: `session_not_found`: there is no such session: it never existed, has expired or was deleted.
+        """
+        return self._client.run(answered(Call("DELETE", path("/v1/sessions/{}", session_id), query=given({"reason": reason}), gone={"object": "session", "id": session_id, "deleted": True}, timeout=timeout), self._client.options, DeletedSession))
+
+    def set_state(
+        self,
+        session_id: str,
+        state: Mapping[str, Any],
+        *,
+        reasoning: str | Omit = OMIT,
+        expected_version: int | Omit = OMIT,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> Session:
+        """Update the state.
+
+        Replaces the state entirely and makes a new version.
+
+        Needs a key with the scope `write`.
+
+        A key without the scope `read` gets a `Receipt` where the answer would show what the request did not send: the members of
+        the record that say which it is, its versions and its times.
+
+        Args:
+            session_id: The session.
+            state: Replaces the current state entirely.
+            reasoning: Why, for the trace.
+            expected_version: Change nothing unless this is the current version (409 `version_conflict` otherwise).
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+            idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
+                one unless given.
+
+        Raises:
+            CairnError: `session_not_found`: there is no such session: it never existed, has expired or was deleted.
+            CairnError: `version_conflict`: the session is not at `expected_version`, or a document not at `if_version`; nothing was
+                changed.
+        """
+        return self._client.run(answered(Call("POST", path("/v1/sessions/{}/state", session_id), body=given({"state": state, "reasoning": reasoning, "expected_version": expected_version}), idempotency_key=idempotency_key, timeout=timeout), self._client.options, Session))
+
+    def state(
+        self,
+        session_id: str,
+        *,
+        timeout: float | None = None,
+    ) -> State:
+        """Get the state.
+
+        Needs a key with the scope `read`.
+
+        Args:
+            session_id: The session.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+
+        Raises:
+            CairnError: `session_not_found`: there is no such session: it never existed, has expired or was deleted.
+        """
+        return self._client.run(answered(Call("GET", path("/v1/sessions/{}/state", session_id), timeout=timeout), self._client.options, State))
+
+    def patch_state(
+        self,
+        session_id: str,
+        changes: Mapping[str, Any],
+        *,
+        reasoning: str | Omit = OMIT,
+        expected_version: int | Omit = OMIT,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> State:
+        """Patch the state.
+
+        Changes some keys of the state and makes a new version, in one step: of several callers at the same time none undoes what
+        another did to another key. What changes nothing makes no version. A state that would become larger than a body can be is
+        413 `payload_too_large`. The SDKs of StateBase use this path too, so misspelt fields are ignored here like other unknown
+        ones.
+
+        Needs a key with the scope `write`.
+
+        A key without the scope `read` gets a `Receipt` where the answer would show what the request did not send: the members of
+        the record that say which it is, its versions and its times.
+
+        Args:
+            session_id: The session.
+            changes: Laid over the current state, key by key at the top level; a null removes the key.
+            reasoning: Why, for the trace.
+            expected_version: Change nothing unless this is the current version (409 `version_conflict` otherwise).
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+            idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
+                one unless given.
+
+        Raises:
+            CairnError: `session_not_found`: there is no such session: it never existed, has expired or was deleted.
+            CairnError: `version_conflict`: the session is not at `expected_version`, or a document not at `if_version`; nothing was
+                changed.
+        """
+        return self._client.run(answered(Call("PATCH", path("/v1/sessions/{}/state", session_id), body=given({"state": changes, "reasoning": reasoning, "expected_version": expected_version}), idempotency_key=idempotency_key, timeout=timeout), self._client.options, State))
+
+    def rollback(
+        self,
+        session_id: str,
+        *,
+        version: int,
+        reason: str | Omit = OMIT,
+        turns: Literal["keep", "hide"] | Omit = OMIT,
+        expected_version: int | Omit = OMIT,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> Session:
+        """Roll back a session.
+
+        Brings back the state of a version, as a new version. Turns and memories stay as they are; with `turns`: `hide` those turns
+        are hidden that were logged since.
+
+        Needs a key with the scope `write`.
+
+        A key without the scope `read` gets a `Receipt` where the answer would show what the request did not send: the members of
+        the record that say which it is, its versions and its times.
+
+        Args:
+            session_id: The session.
+            version: The version whose state comes back; 0 is the initial state, -1 the previous one.
+            reason: Why, for the trace.
+            turns: `hide`: contexts, lists and timelines show the turns that they showed when that version was current, and no later
+                ones, unless they are asked for `status=all`. A later rollback with `hide` to a version before this one shows those
+                again. Default `keep`.
+            expected_version: Change nothing unless this is the current version (409 `version_conflict` otherwise).
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+            idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
+                one unless given.
+
+        Raises:
+            CairnError: `session_not_found`: there is no such session: it never existed, has expired or was deleted.
+            CairnError: `version_not_found`: the session has no such version, or no longer: only the newest (the setting
+                `state_versions_kept`) and version 0 are kept.
+            CairnError: `version_conflict`: the session is not at `expected_version`, or a document not at `if_version`; nothing was
+                changed.
+        """
+        return self._client.run(answered(Call("POST", path("/v1/sessions/{}/rollback", session_id), body=given({"version": version, "reason": reason, "turns": turns, "expected_version": expected_version}), idempotency_key=idempotency_key, timeout=timeout), self._client.options, Session))
+
+    def fork(
+        self,
+        session_id: str,
+        *,
+        version: int | Omit = OMIT,
+        turns: int | Literal["none"] | Literal["all"] | Omit = OMIT,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> Session:
+        """Fork a session.
+
+        A new session whose initial state is a version of this one. It begins without turns and memories; with `turns` it shows
+        those of this session, by the same ids and numbers and with `forked_from`.
+
+        Needs a key with the scope `write`.
+
+        A key without the scope `read` gets a `Receipt` where the answer would show what the request did not send: the members of
+        the record that say which it is, its versions and its times.
+
+        Args:
+            session_id: The session.
+            version: The version to start from; default the current one. A negative one counts back from it.
+            turns: Which turns the fork begins with, of those that were shown when that version was current: `all`, the newest of
+                them up to 1000, or `none` (default). They are not copied, and stay when this session is deleted or expires.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+            idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
+                one unless given.
+
+        Raises:
+            CairnError: `session_not_found`: there is no such session: it never existed, has expired or was deleted.
+            CairnError: `version_not_found`: the session has no such version, or no longer: only the newest (the setting
+                `state_versions_kept`) and version 0 are kept.
+        """
+        return self._client.run(answered(Call("POST", path("/v1/sessions/{}/fork", session_id), body=given({"version": version, "turns": turns}), idempotency_key=idempotency_key, timeout=timeout), self._client.options, Session))
+
+    def versions(
+        self,
+        session_id: str,
+        *,
+        limit: int | None = None,
+        starting_after: int | None = None,
+        timeout: float | None = None,
+    ) -> Page[StateVersion]:
+        """List the versions of the state.
+
+        Newest first. A version's number is its cursor.
+
+        Needs a key with the scope `read`.
+
+        Args:
+            session_id: The session.
+            limit: How many at most; default 20.
+            starting_after: The last version of the previous page.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+
+        Raises:
+            CairnError: `session_not_found`: there is no such session: it never existed, has expired or was deleted.
+        """
+        return Page(self._client, self._client.run(listed(Call("GET", path("/v1/sessions/{}/versions", session_id), query=given({"limit": limit, "starting_after": starting_after}), timeout=timeout), self._client.options, StateVersion)))
+
+    def version(
+        self,
+        session_id: str,
+        version: int,
+        *,
+        timeout: float | None = None,
+    ) -> StateVersion:
+        """Get a version of the state.
+
+        Needs a key with the scope `read`.
+
+        Args:
+            session_id: The session.
+            version: The version; 0 is the initial state.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+
+        Raises:
+            CairnError: `session_not_found`: there is no such session: it never existed, has expired or was deleted.
+            CairnError: `version_not_found`: the session has no such version, or no longer: only the newest (the setting
+                `state_versions_kept`) and version 0 are kept.
+        """
+        return self._client.run(answered(Call("GET", path("/v1/sessions/{}/versions/{}", session_id, version), timeout=timeout), self._client.options, StateVersion))
+
+    def context(
+        self,
+        session_id: str,
+        *,
+        query: str | Omit = OMIT,
+        memory_limit: int | Omit = OMIT,
+        turn_limit: int | Omit = OMIT,
+        as_of: str | Omit = OMIT,
+        explain: bool | None = None,
+        timeout: float | None = None,
+    ) -> Context:
+        """Get the context of a session.
+
+        State, memories and latest turns in one read. Memories are the session's own and, when it has a user, all of that user's.
+
+        Needs a key with the scope `read`.
+
+        Args:
+            session_id: The session.
+            query: What the agent is about to do or was asked; finds memories by meaning. Without one, the newest are given.
+            memory_limit: How many memories at most; default 5.
+            turn_limit: How many turns at most; default 10.
+            as_of: Show the memories that were current then, instead of now. Of records that still exist, whenever they were added.
+                ISO 8601, such as `2027-05-07T08:00:00Z`.
+            explain: Add to each memory why it was found.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+
+        Raises:
+            CairnError: `session_not_found`: there is no such session: it never existed, has expired or was deleted.
+        """
+        return self._client.run(answered(Call("POST", path("/v1/sessions/{}/context", session_id), body=given({"query": query, "memory_limit": memory_limit, "turn_limit": turn_limit, "as_of": as_of, "explain": explain}), is_change=False, timeout=timeout), self._client.options, Context))
+
+    def timeline(
+        self,
+        session_id: str,
+        *,
+        limit: int | None = None,
+        starting_after: str | None = None,
+        kinds: str | Omit = OMIT,
+        status: Literal["current", "all"] | Omit = OMIT,
+        order: Literal["asc", "desc"] | None = None,
+        timeout: float | None = None,
+    ) -> Page[TimelineEntry]:
+        """List the timeline of a session.
+
+        Its turns, the versions of its state with what changed in each, its memories, what searches and contexts found while
+        `retrieval_log` was on, and the sessions forked from it, in the order in which they were made; a turn with `occurred_at`
+        stands where it happened. Memories and forks that were deleted since, and forks that have expired, are left out.
+
+        Needs a key with the scope `read`.
+
+        Args:
+            session_id: The session.
+            limit: How many at most; default 20.
+            starting_after: The last id of the previous page (`entry_…`); its record may be gone.
+            kinds: Only entries of these kinds: turn, version, memory, retrieval, fork, with commas between them.
+            status: `all`: with turns that a rollback has hidden, which have `rolled_back_at`. Default `current`.
+            order: `desc` (newest first) unless given.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+
+        Raises:
+            CairnError: `session_not_found`: there is no such session: it never existed, has expired or was deleted.
+        """
+        return Page(self._client, self._client.run(listed(Call("GET", path("/v1/sessions/{}/timeline", session_id), query=given({"limit": limit, "starting_after": starting_after, "kinds": kinds, "status": status, "order": order}), timeout=timeout), self._client.options, TimelineEntry)))
+
+    def retrievals(
+        self,
+        session_id: str,
+        *,
+        limit: int | None = None,
+        starting_after: str | None = None,
+        operation: Literal["search", "context"] | Omit = OMIT,
+        created_after: str | Omit = OMIT,
+        created_before: str | Omit = OMIT,
+        timeout: float | None = None,
+    ) -> Page[Retrieval]:
+        """List the retrievals of a session.
+
+        Which memories searches and contexts found for a query, newest first. Logged while the setting `retrieval_log` is on:
+        searches that name the session, and contexts with a query. Kept as long as traces of the key that asked, and no longer than
+        the session. What was answered before this request is in the list, unless the disk takes longer than a second. A row is
+        written after its answer: it is lost when the process is killed within a tenth of a second, when the disk or the store is
+        nearly full (a tenth of `max_store_bytes` is left to changes), or while 1000 others wait for the disk.
+
+        Needs a key with the scope `read`.
+
+        Args:
+            session_id: The session.
+            limit: How many at most; default 20.
+            starting_after: The last id of the previous page (`ret_…`); its record may be gone.
+            operation: Only those of a `search` or of a `context`.
+            created_after: Only retrievals after this time (ISO 8601; without an offset it is UTC).
+            created_before: Only retrievals before this time.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+
+        Raises:
+            CairnError: `session_not_found`: there is no such session: it never existed, has expired or was deleted.
+        """
+        return Page(self._client, self._client.run(listed(Call("GET", path("/v1/sessions/{}/retrievals", session_id), query=given({"limit": limit, "starting_after": starting_after, "operation": operation, "created_after": created_after, "created_before": created_before}), timeout=timeout), self._client.options, Retrieval)))
+
+    def retrieval(
+        self,
+        retrieval_id: str,
+        *,
+        timeout: float | None = None,
+    ) -> Retrieval:
+        """Get a retrieval.
+
+        It is removed with its session, and when traces of the key that asked are no longer kept.
+
+        Needs a key with the scope `read`.
+
+        Args:
+            retrieval_id: The retrieval.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+
+        Raises:
+            CairnError: `resource_not_found`: there is no such record.
+        """
+        return self._client.run(answered(Call("GET", path("/v1/retrievals/{}", retrieval_id), timeout=timeout), self._client.options, Retrieval))
+
+
+class SettingsApi:
+    """Calls of `cairn.settings`."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def get(
+        self,
+        *,
+        timeout: float | None = None,
+    ) -> Settings:
+        """Get the settings.
+
+        Needs a key with the scope `admin`.
+
+        Args:
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+        """
+        return self._client.run(answered(Call("GET", "/v1/settings", timeout=timeout), self._client.options, Settings))
+
+    def update(
+        self,
+        *,
+        memories_on_expiry: Literal["keep", "delete"] | Omit | None = OMIT,
+        endless_sessions_for_all: bool | Omit | None = OMIT,
+        trace_retention_days: int | Omit | None = OMIT,
+        retrieval_log: bool | Omit | None = OMIT,
+        max_body_bytes: int | Omit | None = OMIT,
+        region: str | Omit | None = OMIT,
+        state_versions_kept: int | Omit | None = OMIT,
+        max_store_bytes: int | Omit | None = OMIT,
+        webhooks: SettingsChangesWebhooks | Omit = OMIT,
+        embedding: SettingsChangesEmbedding | Omit = OMIT,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> Settings:
+        """Change the settings.
+
+        Takes effect immediately, without a restart. A null, or an empty text, resets a setting to the environment's value or the
+        default. An embedding provider is tried first; one that does not work is refused with the reason. Settings of webhooks apply
+        from the next attempt on. Unknown settings are refused.
+
+        Needs a key with the scope `admin`.
+
+        Args:
+            memories_on_expiry: What becomes of the memories of a session that expires.
+            endless_sessions_for_all: Whether keys without the scope `admin` may create sessions that do not expire (`ttl_seconds:
+                "never"`). Such sessions stay until they are deleted. Turned off, it changes no session that is there.
+            trace_retention_days: How many days traces made with an enterprise key are kept.
+            retrieval_log: Whether the server logs which memories a search or a context found for a query. `GET
+                /v1/sessions/{session_id}/retrievals` lists them. They are kept as long as traces of the same key and no longer than the
+                session.
+            max_body_bytes: Largest body of a request.
+            region: A label for this deployment, shown in `/health` to everybody. Without control characters.
+            state_versions_kept: How many of the newest versions of a session's state are kept, including the current one; version 0
+                is always kept. Each new version removes up to 8 older ones, so a lower number takes effect as states change.
+            max_store_bytes: How many bytes the store may take on disk; beyond that new records are refused with 503.
+                `cairn_store_used_bytes` in `/metrics` says how many it takes. New sessions, states, turns and memories are answered 503
+                `service_unavailable`, and so is a PATCH of one that does not make it smaller, and a request with an Idempotency-Key
+                whose answer has no room to be kept; deletion, keys, webhooks, settings, expiry and retention keep working. The size is
+                checked twice a second and after large writes, so it can exceed the limit slightly.
+            webhooks: How events are delivered, from the next attempt on.
+            embedding: The embedding provider. A change is tried before it is set; one of provider, model, prefix or length embeds
+                all memories again in the background.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+            idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
+                one unless given.
+        """
+        return self._client.run(answered(Call("PATCH", "/v1/settings", body=given({"memories_on_expiry": memories_on_expiry, "endless_sessions_for_all": endless_sessions_for_all, "trace_retention_days": trace_retention_days, "retrieval_log": retrieval_log, "max_body_bytes": max_body_bytes, "region": region, "state_versions_kept": state_versions_kept, "max_store_bytes": max_store_bytes, "webhooks": webhooks, "embedding": embedding}, nullable=("memories_on_expiry", "endless_sessions_for_all", "trace_retention_days", "retrieval_log", "max_body_bytes", "region", "state_versions_kept", "max_store_bytes",)), idempotency_key=idempotency_key, timeout=timeout), self._client.options, Settings))
+
+    def try_embedding(
+        self,
+        *,
+        embedding: EmbeddingTryEmbedding | Omit = OMIT,
+        query: str | Omit = OMIT,
+        content: str | Omit = OMIT,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> EmbeddingTrial:
+        """Try an embedding provider.
+
+        Says whether it works, or why not, and what score it gives to a pair of texts. Nothing is saved. One is tried at a time.
+
+        Needs a key with the scope `admin`.
+
+        Args:
+            embedding: The embedding provider. A change is tried before it is set; one of provider, model, prefix or length embeds
+                all memories again in the background.
+            query: What is looked for; default a question about the other text.
+            content: A memory; default one that answers the question.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+            idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
+                one unless given.
+        """
+        return self._client.run(answered(Call("POST", "/v1/settings/embedding/try", body=given({"embedding": embedding, "query": query, "content": content}), idempotency_key=idempotency_key, timeout=timeout), self._client.options, EmbeddingTrial))
+
+
+class TracesApi:
+    """Calls of `cairn.traces`."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def list(
+        self,
+        *,
+        limit: int | None = None,
+        starting_after: str | None = None,
+        session_id: str | Omit = OMIT,
+        user_id: str | Omit = OMIT,
+        action: Literal["turn.added", "state.updated", "memory.created", "session.created", "session.expired", "session.updated", "session.deleted", "session.forked", "state.rolled_back", "memory.updated", "memory.deleted", "memory.superseded", "memory.expired", "api_key.created", "api_key.rolled", "api_key.revoked", "backup.started", "backup.created", "backup.failed", "backup.downloaded", "backup.deleted", "user.erased", "settings.updated", "webhook.created", "webhook.updated", "webhook.disabled", "webhook.secret_rotated", "webhook.deleted"] | Omit = OMIT,
+        created_after: str | Omit = OMIT,
+        created_before: str | Omit = OMIT,
+        timeout: float | None = None,
+    ) -> Page[Trace]:
+        """List traces.
+
+        Newest first. Every change leaves one; traces outlive their sessions. Filters combine with AND. Only keys with the scope
+        `admin` see the traces of administration (keys, settings, webhooks, backups, erasures of users).
+
+        Needs a key with the scope `read`.
+
+        Args:
+            limit: How many at most; default 20.
+            starting_after: The last id of the previous page (`trace_…`); its record may be gone.
+            session_id: Only traces of this session, which may be long gone.
+            user_id: Only traces of this user's records.
+            action: Only traces of this action.
+            created_after: Only traces after this time (ISO 8601; without an offset it is UTC).
+            created_before: Only traces before this time.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+        """
+        return Page(self._client, self._client.run(listed(Call("GET", "/v1/traces", query=given({"limit": limit, "starting_after": starting_after, "session_id": session_id, "user_id": user_id, "action": action, "created_after": created_after, "created_before": created_before}), timeout=timeout), self._client.options, Trace)))
+
+    def get(
+        self,
+        trace_id: str,
+        *,
+        timeout: float | None = None,
+    ) -> Trace:
+        """Get a trace.
+
+        Only a key with the scope `admin` finds the traces of administration (keys, settings, webhooks, backups, erasures of users).
+
+        Needs a key with the scope `read`.
+
+        Args:
+            trace_id: The trace.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+
+        Raises:
+            CairnError: `trace_not_found`: there is no such trace: it never existed, is older than the tier of its key keeps traces,
+                or is only for keys with the scope `admin`.
+        """
+        return self._client.run(answered(Call("GET", path("/v1/traces/{}", trace_id), timeout=timeout), self._client.options, Trace))
+
+
+class TurnsApi:
+    """Calls of `cairn.turns`."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def add(
+        self,
+        session_id: str,
+        *,
+        input: TurnInputParam,
+        output: NewStepOutput,
+        reasoning: str | Omit = OMIT,
+        metadata: Mapping[str, Any] | Omit = OMIT,
+        external_id: str | Omit = OMIT,
+        occurred_at: str | Omit = OMIT,
+        state_before: Mapping[str, Any] | Omit = OMIT,
+        state_after: Mapping[str, Any] | Omit = OMIT,
+        state: Mapping[str, Any] | Omit = OMIT,
+        state_patch: Mapping[str, Any] | Omit = OMIT,
+        expected_version: int | Omit = OMIT,
+        memories: Sequence[StepMemory] | Omit = OMIT,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> Step:
+        """Add a turn.
+
+        With `state` or `state_patch`, and `memories`, a whole step of an agent in one request: the state changes first, so that the
+        turn belongs to the new version; all of it is there or nothing, with the traces and events of separate requests. `reasoning`
+        is kept with the version, too.
+
+        Needs a key with the scope `write`.
+
+        A key without the scope `read` gets a `Receipt` where the answer would show what the request did not send: the members of
+        the record that say which it is, its versions and its times.
+
+        Args:
+            session_id: The session.
+            reasoning: Why the agent answered so.
+            metadata: Custom metadata; default `{}`. At most 64 KiB as JSON.
+            external_id: A name of your own, such as the id of a message, unique in its session: where a turn has it already that
+                one is answered, as it is, with 200, and nothing is changed.
+            occurred_at: When it happened, for history that is moved in: contexts and timelines go by it, lists by `created_at`. At
+                most a day in the future.
+            state_before: A snapshot; logging a turn never changes the state.
+            state_after: A snapshot; logging a turn never changes the state.
+            state: Replaces the state, before the turn is logged.
+            state_patch: Laid over the state, key by key, before the turn is logged; a null removes a key. Not with `state`.
+            expected_version: Change nothing unless this is the current version (409 `version_conflict` otherwise).
+            memories: Up to 20 memories to add to the session, each as for `POST /v1/memory`. An error names the one that is wrong:
+                `memories[3].content`.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+            idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
+                one unless given.
+
+        Raises:
+            CairnError: `session_not_found`: there is no such session: it never existed, has expired or was deleted.
+            CairnError: `version_conflict`: the session is not at `expected_version`, or a document not at `if_version`; nothing was
+                changed.
+            CairnError: `already_exists`: a live session of the same user, or of none, has this `external_id`; nothing was changed.
+        """
+        return self._client.run(answered(Call("POST", path("/v1/sessions/{}/turns", session_id), body=given({"input": input, "output": output, "reasoning": reasoning, "metadata": metadata, "external_id": external_id, "occurred_at": occurred_at, "state_before": state_before, "state_after": state_after, "state": state, "state_patch": state_patch, "expected_version": expected_version, "memories": memories}), idempotency_key=idempotency_key, timeout=timeout), self._client.options, Step))
+
+    def list(
+        self,
+        session_id: str,
+        *,
+        limit: int | None = None,
+        starting_after: str | None = None,
+        status: Literal["current", "all"] | Omit = OMIT,
+        order: Literal["asc", "desc"] | None = None,
+        timeout: float | None = None,
+    ) -> Page[Turn]:
+        """List the turns of a session.
+
+        Needs a key with the scope `read`.
+
+        Args:
+            session_id: The session.
+            limit: How many at most; default 20.
+            starting_after: The last id of the previous page (`turn_…`); its record may be gone.
+            status: `all`: with turns that a rollback has hidden, which have `rolled_back_at`. Default `current`.
+            order: `desc` (newest first) unless given.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+
+        Raises:
+            CairnError: `session_not_found`: there is no such session: it never existed, has expired or was deleted.
+        """
+        return Page(self._client, self._client.run(listed(Call("GET", path("/v1/sessions/{}/turns", session_id), query=given({"limit": limit, "starting_after": starting_after, "status": status, "order": order}), timeout=timeout), self._client.options, Turn)))
+
+    def add_batch(
+        self,
+        session_id: str,
+        turns: Sequence[NewTurn],
+        *,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> AddedTurns:
+        """Add turns.
+
+        Up to 100 turns in one transaction, all of them or none; an error names the place: `turns[3].input`. Each leaves a trace and
+        an event. With `external_id` a batch can be sent again: turns that are there are answered as they are.
+
+        Needs a key with the scope `write`.
+
+        A key without the scope `read` gets a `Receipt` where the answer would show what the request did not send: the members of
+        the record that say which it is, its versions and its times.
+
+        Args:
+            session_id: The session.
+            turns: 1 to 100 turns, logged in this order, all of them or none.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+            idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
+                one unless given.
+
+        Raises:
+            CairnError: `session_not_found`: there is no such session: it never existed, has expired or was deleted.
+        """
+        return self._client.run(answered(Call("POST", path("/v1/sessions/{}/turns/batch", session_id), body=given({"turns": turns}), idempotency_key=idempotency_key, timeout=timeout), self._client.options, AddedTurns))
+
+    def get(
+        self,
+        session_id: str,
+        turn_id: str,
+        *,
+        timeout: float | None = None,
+    ) -> Turn:
+        """Get a turn.
+
+        Needs a key with the scope `read`.
+
+        Args:
+            session_id: The session.
+            turn_id: The turn.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+
+        Raises:
+            CairnError: `session_not_found`: there is no such session: it never existed, has expired or was deleted.
+            CairnError: `turn_not_found`: the session has no such turn.
+        """
+        return self._client.run(answered(Call("GET", path("/v1/sessions/{}/turns/{}", session_id, turn_id), timeout=timeout), self._client.options, Turn))
+
+
+class UsersApi:
+    """Calls of `cairn.users`."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def list(
+        self,
+        *,
+        limit: int | None = None,
+        starting_after: str | None = None,
+        order: Literal["name", "last_seen"] | None = None,
+        prefix: str | Omit = OMIT,
+        timeout: float | None = None,
+    ) -> Page[User]:
+        """List users.
+
+        By name, or those with the newest session first, with counts, which stop at 100. Not for a key that is bound to a user or an
+        agent.
+
+        Needs a key with the scope `read`.
+
+        Args:
+            limit: How many at most; default 20.
+            starting_after: The last id of the previous page.
+            order: `name` (by code points; unless given), or `last_seen`: by when their newest session was created, the latest
+                first. Turns, states, memories and documents change nothing in it.
+            prefix: Only users whose names begin with this, upper and lower case as given. Only by `name`.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+        """
+        return Page(self._client, self._client.run(listed(Call("GET", "/v1/users", query=given({"limit": limit, "starting_after": starting_after, "order": order, "prefix": prefix}), timeout=timeout), self._client.options, User)))
+
+    def get(
+        self,
+        user_id: str,
+        *,
+        timeout: float | None = None,
+    ) -> UserDetails:
+        """Get a user.
+
+        With counts, which stop at 10000. Found is any user with something that an erasure would remove, also documents, traces or
+        answers kept for an Idempotency-Key alone, who are not in the list. Not for a key that is bound to a user or an agent.
+
+        Needs a key with the scope `read`.
+
+        Args:
+            user_id: The user.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+
+        Raises:
+            CairnError: `resource_not_found`: there is no such record.
+        """
+        return self._client.run(answered(Call("GET", path("/v1/users/{}", user_id), timeout=timeout), self._client.options, UserDetails))
+
+    def erase(
+        self,
+        user_id: str,
+        *,
+        timeout: float | None = None,
+    ) -> UserErasure:
+        """Erase a user.
+
+        Removes the user's sessions with their states, turns and retrievals, memories with their vectors, documents (also those kept
+        with an agent), events and deliveries of webhooks, and answers kept for an Idempotency-Key. Traces stay without their
+        content. From this answer on nothing of it is shown. If there is much, the answer says `running`, and the rest is removed in
+        the background, also after a restart. Records that the user gets later are not affected. At the end a trace `user.erased`
+        has the counts.
+
+        `done` says that the store holds none of it, and `freed_space` what of it its files hold: a data file none, free pages
+        included, as they are overwritten; while a backup is made or another process reads the store, that waits for its end. On
+        PostgreSQL the database's vacuum takes it from its files, and its write-ahead log has it as long as that is kept. Files of
+        the search index have no texts, and lose what was removed when they are written next. In a data file that an earlier Cairn
+        has written, free space inside a page is overwritten only when the page changes; a `cairn backup` restored has none.
+
+        Kept are, besides the user's name with its traces, API keys that are bound to the user, with their names, and the request
+        ids that clients have chosen, in traces.
+
+        Out of reach are: backups and exports made earlier, what receivers of webhooks and an embedding provider were sent, and
+        spans at an OpenTelemetry collector and lines of the log, which have ids of sessions and no content.
+
+        Needs a key with the scope `admin`.
+
+        Args:
+            user_id: The user.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+
+        Raises:
+            CairnError: `resource_not_found`: there is no such record.
+        """
+        return self._client.run(answered(Call("DELETE", path("/v1/users/{}", user_id), timeout=timeout), self._client.options, UserErasure))
+
+    def erasure(
+        self,
+        user_id: str,
+        *,
+        timeout: float | None = None,
+    ) -> UserErasure:
+        """Get the erasure of a user.
+
+        The progress of a running erasure, or what the last one removed, for as long as its trace `user.erased` is kept.
+
+        Needs a key with the scope `admin`.
+
+        Args:
+            user_id: The user.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+
+        Raises:
+            CairnError: `resource_not_found`: there is no such record.
+        """
+        return self._client.run(answered(Call("GET", path("/v1/users/{}/erasure", user_id), timeout=timeout), self._client.options, UserErasure))
+
+
+class WebhooksApi:
+    """Calls of `cairn.webhooks`."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def create(
+        self,
+        *,
+        url: str,
+        events: Sequence[Literal["session.created", "session.updated", "session.deleted", "session.expired", "turn.added", "memory.created", "memory.superseded", "memory.expired", "trace.created", "trace.rollback", "trace.error"]],
+        description: str | Omit = OMIT,
+        enabled: bool | Omit = OMIT,
+        secret: str | Omit = OMIT,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> Webhook:
+        """Create a webhook.
+
+        Events from now on are posted to the URL, signed. `trace.created` includes the traces of administration (keys, settings,
+        webhooks, backups, erasures of users). The secret is in this answer only, which a replay with the same Idempotency-Key gives
+        again.
+
+        Needs a key with the scope `admin`.
+
+        Args:
+            url: Where events are posted: `http` or `https`, no user name. It must not lead into a private network unless the
+                operator allows that.
+            events: The events it subscribes to. Those of sessions, turns and memories carry the record; those of traces the trace,
+                `trace.error` that of a turn whose output has the type `error`.
+            description: What the webhook is for.
+            enabled: Whether events are delivered; default true.
+            secret: The signing secret: printable ASCII, or `whsec_` followed by base64. A new one is made if none is given.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+            idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
+                one unless given.
+        """
+        return self._client.run(answered(Call("POST", "/v1/webhooks", body=given({"url": url, "events": events, "description": description, "enabled": enabled, "secret": secret}), idempotency_key=idempotency_key, timeout=timeout), self._client.options, Webhook))
+
+    def list(
+        self,
+        *,
+        limit: int | None = None,
+        starting_after: str | None = None,
+        timeout: float | None = None,
+    ) -> Page[Webhook]:
+        """List webhooks.
+
+        Needs a key with the scope `admin`.
+
+        Args:
+            limit: How many at most; default 20.
+            starting_after: The last id of the previous page (`whk_…`); its record may be gone.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+        """
+        return Page(self._client, self._client.run(listed(Call("GET", "/v1/webhooks", query=given({"limit": limit, "starting_after": starting_after}), timeout=timeout), self._client.options, Webhook)))
+
+    def get(
+        self,
+        webhook_id: str,
+        *,
+        timeout: float | None = None,
+    ) -> Webhook:
+        """Get a webhook.
+
+        Needs a key with the scope `admin`.
+
+        Args:
+            webhook_id: The webhook.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+
+        Raises:
+            CairnError: `resource_not_found`: there is no such record.
+        """
+        return self._client.run(answered(Call("GET", path("/v1/webhooks/{}", webhook_id), timeout=timeout), self._client.options, Webhook))
+
+    def update(
+        self,
+        webhook_id: str,
+        *,
+        url: str | Omit = OMIT,
+        events: Sequence[Literal["session.created", "session.updated", "session.deleted", "session.expired", "turn.added", "memory.created", "memory.superseded", "memory.expired", "trace.created", "trace.rollback", "trace.error"]] | Omit = OMIT,
+        description: str | Omit = OMIT,
+        enabled: bool | Omit = OMIT,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> Webhook:
+        """Update a webhook.
+
+        Needs a key with the scope `admin`.
+
+        Args:
+            webhook_id: The webhook.
+            url: Where events are posted: `http` or `https`, no user name. It must not lead into a private network unless the
+                operator allows that.
+            events: The events it subscribes to. Those of sessions, turns and memories carry the record; those of traces the trace,
+                `trace.error` that of a turn whose output has the type `error`.
+            description: What the webhook is for.
+            enabled: Enabling does not deliver events of the time while it was disabled.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+            idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
+                one unless given.
+
+        Raises:
+            CairnError: `resource_not_found`: there is no such record.
+        """
+        return self._client.run(answered(Call("PATCH", path("/v1/webhooks/{}", webhook_id), body=given({"url": url, "events": events, "description": description, "enabled": enabled}), idempotency_key=idempotency_key, timeout=timeout), self._client.options, Webhook))
+
+    def delete(
+        self,
+        webhook_id: str,
+        *,
+        reason: str | Omit = OMIT,
+        timeout: float | None = None,
+    ) -> DeletedWebhook:
+        """Delete a webhook.
+
+        Events that are not delivered yet are dropped.
+
+        Needs a key with the scope `admin`.
+
+        Args:
+            webhook_id: The webhook.
+            reason: Why; kept in the trace.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+
+        Raises:
+            CairnError: `resource_not_found`: there is no such record.
+        """
+        return self._client.run(answered(Call("DELETE", path("/v1/webhooks/{}", webhook_id), query=given({"reason": reason}), gone={"object": "webhook", "id": webhook_id, "deleted": True}, timeout=timeout), self._client.options, DeletedWebhook))
+
+    def rotate_secret(
+        self,
+        webhook_id: str,
+        *,
+        secret: str | Omit = OMIT,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> Webhook:
+        """Rotate the secret of a webhook.
+
+        The previous secret keeps signing together with the new one for 24 hours: `webhook-signature` then has both,
+        `X-Webhook-Signature` is of the new one and `X-Webhook-Signature-Previous` of the previous one. The secret is in this answer
+        only, which a replay with the same Idempotency-Key gives again.
+
+        Needs a key with the scope `admin`.
+
+        Args:
+            webhook_id: The webhook.
+            secret: The signing secret: printable ASCII, or `whsec_` followed by base64. A new one is made if none is given.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+            idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
+                one unless given.
+
+        Raises:
+            CairnError: `resource_not_found`: there is no such record.
+        """
+        return self._client.run(answered(Call("POST", path("/v1/webhooks/{}/rotate_secret", webhook_id), body=given({"secret": secret}), idempotency_key=idempotency_key, timeout=timeout), self._client.options, Webhook))
+
+    def test(
+        self,
+        webhook_id: str,
+        *,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> WebhookDelivery:
+        """Test a webhook.
+
+        Posts one event of the type `webhook.test`, with the webhook as its record, in a single attempt. The deliveries show the
+        answer.
+
+        Needs a key with the scope `admin`.
+
+        Args:
+            webhook_id: The webhook.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+            idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
+                one unless given.
+
+        Raises:
+            CairnError: `resource_not_found`: there is no such record.
+        """
+        return self._client.run(answered(Call("POST", path("/v1/webhooks/{}/test", webhook_id), idempotency_key=idempotency_key, timeout=timeout), self._client.options, WebhookDelivery))
+
+    def deliveries(
+        self,
+        webhook_id: str,
+        *,
+        limit: int | None = None,
+        starting_after: str | None = None,
+        status: Literal["pending", "delivered", "failed"] | Omit = OMIT,
+        event_type: Literal["session.created", "session.updated", "session.deleted", "session.expired", "turn.added", "memory.created", "memory.superseded", "memory.expired", "trace.created", "trace.rollback", "trace.error", "webhook.test"] | Omit = OMIT,
+        created_after: str | Omit = OMIT,
+        created_before: str | Omit = OMIT,
+        timeout: float | None = None,
+    ) -> Page[WebhookDelivery]:
+        """List the deliveries of a webhook.
+
+        Newest first. Filters combine with AND. Kept for 7 days.
+
+        Needs a key with the scope `admin`.
+
+        Args:
+            webhook_id: The webhook.
+            limit: How many at most; default 20.
+            starting_after: The last id of the previous page (`dlv_…`); its record may be gone.
+            status: Only deliveries of this status.
+            event_type: Only deliveries of events of this type.
+            created_after: Only deliveries after this time (ISO 8601; without an offset it is UTC).
+            created_before: Only deliveries before this time.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+
+        Raises:
+            CairnError: `resource_not_found`: there is no such record.
+        """
+        return Page(self._client, self._client.run(listed(Call("GET", path("/v1/webhooks/{}/deliveries", webhook_id), query=given({"limit": limit, "starting_after": starting_after, "status": status, "event_type": event_type, "created_after": created_after, "created_before": created_before}), timeout=timeout), self._client.options, WebhookDelivery)))
+
+    def stats(
+        self,
+        webhook_id: str,
+        *,
+        timeout: float | None = None,
+    ) -> WebhookStats:
+        """Get webhook statistics.
+
+        How many deliveries of the last 24 hours were delivered, have failed or are pending, hour by hour.
+
+        Needs a key with the scope `admin`.
+
+        Args:
+            webhook_id: The webhook.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+
+        Raises:
+            CairnError: `resource_not_found`: there is no such record.
+        """
+        return self._client.run(answered(Call("GET", path("/v1/webhooks/{}/stats", webhook_id), timeout=timeout), self._client.options, WebhookStats))
+
+    def stats_of_all(
+        self,
+        *,
+        limit: int | None = None,
+        starting_after: str | None = None,
+        timeout: float | None = None,
+    ) -> Page[WebhookStats]:
+        """List webhook statistics.
+
+        Those of all webhooks, the newest webhook first. A page can be short where there is much to count.
+
+        Needs a key with the scope `admin`.
+
+        Args:
+            limit: How many at most; default 20.
+            starting_after: The last id of the previous page (`whk_…`); its record may be gone.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+        """
+        return Page(self._client, self._client.run(listed(Call("GET", "/v1/webhook_stats", query=given({"limit": limit, "starting_after": starting_after}), timeout=timeout), self._client.options, WebhookStats)))
+
+    def failed_deliveries(
+        self,
+        *,
+        limit: int | None = None,
+        starting_after: str | None = None,
+        timeout: float | None = None,
+    ) -> Page[WebhookDelivery]:
+        """List failed deliveries.
+
+        Those of all webhooks that are not tried again. Kept for 7 days.
+
+        Needs a key with the scope `admin`.
+
+        Args:
+            limit: How many at most; default 20.
+            starting_after: The last id of the previous page (`dlv_…`); its record may be gone.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+        """
+        return Page(self._client, self._client.run(listed(Call("GET", "/v1/failed_deliveries", query=given({"limit": limit, "starting_after": starting_after}), timeout=timeout), self._client.options, WebhookDelivery)))
+
+    def delivery(
+        self,
+        webhook_id: str,
+        delivery_id: str,
+        *,
+        timeout: float | None = None,
+    ) -> WebhookDeliveryDetails:
+        """Get a delivery of a webhook.
+
+        With what is posted, and the latest attempts.
+
+        Needs a key with the scope `admin`.
+
+        Args:
+            webhook_id: The webhook.
+            delivery_id: The delivery.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+
+        Raises:
+            CairnError: `resource_not_found`: there is no such record.
+        """
+        return self._client.run(answered(Call("GET", path("/v1/webhooks/{}/deliveries/{}", webhook_id, delivery_id), timeout=timeout), self._client.options, WebhookDeliveryDetails))
+
+    def recover(
+        self,
+        webhook_id: str,
+        *,
+        since: str,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> WebhookRecovered:
+        """Recover failed deliveries of a webhook.
+
+        Has failed deliveries since a time made again, with all retries, the oldest first: after a receiver was down for long. A
+        request takes at most 500; until `complete` is true, repeat it.
+
+        Needs a key with the scope `admin`.
+
+        Args:
+            webhook_id: The webhook.
+            since: Failed deliveries of events from this time on are made again.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+            idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
+                one unless given.
+
+        Raises:
+            CairnError: `resource_not_found`: there is no such record.
+        """
+        return self._client.run(answered(Call("POST", path("/v1/webhooks/{}/recover", webhook_id), body=given({"since": since}), idempotency_key=idempotency_key, timeout=timeout), self._client.options, WebhookRecovered))
+
+    def retry(
+        self,
+        webhook_id: str,
+        delivery_id: str,
+        *,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> WebhookDelivery:
+        """Retry a delivery of a webhook.
+
+        Immediately, and with all retries again, whatever its status. The event keeps its id.
+
+        Needs a key with the scope `admin`.
+
+        Args:
+            webhook_id: The webhook.
+            delivery_id: The delivery.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+            idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
+                one unless given.
+
+        Raises:
+            CairnError: `resource_not_found`: there is no such record.
+        """
+        return self._client.run(answered(Call("POST", path("/v1/webhooks/{}/deliveries/{}/retry", webhook_id, delivery_id), idempotency_key=idempotency_key, timeout=timeout), self._client.options, WebhookDelivery))
+
+
+class Cairn(Blocking):
+    """Cairn from a program whose calls block.
+
+    A method is an operation of the API, and its arguments and answers have the names of the API. A call that fails raises a `CairnError`.
+
+    Example:
+        cairn = Cairn("crn_…")
+        session = cairn.sessions.create(agent_id="support-bot", user_id="user-42")
+        cairn.memories.add(session_id=session.id, content="Prefers e-mail to phone calls.")
+    """
+
+    agents: AgentsApi
+    backups: BackupsApi
+    documents: Documents
+    keys: KeysApi
+    memories: MemoriesApi
+    sessions: SessionsApi
+    settings: SettingsApi
+    traces: TracesApi
+    turns: TurnsApi
+    users: UsersApi
+    webhooks: WebhooksApi
+
+    def _bind(self) -> None:
+        self.agents = AgentsApi(self)
+        self.backups = BackupsApi(self)
+        self.documents = Documents(self)
+        self.keys = KeysApi(self)
+        self.memories = MemoriesApi(self)
+        self.sessions = SessionsApi(self)
+        self.settings = SettingsApi(self)
+        self.traces = TracesApi(self)
+        self.turns = TurnsApi(self)
+        self.users = UsersApi(self)
+        self.webhooks = WebhooksApi(self)
+
+    def events(
+        self,
+        *,
+        session_id: str | Omit = OMIT,
+        user_id: str | Omit = OMIT,
+        action: Literal["turn.added", "state.updated", "memory.created", "session.created", "session.expired", "session.updated", "session.deleted", "session.forked", "state.rolled_back", "memory.updated", "memory.deleted", "memory.superseded", "memory.expired", "api_key.created", "api_key.rolled", "api_key.revoked", "backup.started", "backup.created", "backup.failed", "backup.downloaded", "backup.deleted", "user.erased", "settings.updated", "webhook.created", "webhook.updated", "webhook.disabled", "webhook.secret_rotated", "webhook.deleted"] | Omit = OMIT,
+        last_event_id: str | None = None,
+    ) -> Generator[Trace, None, None]:
+        """Watch the traces: traces as they happen, until the loop is left. It reconnects by itself, and misses nothing meanwhile.
+
+        Args:
+            session_id: Only traces of this session, which may be long gone.
+            user_id: Only traces of this user's records.
+            action: Only traces of this action.
+            last_event_id: The id of a trace: those that followed it come first.
+        """
+        return self.iterate(events.traces(given({"session_id": session_id, "user_id": user_id, "action": action}), last_event_id, self.options))
+
+    def stats(
+        self,
+        *,
+        history: Literal["1h", "24h"] | None = None,
+        timeout: float | None = None,
+    ) -> Stats:
+        """Get the statistics.
+
+        Counts of what is stored, and on request what the server has seen in the last hour or day. Not for a key that is bound to a
+        user or an agent.
+
+        Needs a key with the scope `read`.
+
+        Args:
+            history: Add what the server has seen in the last hour, minute by minute, or day.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+        """
+        return self.run(answered(Call("GET", "/v1/stats", query=given({"history": history}), timeout=timeout), self.options, Stats))
+
+    def health(
+        self,
+        *,
+        timeout: float | None = None,
+    ) -> Health:
+        """Get the health.
+
+        Args:
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+        """
+        return self.run(answered(Call("GET", "/health", accepts=503, timeout=timeout), self.options, Health))
