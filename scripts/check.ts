@@ -5,7 +5,7 @@
  *     scripts/test FILE…    test files alone, with what `bun test` takes
  *     scripts/test --all    the same as either, as long as tests should run that are longer by nature
  *     scripts/test --bare   the same as either, on a machine that has npm and nothing else
- *     scripts/test --fix    puts the format right instead, and what the linter can repair; writes the types of the client and what is generated in pages
+ *     scripts/test --fix    puts the format right instead, and what the linter can repair; writes what is made of the API in the clients, and in pages
  *
  * Says one line for what passes and everything for what fails. The last line sums up the tests, those of the front door on PostgreSQL
  * included; the lines before it say what could not be run on this machine, and why. That is no failure unless CAIRN_TEST_REQUIRE=all.
@@ -175,10 +175,11 @@ function countIn(output: string, what: "pass" | "fail" | "skip"): number {
 
 async function fix(): Promise<boolean> {
   const types = await runCheck({ name: "types of the client", command: ["scripts/client-types.ts"] });
+  const python = await runCheck({ name: "the client for Python", command: ["scripts/python-client.ts"] });
   const pages = await runCheck({ name: "generated parts of pages", command: ["scripts/generated-pages.ts"] });
   const lint = await runCheck({ name: "lint", command: [...LINT, "--fix"] });
   const format = await runCheck({ name: "format", command: FORMAT });
-  return types.passed && pages.passed && lint.passed && format.passed;
+  return types.passed && python.passed && pages.passed && lint.passed && format.passed;
 }
 
 async function run(command: readonly string[], environment: Record<string, string> = {}): Promise<Outcome> {

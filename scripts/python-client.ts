@@ -119,7 +119,8 @@ ${made
 }
 
 function* drawn(classes: Lifted): Generator<[string, string]> {
-  for (const [name, { schema, mode }] of classes) yield [name, mode === "answer" ? recordClass(name, schema, classes) : typedDict(name, schema, classes)];
+  for (const [name, { schema, mode }] of classes)
+    yield [name, mode === "answer" ? recordClass(name, schema, classes) : typedDict(name, schema, classes)];
 }
 
 function recordClass(name: string, { description = "", properties = {}, required = [] }: Schema, lifted: Lifted): string {
@@ -161,7 +162,11 @@ function typeOf(schema: Schema, mode: Mode, place: Place): string {
 function plainTypeOf(schema: Schema, mode: Mode, place: Place): string {
   const { $ref, enum: values, anyOf, type, items = {}, properties } = schema;
   if ($ref !== undefined) return nameIn(mode, refName($ref));
-  if (values !== undefined) return `Literal[${values.filter((value) => value !== null).map(literal).join(", ")}]`;
+  if (values !== undefined)
+    return `Literal[${values
+      .filter((value) => value !== null)
+      .map(literal)
+      .join(", ")}]`;
   if (anyOf !== undefined) return anyOf.map((member) => typeOf(member, mode, place)).join(" | ");
   switch (type) {
     case "string":
@@ -203,7 +208,9 @@ function itemsOf(name: string): Schema | undefined {
 /** Bodies are the arguments of methods: only what is in them has a type. */
 function isNested(name: string): boolean {
   const reference = `"#/components/schemas/${name}"`;
-  return Object.entries(schemas).some(([other, schema]) => requests.has(other) && JSON.stringify(schema.properties ?? {}).includes(reference));
+  return Object.entries(schemas).some(
+    ([other, schema]) => requests.has(other) && JSON.stringify(schema.properties ?? {}).includes(reference),
+  );
 }
 
 function nameIn(mode: Mode, name: string): string {
@@ -232,7 +239,10 @@ interface Argument {
 
 function client(colour: Colour): string {
   const groups = Map.groupBy(operations, ({ operation }) => nameOf(operation)[0]);
-  const names = [...groups.keys()].filter((group) => group !== "" && group !== "documents").concat("documents").sort();
+  const names = [...groups.keys()]
+    .filter((group) => group !== "" && group !== "documents")
+    .concat("documents")
+    .sort();
   const classes = names.map((group) =>
     group === "documents" ? documentsClass(colour) : groupClass(colour, group, groups.get(group) ?? []),
   );
@@ -299,18 +309,48 @@ function method(colour: Colour, endpoint: Endpoint, client = "self._client"): st
   const documented = { ids, fields, own, doc: docOf(operation, [...ids, ...fields, ...own]) };
   const sent = `${client}.options`;
   if (name === "events") {
-    const after: Argument = { name: "last_event_id", type: "str | None", fallback: "None", description: "The id of a trace: those that followed it come first." };
+    const after: Argument = {
+      name: "last_event_id",
+      type: "str | None",
+      fallback: "None",
+      description: "The id of a trace: those that followed it come first.",
+    };
     const arguments_ = { ids, fields, own: [after] };
     const doc = `${operation.summary}: traces as they happen, until the loop is left. It reconnects by itself, and misses nothing meanwhile.`;
     const code = `return ${client}.${colour.iterate}(events.traces(${givenOf(fields)}, last_event_id, ${sent}))`;
-    return definition("def", name, { ...arguments_, doc: docstring(withArguments(doc, [...fields, after]), 8) }, colour.generator("Trace"), code);
+    return definition(
+      "def",
+      name,
+      { ...arguments_, doc: docstring(withArguments(doc, [...fields, after]), 8) },
+      colour.generator("Trace"),
+      code,
+    );
   }
-  if (name === "download") return definition("def", name, documented, colour.generator("bytes"), `return ${client}.${colour.iterate}(events.pieces(${body}, ${sent}))`);
+  if (name === "download")
+    return definition(
+      "def",
+      name,
+      documented,
+      colour.generator("bytes"),
+      `return ${client}.${colour.iterate}(events.pieces(${body}, ${sent}))`,
+    );
   if (items !== undefined) {
     const item = typeOf(items, "answer", { name: "" });
     if (colour === BLOCKING)
-      return definition("def", name, documented, `Page[${item}]`, `return Page(${client}, ${client}.run(listed(${body}, ${sent}, ${item})))`);
-    return definition("def", name, documented, `Listing[${item}]`, `call = ${body}\nreturn Listing(${client}, lambda: listed(call, ${sent}, ${item}))`);
+      return definition(
+        "def",
+        name,
+        documented,
+        `Page[${item}]`,
+        `return Page(${client}, ${client}.run(listed(${body}, ${sent}, ${item})))`,
+      );
+    return definition(
+      "def",
+      name,
+      documented,
+      `Listing[${item}]`,
+      `call = ${body}\nreturn Listing(${client}, lambda: listed(call, ${sent}, ${item}))`,
+    );
   }
   const run = colour.run.replace("self._client", client);
   return definition(colour.define, name, documented, answer, `return ${run}(answered(${body}, ${sent}, ${answer}))`);
@@ -347,11 +387,17 @@ function argumentsOf({ method: verb, operation }: Endpoint): { ids: Argument[]; 
   const positional = POSITIONAL[operation.operationId] ?? {};
   const fields = [
     ...query.map((one) => field(one.name, { ...one.schema, description: one.description ?? "" }, one.required === true)),
-    ...Object.entries(body.properties ?? {}).map(([name, schema]) => field(name, schema, body.required?.includes(name) === true, body.name)),
+    ...Object.entries(body.properties ?? {}).map(([name, schema]) =>
+      field(name, schema, body.required?.includes(name) === true, body.name),
+    ),
   ].map((one) => ({ ...one, name: positional[one.name] ?? one.name, field: one.name }));
   const isFirst = (one: Argument) => positional[one.field ?? ""] !== undefined;
   const hasKey = verb !== "GET" && parameters.some(({ $ref }) => $ref?.endsWith("/IdempotencyKey") === true);
-  return { ids: [...ids, ...fields.filter(isFirst)], fields: fields.filter((one) => !isFirst(one)), own: [TIMEOUT, ...(hasKey ? [KEY] : [])] };
+  return {
+    ids: [...ids, ...fields.filter(isFirst)],
+    fields: fields.filter((one) => !isFirst(one)),
+    own: [TIMEOUT, ...(hasKey ? [KEY] : [])],
+  };
 }
 
 const TIMEOUT: Argument = {
@@ -383,11 +429,18 @@ function field(name: string, schema: Schema, isRequired: boolean, owner = ""): A
   const { description = "" } = schema;
   if (isRequired) return { name, type, description };
   if (OPEN.includes(name)) return { name, type: `${type} | None`, fallback: "None", description };
-  return { name, type: type.endsWith(" | None") ? `${type.slice(0, -"None".length)}Omit | None` : `${type} | Omit`, fallback: "OMIT", description };
+  return {
+    name,
+    type: type.endsWith(" | None") ? `${type.slice(0, -"None".length)}Omit | None` : `${type} | Omit`,
+    fallback: "OMIT",
+    description,
+  };
 }
 
 function givenOf(fields: readonly Argument[]): string {
-  const nullable = fields.filter(({ name, type }) => type.includes("| None") && !OPEN.includes(name)).map(({ name }) => JSON.stringify(name));
+  const nullable = fields
+    .filter(({ name, type }) => type.includes("| None") && !OPEN.includes(name))
+    .map(({ name }) => JSON.stringify(name));
   const members = fields.map(({ name, field: key = name }) => `${JSON.stringify(key)}: ${name}`);
   return `given({${members.join(", ")}}${nullable.length === 0 ? "" : `, nullable=(${nullable.join(", ")},)`})`;
 }
@@ -398,7 +451,10 @@ function callOf(endpoint: Endpoint, keywords: readonly Argument[]): string {
   const { ids, own } = argumentsOf(endpoint);
   const inPath = ids.filter(({ name }) => path.includes(`{${name}}`));
   const fields = [...ids.filter((one) => !inPath.includes(one)), ...keywords];
-  const place = inPath.length === 0 ? JSON.stringify(path) : `path("${path.replaceAll(/\{\w+\}/g, "{}")}", ${inPath.map(({ name }) => name).join(", ")})`;
+  const place =
+    inPath.length === 0
+      ? JSON.stringify(path)
+      : `path("${path.replaceAll(/\{\w+\}/g, "{}")}", ${inPath.map(({ name }) => name).join(", ")})`;
   const parts = [JSON.stringify(verb), place];
   if (fields.length > 0) parts.push(`${verb === "GET" || verb === "DELETE" ? "query" : "body"}=${givenOf(fields)}`);
   const answer = schemas[refName(answerOf(operation).$ref ?? "")];
@@ -453,13 +509,29 @@ class ${name}:
 ${definition(
   "def",
   "of",
-  { ids: [], fields: owner, own: [], doc: docstring(withArguments("Returns the documents of a user, of an agent, or of an agent for a user; without either those that belong to nobody, which all share.", owner), 8) },
+  {
+    ids: [],
+    fields: owner,
+    own: [],
+    doc: docstring(
+      withArguments(
+        "Returns the documents of a user, of an agent, or of an agent for a user; without either those that belong to nobody, which all share.",
+        owner,
+      ),
+      8,
+    ),
+  },
   name,
   `return ${name}(self._client, self._scope._replace(owner=${givenOf(owner)}))`,
 )}${definition(
     "def",
     "of_session",
-    { ids: [{ name: "session_id", type: "str", description: "" }], fields: [], own: [], doc: docstring("Returns the same documents; whatever is put belongs to a session and is deleted with it.", 8) },
+    {
+      ids: [{ name: "session_id", type: "str", description: "" }],
+      fields: [],
+      own: [],
+      doc: docstring("Returns the same documents; whatever is put belongs to a session and is deleted with it.", 8),
+    },
     name,
     `return ${name}(self._client, self._scope._replace(session_id=given({"session_id": session_id})["session_id"]))`,
   )}${several(
@@ -493,7 +565,8 @@ function documentMethod(colour: Colour, { name, op, kind, takes, more, gives, do
   if (of !== undefined) {
     const steps = `documents.pages(self._scope, operation, ${sentOf(own)})`;
     const first = `operation: dict[str, Any] = ${operation}\n`;
-    if (colour === BLOCKING) return definition("def", name, signature, `Page[${of}]`, `${first}return Page(self._client, self._client.run(${steps}))`);
+    if (colour === BLOCKING)
+      return definition("def", name, signature, `Page[${of}]`, `${first}return Page(self._client, self._client.run(${steps}))`);
     return definition("def", name, signature, `Listing[${of}]`, `${first}return Listing(self._client, lambda: ${steps})`);
   }
   const run = `${colour.run}(documents.${kind === "batch" ? "change" : "read"}(self._scope, ${operation}, ${sentOf(own)}))`;
@@ -537,7 +610,9 @@ function docOf({ summary, description = "", responses: all }: Operation, argumen
 }
 
 function withArguments(text: string, arguments_: readonly Argument[]): string {
-  const lines = arguments_.filter(({ description }) => description !== "").map(({ name, description }) => `    ${name}: ${description.replaceAll(/\s+/g, " ")}`);
+  const lines = arguments_
+    .filter(({ description }) => description !== "")
+    .map(({ name, description }) => `    ${name}: ${description.replaceAll(/\s+/g, " ")}`);
   return lines.length === 0 ? text : `${text}\n\nArgs:\n${lines.join("\n")}`;
 }
 

@@ -7,6 +7,7 @@
 import { test } from "bun:test";
 import { appendFileSync } from "node:fs";
 import { networkInterfaces, tmpdir } from "node:os";
+import { dirname, join } from "node:path";
 
 /** What a machine may lack. */
 export interface Part {
@@ -82,6 +83,24 @@ export const NODE = program("Node.js", "node", "--version");
 export const NPM = program("npm", "npx", "--version");
 export const DENO = program("Deno", "deno", "--version");
 export const PYTHON = program("Python", "python3", "-c", "");
+/** The oldest that the client for Python runs on. */
+export const PYTHON_3_11 = program("Python 3.11", "python3", "-c", "import sys; sys.exit(sys.version_info < (3, 11))");
+
+/** What the client for Python is tested with; the first who asks installs it. */
+export const PYTHON_PACKAGES = inPythonEnvironment("packages for Python", "");
+/** That framework is no part of the locked packages. */
+export const CLAUDE_AGENT_SDK = inPythonEnvironment("the Claude Agent SDK for Python", "import claude_agent_sdk");
+
+function inPythonEnvironment(name: string, code: string): Part {
+  return {
+    name,
+    problem: once(() => {
+      const script = join(dirname(dirname(import.meta.dir)), "scripts/python");
+      const { exitCode, stderr } = Bun.spawnSync([script, "-c", code], { stdin: "ignore", stdout: "ignore" });
+      return exitCode === 0 ? undefined : (stderr.toString().trimEnd().split("\n").at(-1) ?? "");
+    }),
+  };
+}
 
 /** A compiler of C++ with AddressSanitizer and UndefinedBehaviorSanitizer. */
 export const SANITIZERS: Part = {

@@ -1,0 +1,130 @@
+/**
+ * The client for Python: what is made of it is current, and its own tests pass, which need no package, or those of `scripts/python`.
+ *
+ * @module
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { buildPython } from "../../scripts/packaging/python.ts";
+import { pythonClient } from "../../scripts/python-client.ts";
+import { DOCUMENT_METHODS } from "../../scripts/python-names.ts";
+import { signatureHeaders } from "../../src/webhooks/signature.ts";
+import { DOCUMENT } from "../support/documented.ts";
+import { block, ROOT } from "../support/pages.ts";
+import { needs, PYTHON_3_11, PYTHON_PACKAGES } from "../support/platform.ts";
+import { startServer, type Server } from "../support/server.ts";
+
+const README = "src/python/README.md";
+const SECRET = "whsec_b2xkb2xkb2xkb2xkb2xkb2xk";
+const SIGNED = { id: "evt_1", timestampSeconds: 1_777_777_777, body: '{"data":"ü😀"}' };
+
+let server: Server;
+let directory: string;
+
+beforeAll(async () => {
+  server = await startServer();
+  directory = mkdtempSync(join(tmpdir(), "cairn-python-"));
+});
+
+afterAll(async () => {
+  rmSync(directory, { recursive: true, force: true });
+  await server[Symbol.asyncDispose]();
+});
+
+/** Runs a command, which must succeed, with the server and a signed delivery. */
+async function run(command: readonly string[], environment: Record<string, string> = {}, cwd = ROOT): Promise<string> {
+  const headers = signatureHeaders([SECRET], SIGNED);
+  const delivery = Object.entries(headers).map(([name, value]) => [name.replace("webhook-", "delivery_").toUpperCase(), value]);
+  const child = Bun.spawn([...command], {
+    cwd,
+    env: {
+      ...process.env,
+      CAIRN_API_KEY: server.cairn.key,
+      CAIRN_URL: `http://127.0.0.1:${server.port}`,
+      DELIVERY_SECRET: SECRET,
+      DELIVERY_BODY: SIGNED.body,
+      PYTHONDONTWRITEBYTECODE: "1",
+      ...Object.fromEntries(delivery),
+      ...environment,
+    },
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const [output, errors, code] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text(), child.exited]);
+  expect({ code, said: code === 0 ? "" : output + errors }).toEqual({ code: 0, said: "" });
+  return output;
+}
+
+const python = (...args: readonly string[]) => [join(ROOT, "scripts/python"), ...args];
+const pytest = (folder: string) => run(python("-m", "pytest", "-c", "test/python/pytest.ini", join(ROOT, "test/python", folder)));
+
+test("what is made in src/python/cairn_client is what the OpenAPI document says: scripts/test --fix writes it", () => {
+  for (const [name, text] of Object.entries(pythonClient()))
+    expect({ name, text: readFileSync(join(ROOT, "src/python/cairn_client", name), "utf8") }).toEqual({ name, text });
+});
+
+test("each field of an operation of documents is one of a method of the Python client", () => {
+  const { schemas } = (DOCUMENT as unknown as { components: { schemas: Record<string, { properties?: Record<string, unknown> }> } })
+    .components;
+  for (const [kind, name] of [
+    ["batch", "DocumentChange"],
+    ["query", "DocumentQueryOperation"],
+  ]) {
+    const taken = DOCUMENT_METHODS.filter((one) => one.kind === kind).flatMap(({ takes, more }) => [...takes, ...more]);
+    expect(Object.keys(schemas[name ?? ""]?.properties ?? {}).filter((field) => field !== "op" && !taken.includes(field))).toEqual([]);
+  }
+});
+
+needs(PYTHON_3_11)("the core of the Python client passes its tests by the standard library alone", async () => {
+  const folder = join(ROOT, "src/python");
+  await run(["python3", "-c", `import compileall, sys; sys.exit(not compileall.compile_dir(${JSON.stringify(folder)}, quiet=1))`], {
+    PYTHONPYCACHEPREFIX: directory,
+  });
+  await run(["python3", "-m", "unittest", "discover", "-s", join(ROOT, "test/python/core")], { PYTHONPATH: folder });
+});
+
+needs(PYTHON_PACKAGES)("the Python client and its tests pass ruff", async () => {
+  for (const what of [["check"], ["format", "--check"]])
+    await run(python("-m", "ruff", ...what, "--no-cache", "--config", "src/python/pyproject.toml", "src/python", "test/python"));
+});
+
+needs(PYTHON_PACKAGES)("the types of the Python client are strict, and what is wrong is refused, by mypy and pyright", async () => {
+  const [typing, folder] = [join(ROOT, "test/python/typing"), join(ROOT, "src/python")];
+  await run(python("-m", "mypy", "--cache-dir", directory, "--warn-unused-ignores", "cairn_client", typing), {}, folder);
+  const executable = (await run(python("-c", "import sys; print(sys.executable)"))).trim();
+  await run(python("-m", "basedpyright", "--pythonpath", executable, "cairn_client", typing), {}, folder);
+});
+
+needs(PYTHON_PACKAGES)(
+  "the Python client passes its tests, blocking and awaiting, and each write over a connection that fails is made once",
+  () => pytest("client"),
+);
+
+needs(PYTHON_PACKAGES)(
+  "the wheel and its sources install into an empty environment, where the page of the Python client works",
+  async () => {
+    const [wheel = "", sources = ""] = buildPython(directory);
+    const home = await run(python("-c", "import sys; print(sys.prefix)"));
+    const environment = join(directory, "environment");
+    await run(["python3", "-m", "venv", environment]);
+    const [executable, wheels] = [join(environment, "bin/python"), join(home.trim(), "wheels")];
+    const install = (file: string) =>
+      run([executable, "-m", "pip", "install", "--quiet", "--no-index", "--find-links", wheels, join(directory, file)]);
+    await install(wheel);
+    const program = join(directory, "first.py");
+    writeFileSync(
+      program,
+      block(README, "python", "sessions.context")
+        .replace('"crn_…"', JSON.stringify(server.cairn.key))
+        .replace("http://127.0.0.1:8700", `http://127.0.0.1:${server.port}`),
+    );
+    expect(await run([executable, program], {}, directory)).toContain("The customer prefers e-mail");
+    // What the sources have, by their names.
+    const names = await run(["tar", "-tzf", join(directory, sources)]);
+    for (const name of ["LICENSE", "README.md", "pyproject.toml", "cairn_client/py.typed", "cairn_client/_sync.py"])
+      expect(names).toContain(`/${name}\n`);
+  },
+);
