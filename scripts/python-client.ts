@@ -7,6 +7,7 @@
  * @module
  */
 import { join } from "node:path";
+import { OPEN } from "../src/client/filters.ts";
 import { OTHER_CLIENTS, schemasUsed, servedDocument, wrapped, type Operation as Described, type Schema } from "./client-types.ts";
 import { DOCUMENT_METHODS, NAMES, POSITIONAL, type DocumentMethod } from "./python-names.ts";
 
@@ -34,8 +35,6 @@ interface Colour {
 
 const FOLDER = join(import.meta.dir, "../src/python/cairn_client");
 const WIDTH = 140;
-/** Fields whose None is their default; `_given.py` has the same. */
-const OPEN = ["limit", "starting_after", "offset", "cursor", "order", "deep", "threshold", "explain", "history"];
 const MADE = "made by scripts/python-client.ts from the OpenAPI document. Do not edit.";
 
 const BLOCKING: Colour = {
@@ -109,6 +108,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, NotRequired, TypedDict
 
 from ._record import Record
+
+OPEN = frozenset(${JSON.stringify(OPEN).replaceAll(",", ", ")})
+"""Fields that have a default or say where a page begins: as None they let nothing more through."""
 
 ErrorCode = Literal[
 ${literals.join("")}]
@@ -424,11 +426,13 @@ function answerOf({ responses: all }: Operation): Schema {
   return success?.content?.["application/json"]?.schema ?? {};
 }
 
+const isOpen = (name: string) => (OPEN as readonly string[]).includes(name);
+
 function field(name: string, schema: Schema, isRequired: boolean, owner = ""): Argument {
   const type = typeOf(schema, "request", { name: `${owner}${pascal(name)}` });
   const { description = "" } = schema;
   if (isRequired) return { name, type, description };
-  if (OPEN.includes(name)) return { name, type: `${type} | None`, fallback: "None", description };
+  if (isOpen(name)) return { name, type: `${type} | None`, fallback: "None", description };
   return {
     name,
     type: type.endsWith(" | None") ? `${type.slice(0, -"None".length)}Omit | None` : `${type} | Omit`,
@@ -438,9 +442,7 @@ function field(name: string, schema: Schema, isRequired: boolean, owner = ""): A
 }
 
 function givenOf(fields: readonly Argument[]): string {
-  const nullable = fields
-    .filter(({ name, type }) => type.includes("| None") && !OPEN.includes(name))
-    .map(({ name }) => JSON.stringify(name));
+  const nullable = fields.filter(({ name, type }) => type.includes("| None") && !isOpen(name)).map(({ name }) => JSON.stringify(name));
   const members = fields.map(({ name, field: key = name }) => `${JSON.stringify(key)}: ${name}`);
   return `given({${members.join(", ")}}${nullable.length === 0 ? "" : `, nullable=(${nullable.join(", ")},)`})`;
 }
@@ -472,22 +474,6 @@ function callOf(endpoint: Endpoint, keywords: readonly Argument[]): string {
 
 function documentsClass(colour: Colour): string {
   const name = `${colour.prefix}Documents`;
-  const batched = operations.find(({ operation }) => operation.operationId === "changeDocuments");
-  const owners = schemas["DocumentBatch"]?.properties ?? {};
-  const owner = ["user_id", "agent_id"].map((one) => field(one, owners[one] ?? {}, false));
-  const several = (kind: "batch" | "query", element: string, doc: string, own: readonly Argument[]) =>
-    definition(
-      colour.define,
-      kind,
-      {
-        ids: [{ name: "operations", type: `Iterable[${element}]`, description: "At most 100, in their order." }],
-        fields: [],
-        own,
-        doc: docstring(withArguments(doc, own), 8),
-      },
-      "builtins.list[Any]",
-      `return ${colour.run}(documents.${kind}(self._scope, operations, ${sentOf(own)}))`,
-    );
   return `
 
 class ${name}:
@@ -506,45 +492,47 @@ class ${name}:
     def scope(self) -> documents.Scope:
         """Whose they are, as far as that was said."""
         return self._scope
-${definition(
-  "def",
-  "of",
-  {
-    ids: [],
-    fields: owner,
-    own: [],
-    doc: docstring(
-      withArguments(
-        "Returns the documents of a user, of an agent, or of an agent for a user; without either those that belong to nobody, which all share.",
-        owner,
-      ),
-      8,
+${[...narrowed(name), severalChanges(colour), severalReads(colour), ...DOCUMENT_METHODS.map((one) => documentMethod(colour, one))].join("")}`;
+}
+
+/** The methods that give the documents of somebody. */
+function narrowed(name: string): string[] {
+  const owners = schemas["DocumentBatch"]?.properties ?? {};
+  const fields = ["user_id", "agent_id"].map((one) => field(one, owners[one] ?? {}, false));
+  const of = "Returns the documents of a user, of an agent, or of an agent for a user; without either those of nobody, which all share.";
+  const ofSession = "Returns the same documents; whatever is put belongs to a session and is deleted with it.";
+  const ids = [{ name: "session_id", type: "str", description: "" }];
+  const narrow = (changes: string) => `return ${name}(self._client, self._scope._replace(${changes}))`;
+  const session = 'given({"session_id": session_id})["session_id"]';
+  return [
+    definition(
+      "def",
+      "of",
+      { ids: [], fields, own: [], doc: docstring(withArguments(of, fields), 8) },
+      name,
+      narrow(`owner=${givenOf(fields)}`),
     ),
-  },
-  name,
-  `return ${name}(self._client, self._scope._replace(owner=${givenOf(owner)}))`,
-)}${definition(
-    "def",
-    "of_session",
-    {
-      ids: [{ name: "session_id", type: "str", description: "" }],
-      fields: [],
-      own: [],
-      doc: docstring("Returns the same documents; whatever is put belongs to a session and is deleted with it.", 8),
-    },
-    name,
-    `return ${name}(self._client, self._scope._replace(session_id=given({"session_id": session_id})["session_id"]))`,
-  )}${several(
-    "batch",
-    "DocumentChange",
-    "Makes up to 100 changes in one transaction, in their order: all of them or none. Returns the result of each: of `put` a `DocumentWritten`, of `pop` a `Document` or None, of others a `DocumentsDeleted`.",
-    [TIMEOUT, ...(batched === undefined ? [] : [KEY])],
-  )}${several(
-    "query",
-    "DocumentQueryOperation",
-    "Runs up to 100 reads in one request. Returns the result of each: of `get` a `Document` or None, of others a page or a count.",
-    [TIMEOUT],
-  )}${DOCUMENT_METHODS.map((one) => documentMethod(colour, one)).join("")}`;
+    definition("def", "of_session", { ids, fields: [], own: [], doc: docstring(ofSession, 8) }, name, narrow(`session_id=${session}`)),
+  ];
+}
+
+function severalChanges(colour: Colour): string {
+  const doc = `Makes up to 100 changes in one transaction, in their order: all of them or none. Returns the result of each: of \`put\` a
+\`DocumentWritten\`, of \`touch\` a \`DocumentTouched\` or None, of \`pop\` a \`Document\` or None, of others a \`DocumentsDeleted\`.`;
+  return several(colour, "batch", "DocumentChange", doc.replaceAll("\n", " "), [TIMEOUT, KEY]);
+}
+
+function severalReads(colour: Colour): string {
+  const doc =
+    "Runs up to 100 reads in one request. Returns the result of each: of `get` a `Document` or None, of others a page or a count.";
+  return several(colour, "query", "DocumentQueryOperation", doc, [TIMEOUT]);
+}
+
+function several(colour: Colour, kind: "batch" | "query", element: string, text: string, own: readonly Argument[]): string {
+  const ids = [{ name: "operations", type: `Iterable[${element}]`, description: "At most 100, in their order." }];
+  const signature = { ids, fields: [], own, doc: docstring(withArguments(text, own), 8) };
+  const code = `return ${colour.run}(documents.${kind}(self._scope, operations, ${sentOf(own)}))`;
+  return definition(colour.define, kind, signature, "builtins.list[Any]", code);
 }
 
 const sentOf = (own: readonly Argument[]) => `documents.Sent(self._client.options, timeout${own.includes(KEY) ? ", idempotency_key" : ""})`;

@@ -6,7 +6,7 @@
  */
 
 /** Fields that have a default or say where a page begins. Undefined, they let nothing more through. */
-const OPEN = [
+export const OPEN = [
   "limit",
   "starting_after",
   "offset",

@@ -20,6 +20,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   "src/ARCHITECTURE.md": "contribute/architecture",
   "src/adapters/README.md": "adapters",
   "src/client/README.md": "client",
+  "src/python/README.md": "python",
   "test/README.md": "contribute/tests",
 };
 

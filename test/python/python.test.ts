@@ -12,7 +12,7 @@ import { pythonClient } from "../../scripts/python-client.ts";
 import { DOCUMENT_METHODS } from "../../scripts/python-names.ts";
 import { signatureHeaders } from "../../src/webhooks/signature.ts";
 import { DOCUMENT } from "../support/documented.ts";
-import { block, ROOT } from "../support/pages.ts";
+import { block, blocksOf, pageText, ROOT } from "../support/pages.ts";
 import { needs, PYTHON_3_11, PYTHON_PACKAGES } from "../support/platform.ts";
 import { startServer, type Server } from "../support/server.ts";
 
@@ -91,17 +91,44 @@ needs(PYTHON_PACKAGES)("the Python client and its tests pass ruff", async () => 
     await run(python("-m", "ruff", ...what, "--no-cache", "--config", "src/python/pyproject.toml", "src/python", "test/python"));
 });
 
-needs(PYTHON_PACKAGES)("the types of the Python client are strict, and what is wrong is refused, by mypy and pyright", async () => {
-  const [typing, folder] = [join(ROOT, "test/python/typing"), join(ROOT, "src/python")];
-  await run(python("-m", "mypy", "--cache-dir", directory, "--warn-unused-ignores", "cairn_client", typing), {}, folder);
+/** Has mypy and pyright check files next to the package, as strictly as they can. */
+async function checkTypes(files: readonly string[]): Promise<void> {
+  const folder = join(ROOT, "src/python");
+  await run(python("-m", "mypy", "--cache-dir", directory, "--warn-unused-ignores", "cairn_client", ...files), {}, folder);
   const executable = (await run(python("-c", "import sys; print(sys.executable)"))).trim();
-  await run(python("-m", "basedpyright", "--pythonpath", executable, "cairn_client", typing), {}, folder);
-});
+  await run(python("-m", "basedpyright", "--pythonpath", executable, "cairn_client", ...files), {}, folder);
+}
+
+needs(PYTHON_PACKAGES)("the types of the Python client are strict, and what is wrong is refused, by mypy and pyright", () =>
+  checkTypes([join(ROOT, "test/python/typing")]),
+);
 
 needs(PYTHON_PACKAGES)(
   "the Python client passes its tests, blocking and awaiting, and each write over a connection that fails is made once",
   () => pytest("client"),
 );
+
+needs(PYTHON_PACKAGES)("each example of the page of the Python client runs as it is printed, and its types are strict", async () => {
+  const blocks = blocksOf(pageText(README)).filter(({ language }) => language === "python");
+  expect(blocks.length).toBeGreaterThan(6);
+  const address = `http://127.0.0.1:${server.port}`;
+  const programs = blocks.map(({ text }, i) => {
+    const program = join(directory, `example_${i}.py`);
+    writeFileSync(program, text.replaceAll('"crn_…"', `"${server.cairn.key}"`).replaceAll("http://127.0.0.1:8700", address));
+    return { program, hasEvents: text.includes("cairn.events") };
+  });
+  for (const { program, hasEvents } of programs) {
+    const running = run(python(program), {}, directory);
+    const ended = running.then(() => true);
+    // Its loop ends with the first session that is deleted once it has begun.
+    while (hasEvents && !(await Promise.race([ended, Bun.sleep(20).then(() => false)]))) {
+      const { id } = (await server.cairn.createSession({ agent_id: "a", user_id: "user-42" })) as { id: string };
+      await server.cairn.delete(`/v1/sessions/${id}`);
+    }
+    await running;
+  }
+  await checkTypes(programs.map(({ program }) => program));
+});
 
 needs(PYTHON_PACKAGES)(
   "the wheel and its sources install into an empty environment, where the page of the Python client works",

@@ -11,6 +11,8 @@ const none = (because: string): Held => ({ because });
 
 const CLONE = by("process/readme.test.ts", "who does all that the pages say in a clean clone");
 const CLIENT = by("packaging/client.test.ts", "each example of its page that ends by itself runs as it is printed");
+const PYTHON = by("python/python.test.ts", "each example of the page of the Python client");
+const WHEEL = by("python/python.test.ts", "the wheel and its sources install into an empty environment");
 const TYPES = by("packaging/client.test.ts", "its types fit its page");
 const ADAPTERS = by("packaging/client.test.ts", "the example of ${name} prints what it says");
 const QUICKSTART = by("process/pages.test.ts", "the quick start works line by line");
@@ -118,6 +120,16 @@ export const BLOCKS: Readonly<Record<string, Readonly<Record<string, Held>>>> = 
   },
   "src/docs/reference/keys-and-scopes.md": {
     "cairn keys create": by("process/pages.test.ts", "keys are made, listed, rolled and revoked as the page says"),
+  },
+  "src/python/README.md": {
+    "scripts/start\n": CLONE,
+    "scripts/package-python": WHEEL,
+    'from cairn_client import Cairn\n\ncairn = Cairn("crn_…", ': WHEEL,
+    "import asyncio": PYTHON,
+    'from cairn_client import Cairn\n\ncairn = Cairn("crn_…")\n': PYTHON,
+    "from cairn_client import OMIT": PYTHON,
+    "from cairn_client import Cairn\n\ndocuments": PYTHON,
+    "import json": PYTHON,
   },
   "test/README.md": { "scripts/mutate": none("it takes an hour or two; test/mutations.test.ts holds that every mutation applies") },
 };

@@ -17,6 +17,7 @@ export const PAGES: readonly string[] = [
   "src/ARCHITECTURE.md",
   "src/adapters/README.md",
   "src/client/README.md",
+  "src/python/README.md",
   "test/README.md",
   ...Array.from(new Bun.Glob("src/docs/**/*.md").scanSync(ROOT)).toSorted(),
 ];

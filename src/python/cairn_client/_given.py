@@ -10,6 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, cast, final
 from urllib.parse import quote, urlencode
 
+from ._types import OPEN
+
 
 @final
 class Omit:
@@ -27,9 +29,6 @@ class Omit:
 
 OMIT: Final = Omit()
 """Leaves a field out: `user_id=user.id if user else OMIT` are the records of all users where there is no user."""
-
-OPEN: Final = frozenset(["limit", "starting_after", "offset", "cursor", "order", "deep", "threshold", "explain", "history"])
-"""Fields that have a default or say where a page begins: as None they let nothing more through."""
 
 
 def given(fields: Mapping[str, object], *, nullable: Collection[str] = ()) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from ._types import (
     DocumentChange,
     DocumentQueryOperation,
     DocumentSearchPage,
+    DocumentTouched,
     DocumentWritten,
     DocumentsDeleted,
     EmbeddingTrial,
@@ -255,8 +256,7 @@ class Documents:
         user_id: str | Omit = OMIT,
         agent_id: str | Omit = OMIT,
     ) -> Documents:
-        """Returns the documents of a user, of an agent, or of an agent for a user; without either those that belong to nobody, which
-        all share.
+        """Returns the documents of a user, of an agent, or of an agent for a user; without either those of nobody, which all share.
 
         Args:
             user_id: Use the documents of this user instead of those that belong to nobody. A bound key has its own. Not `.` or
@@ -280,7 +280,7 @@ class Documents:
         idempotency_key: str | None = None,
     ) -> builtins.list[Any]:
         """Makes up to 100 changes in one transaction, in their order: all of them or none. Returns the result of each: of `put` a
-        `DocumentWritten`, of `pop` a `Document` or None, of others a `DocumentsDeleted`.
+        `DocumentWritten`, of `touch` a `DocumentTouched` or None, of `pop` a `Document` or None, of others a `DocumentsDeleted`.
 
         Args:
             timeout: How many seconds an attempt may take, instead of the client's `timeout`.
@@ -307,14 +307,19 @@ class Documents:
         namespace: Sequence[str],
         key: str,
         *,
+        values: bool | None = None,
+        fields: Sequence[str] | None = None,
         timeout: float | None = None,
     ) -> Document | None:
         """Returns a document; None if there is none.
 
         Args:
+            values: For `get`, `list` and `search`: `false` leaves the values out; default true.
+            fields: For `get`, `list` and `search`: dotted paths; of each value only the members that they lead to are given, as far
+                as they are there.
             timeout: How many seconds an attempt may take, instead of the client's `timeout`.
         """
-        result: Document | None = self._client.run(documents.read(self._scope, {"op": "get", "namespace": texts("namespace", namespace), "key": key}, documents.Sent(self._client.options, timeout)))
+        result: Document | None = self._client.run(documents.read(self._scope, {"op": "get", "namespace": texts("namespace", namespace), "key": key, **given({"values": values, "fields": fields})}, documents.Sent(self._client.options, timeout)))
         return result
 
     def put(
@@ -325,8 +330,9 @@ class Documents:
         *,
         index: bool | Sequence[str] | Omit = OMIT,
         if_version: int | Omit = OMIT,
+        if_exists: Literal["replace", "keep"] | Omit = OMIT,
         session_id: str | Omit = OMIT,
-        ttl_seconds: int | Omit = OMIT,
+        ttl_seconds: float | Literal["never"] | Omit = OMIT,
         timeout: float | None = None,
         idempotency_key: str | None = None,
     ) -> DocumentWritten:
@@ -338,13 +344,17 @@ class Documents:
                 for all. By default it is not found. What they lead to has at most 10,000 characters.
             if_version: For `put` and `delete`: change nothing unless this is the document's version, 0 for none (409
                 `version_conflict` otherwise).
+            if_exists: For `put` with a key: `keep` leaves a document that is there as it is, and its result says `kept`. `replace`
+                is the default.
             session_id: For `put`: the document goes when this session does.
-            ttl_seconds: For `put`: seconds until the document expires.
+            ttl_seconds: For `put` and `touch`: seconds until the document expires, however many and with fractions, or `never`. A
+                `put` without it makes a document that does not expire; a `touch` without it counts from now what the document was given
+                last.
             timeout: How many seconds an attempt may take, instead of the client's `timeout`.
             idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
                 one unless given.
         """
-        result: DocumentWritten = self._client.run(documents.change(self._scope, {"op": "put", "namespace": texts("namespace", namespace), "key": key, "value": value, **given({"index": index, "if_version": if_version, "session_id": session_id, "ttl_seconds": ttl_seconds})}, documents.Sent(self._client.options, timeout, idempotency_key)))
+        result: DocumentWritten = self._client.run(documents.change(self._scope, {"op": "put", "namespace": texts("namespace", namespace), "key": key, "value": value, **given({"index": index, "if_version": if_version, "if_exists": if_exists, "session_id": session_id, "ttl_seconds": ttl_seconds})}, documents.Sent(self._client.options, timeout, idempotency_key)))
         return result
 
     def append(
@@ -354,7 +364,7 @@ class Documents:
         *,
         index: bool | Sequence[str] | Omit = OMIT,
         session_id: str | Omit = OMIT,
-        ttl_seconds: int | Omit = OMIT,
+        ttl_seconds: float | Literal["never"] | Omit = OMIT,
         timeout: float | None = None,
         idempotency_key: str | None = None,
     ) -> DocumentWritten:
@@ -365,12 +375,36 @@ class Documents:
                 name of its member, or paths to some of them, such as `title`, `author.name`, `lines[0].text`, `lines[*].text` or `$`
                 for all. By default it is not found. What they lead to has at most 10,000 characters.
             session_id: For `put`: the document goes when this session does.
-            ttl_seconds: For `put`: seconds until the document expires.
+            ttl_seconds: For `put` and `touch`: seconds until the document expires, however many and with fractions, or `never`. A
+                `put` without it makes a document that does not expire; a `touch` without it counts from now what the document was given
+                last.
             timeout: How many seconds an attempt may take, instead of the client's `timeout`.
             idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
                 one unless given.
         """
         result: DocumentWritten = self._client.run(documents.change(self._scope, {"op": "put", "namespace": texts("namespace", namespace), "value": value, **given({"index": index, "session_id": session_id, "ttl_seconds": ttl_seconds})}, documents.Sent(self._client.options, timeout, idempotency_key)))
+        return result
+
+    def touch(
+        self,
+        namespace: Sequence[str],
+        key: str,
+        *,
+        ttl_seconds: float | Literal["never"] | Omit = OMIT,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> DocumentTouched | None:
+        """Has a document expire later, or never, without another version of it; None if there is none.
+
+        Args:
+            ttl_seconds: For `put` and `touch`: seconds until the document expires, however many and with fractions, or `never`. A
+                `put` without it makes a document that does not expire; a `touch` without it counts from now what the document was given
+                last.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+            idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
+                one unless given.
+        """
+        result: DocumentTouched | None = self._client.run(documents.change(self._scope, {"op": "touch", "namespace": texts("namespace", namespace), "key": key, **given({"ttl_seconds": ttl_seconds})}, documents.Sent(self._client.options, timeout, idempotency_key)))
         return result
 
     def delete(
@@ -439,6 +473,8 @@ class Documents:
         threshold: float | None = None,
         limit: int | None = None,
         offset: int | None = None,
+        values: bool | None = None,
+        fields: Sequence[str] | None = None,
         timeout: float | None = None,
     ) -> DocumentSearchPage:
         """Searches the documents of a namespace and below it by meaning, among those that were put with `index`.
@@ -449,9 +485,12 @@ class Documents:
             threshold: For `search`: the lowest score of a document that is found; default 0.
             limit: How many at most; default 100, for `search` 10. Of a search limit and offset together are at most 200.
             offset: How many to leave out first; default 0. None on further pages: what is left of it is in the `cursor`.
+            values: For `get`, `list` and `search`: `false` leaves the values out; default true.
+            fields: For `get`, `list` and `search`: dotted paths; of each value only the members that they lead to are given, as far
+                as they are there.
             timeout: How many seconds an attempt may take, instead of the client's `timeout`.
         """
-        result: DocumentSearchPage = self._client.run(documents.read(self._scope, {"op": "search", "namespace": texts("namespace", namespace), "query": query, **given({"filter": filter, "threshold": threshold, "limit": limit, "offset": offset})}, documents.Sent(self._client.options, timeout)))
+        result: DocumentSearchPage = self._client.run(documents.read(self._scope, {"op": "search", "namespace": texts("namespace", namespace), "query": query, **given({"filter": filter, "threshold": threshold, "limit": limit, "offset": offset, "values": values, "fields": fields})}, documents.Sent(self._client.options, timeout)))
         return result
 
     def count(
@@ -507,6 +546,8 @@ class Documents:
         limit: int | None = None,
         offset: int | None = None,
         cursor: str | None = None,
+        values: bool | None = None,
+        fields: Sequence[str] | None = None,
         timeout: float | None = None,
     ) -> Page[Document]:
         """Lists the documents of a namespace, by their keys.
@@ -521,9 +562,12 @@ class Documents:
             limit: How many at most; default 100, for `search` 10. Of a search limit and offset together are at most 200.
             offset: How many to leave out first; default 0. None on further pages: what is left of it is in the `cursor`.
             cursor: The `next_cursor` of the page before.
+            values: For `get`, `list` and `search`: `false` leaves the values out; default true.
+            fields: For `get`, `list` and `search`: dotted paths; of each value only the members that they lead to are given, as far
+                as they are there.
             timeout: How many seconds an attempt may take, instead of the client's `timeout`.
         """
-        operation: dict[str, Any] = {"op": "list", "namespace": texts("namespace", namespace), **given({"deep": deep, "order": order, "after": after, "before": before, "filter": filter, "limit": limit, "offset": offset, "cursor": cursor})}
+        operation: dict[str, Any] = {"op": "list", "namespace": texts("namespace", namespace), **given({"deep": deep, "order": order, "after": after, "before": before, "filter": filter, "limit": limit, "offset": offset, "cursor": cursor, "values": values, "fields": fields})}
         return Page(self._client, self._client.run(documents.pages(self._scope, operation, documents.Sent(self._client.options, timeout))))
 
 

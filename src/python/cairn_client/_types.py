@@ -7,6 +7,9 @@ from typing import Any, ClassVar, Literal, NotRequired, TypedDict
 
 from ._record import Record
 
+OPEN = frozenset(["limit", "starting_after", "offset", "cursor", "order", "deep", "values", "fields", "threshold", "explain", "history"])
+"""Fields that have a default or say where a page begins: as None they let nothing more through."""
+
 ErrorCode = Literal[
     "invalid_request",
     "authentication_failed",
@@ -238,29 +241,31 @@ class Document(Record):
     """1 to 16 texts, from the general to the particular."""
     key: str
     """Its key in the namespace."""
-    value: dict[str, Any]
-    """The JSON object."""
     version: int
     """Counts the changes since it was created: 1, 2, 3 …"""
     created_at: str
     """When the document was created."""
     updated_at: str
-    """When it was last changed."""
+    """When it was last put; `touch` leaves that as it is."""
+    expires_at: str | None = None
+    """When the document expires, by the year 9999 at the latest; left out of one that does not."""
     index: bool | list[str] | None = None
     """What of the value `search` finds it by, if anything: all of it, or what these paths lead to."""
+    value: dict[str, Any]
+    """The JSON object, or the `fields` of it that were asked for."""
 
 
 class DocumentChange(TypedDict):
     """A change of documents."""
 
-    op: Literal["put", "delete", "delete_all", "pop"]
-    """`put` creates or replaces a document, `delete` removes one, `delete_all` all of a namespace and below it, `pop` gives back the
-    last one of a namespace and removes it.
+    op: Literal["put", "touch", "delete", "delete_all", "pop"]
+    """`put` creates or replaces a document, `touch` gives one another end, `delete` removes one, `delete_all` all of a namespace and
+    below it, `pop` gives back the last one of a namespace and removes it.
     """
     namespace: Sequence[str]
     """1 to 16 texts, from the general to the particular."""
     key: NotRequired[str]
-    """For `put` and `delete`. Without one `put` gives the document a key that is greater than all given before: it appends."""
+    """For `put`, `touch` and `delete`. Without one `put` gives the document a key that is greater than all given before: it appends."""
     value: NotRequired[Mapping[str, Any]]
     """For `put`, which needs it."""
     index: NotRequired[bool | Sequence[str]]
@@ -270,10 +275,14 @@ class DocumentChange(TypedDict):
     """
     if_version: NotRequired[int]
     """For `put` and `delete`: change nothing unless this is the document's version, 0 for none (409 `version_conflict` otherwise)."""
+    if_exists: NotRequired[Literal["replace", "keep"]]
+    """For `put` with a key: `keep` leaves a document that is there as it is, and its result says `kept`. `replace` is the default."""
     session_id: NotRequired[str]
     """For `put`: the document goes when this session does."""
-    ttl_seconds: NotRequired[int]
-    """For `put`: seconds until the document expires."""
+    ttl_seconds: NotRequired[float | Literal["never"]]
+    """For `put` and `touch`: seconds until the document expires, however many and with fractions, or `never`. A `put` without it makes
+    a document that does not expire; a `touch` without it counts from now what the document was given last.
+    """
     order: NotRequired[Literal["asc", "desc"]]
     """By key: `asc` begins with the first."""
 
@@ -282,7 +291,7 @@ class DocumentChangeResults(Record):
     """What the operations have done."""
 
     object: Literal["list"]
-    data: list[DocumentWritten | DocumentsDeleted | Document | None]
+    data: list[DocumentWritten | DocumentTouched | DocumentsDeleted | Document | None]
     """The result of each operation, in their order."""
 
 
@@ -290,6 +299,38 @@ class DocumentCount(Record):
     """How many documents there are."""
 
     count: int
+
+
+class DocumentHead(Record):
+    """A document without its value (`values: false`)."""
+
+    object: Literal["document"]
+    namespace: list[str]
+    """1 to 16 texts, from the general to the particular."""
+    key: str
+    """Its key in the namespace."""
+    version: int
+    """Counts the changes since it was created: 1, 2, 3 …"""
+    created_at: str
+    """When the document was created."""
+    updated_at: str
+    """When it was last put; `touch` leaves that as it is."""
+    expires_at: str | None = None
+    """When the document expires, by the year 9999 at the latest; left out of one that does not."""
+    index: bool | list[str] | None = None
+    """What of the value `search` finds it by, if anything: all of it, or what these paths lead to."""
+
+
+class DocumentHeadPage(Record):
+    """A page of documents without their values."""
+
+    __nested__: ClassVar[Mapping[str, str]] = {"data": "DocumentHead"}
+    object: Literal["list"]
+    has_more: bool
+    """Whether there may be more after this page, which can be short or empty."""
+    next_cursor: str | None
+    """The next page's `cursor`; null on the last page."""
+    data: list[DocumentHead]
 
 
 class DocumentMatch(Record):
@@ -300,14 +341,38 @@ class DocumentMatch(Record):
     """1 to 16 texts, from the general to the particular."""
     key: str
     """Its key in the namespace."""
-    value: dict[str, Any]
-    """The JSON object."""
     version: int
     """Counts the changes since it was created: 1, 2, 3 …"""
     created_at: str
     """When the document was created."""
     updated_at: str
-    """When it was last changed."""
+    """When it was last put; `touch` leaves that as it is."""
+    expires_at: str | None = None
+    """When the document expires, by the year 9999 at the latest; left out of one that does not."""
+    index: bool | list[str] | None = None
+    """What of the value `search` finds it by, if anything: all of it, or what these paths lead to."""
+    value: dict[str, Any]
+    """The JSON object, or the `fields` of it that were asked for."""
+    score: float
+    """0 to 1, as of memories: 0.7 and more is about the query."""
+
+
+class DocumentMatchHead(Record):
+    """A document that was found by meaning, without its value (`values: false`)."""
+
+    object: Literal["document"]
+    namespace: list[str]
+    """1 to 16 texts, from the general to the particular."""
+    key: str
+    """Its key in the namespace."""
+    version: int
+    """Counts the changes since it was created: 1, 2, 3 …"""
+    created_at: str
+    """When the document was created."""
+    updated_at: str
+    """When it was last put; `touch` leaves that as it is."""
+    expires_at: str | None = None
+    """When the document expires, by the year 9999 at the latest; left out of one that does not."""
     index: bool | list[str] | None = None
     """What of the value `search` finds it by, if anything: all of it, or what these paths lead to."""
     score: float
@@ -365,14 +430,32 @@ class DocumentQueryOperation(TypedDict):
     """How many to leave out first; default 0. None on further pages: what is left of it is in the `cursor`."""
     cursor: NotRequired[str]
     """The `next_cursor` of the page before."""
+    values: NotRequired[bool]
+    """For `get`, `list` and `search`: `false` leaves the values out; default true."""
+    fields: NotRequired[Sequence[str]]
+    """For `get`, `list` and `search`: dotted paths; of each value only the members that they lead to are given, as far as they are
+    there.
+    """
 
 
 class DocumentQueryResults(Record):
     """What the operations have found."""
 
     object: Literal["list"]
-    data: list[Document | DocumentPage | DocumentSearchPage | DocumentCount | NamespacePage | None]
+    data: list[Document | DocumentHead | DocumentPage | DocumentHeadPage | DocumentSearchPage | DocumentSearchHeadPage | DocumentCount | NamespacePage | None]
     """The result of each operation, in their order."""
+
+
+class DocumentSearchHeadPage(Record):
+    """The best documents first, without their values."""
+
+    __nested__: ClassVar[Mapping[str, str]] = {"data": "DocumentMatchHead"}
+    object: Literal["list"]
+    has_more: bool
+    """Whether there may be more after this page: at the `offset` of this one plus the length of `data`, or with a filter among
+    documents that were not looked at.
+    """
+    data: list[DocumentMatchHead]
 
 
 class DocumentSearchPage(Record):
@@ -387,11 +470,22 @@ class DocumentSearchPage(Record):
     data: list[DocumentMatch]
 
 
+class DocumentTouched(Record):
+    """What `touch` has renewed."""
+
+    key: str
+    version: int
+    expires_at: str | None
+    """When the document expires now; null if it does not."""
+
+
 class DocumentWritten(Record):
     """What `put` has written."""
 
     key: str
     version: int
+    kept: Literal[True] | None = None
+    """Set where `if_exists` kept the document that was there: this is its version."""
 
 
 class DocumentsDeleted(Record):

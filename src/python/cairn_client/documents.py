@@ -7,15 +7,16 @@ from typing import Any, NamedTuple
 
 from . import _types
 from ._core import Call, Options, Steps, attempts
-from ._given import OMIT, OPEN, check_given
+from ._given import OMIT, check_given
 from ._page import Found
 from ._record import Record, record
 
-CONDITIONS = ("key", "if_version", "session_id", "ttl_seconds")
+CONDITIONS = ("key", "if_version", "if_exists", "session_id", "ttl_seconds")
 """Without one of these a change is another one: of another document, of whatever is there, for ever."""
 
 RESULTS: Mapping[str, type[Record]] = {
     "put": _types.DocumentWritten,
+    "touch": _types.DocumentTouched,
     "delete": _types.DocumentsDeleted,
     "delete_all": _types.DocumentsDeleted,
     "pop": _types.Document,
@@ -56,7 +57,7 @@ def query(scope: Scope, operations: Iterable[Mapping[str, Any]], sent: Sent) -> 
     """Runs reads in one request and returns the result of each."""
     asked = [without_omitted(operation) for operation in operations]
     for operation in asked:
-        check_given(operation, operation.keys() - OPEN)
+        check_given(operation, operation.keys() - _types.OPEN)
     return (yield from results("query", scope, asked, sent))
 
 
@@ -80,7 +81,7 @@ def result_of(operation: Mapping[str, Any], result: Any) -> Any:
 
 
 def without_omitted(operation: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in operation.items() if value is not OMIT and not (value is None and name in OPEN)}
+    return {name: value for name, value in operation.items() if value is not OMIT and not (value is None and name in _types.OPEN)}
 
 
 def change(scope: Scope, operation: Mapping[str, Any], sent: Sent) -> Steps[Any]:
