@@ -121,7 +121,7 @@ needs(PYTHON_PACKAGES)("each example of the page of the Python client runs as it
     const running = run(python(program), {}, directory);
     const ended = running.then(() => true);
     // Its loop ends with the first session that is deleted once it has begun.
-    while (hasEvents && !(await Promise.race([ended, Bun.sleep(20).then(() => false)]))) {
+    for (let isRunning = hasEvents; isRunning; isRunning = !(await Promise.race([ended, Bun.sleep(20).then(() => false)]))) {
       const { id } = (await server.cairn.createSession({ agent_id: "a", user_id: "user-42" })) as { id: string };
       await server.cairn.delete(`/v1/sessions/${id}`);
     }
