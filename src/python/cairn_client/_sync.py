@@ -1363,13 +1363,14 @@ class SessionsApi:
         *,
         version: int | Omit = OMIT,
         turns: int | Literal["none"] | Literal["all"] | Omit = OMIT,
+        memories: Literal["none", "session"] | Omit = OMIT,
         timeout: float | None = None,
         idempotency_key: str | None = None,
     ) -> Session:
         """Fork a session.
 
-        A new session whose initial state is a version of this one. It begins without turns and memories; with `turns` it shows
-        those of this session, by the same ids and numbers and with `forked_from`.
+        A new session whose initial state is a version of this one. The state of that version is copied; turns and memories are not:
+        with `turns` and `memories` the fork shows those of this session, by the same ids.
 
         Needs a key with the scope `write`.
 
@@ -1381,6 +1382,9 @@ class SessionsApi:
             version: The version to start from; default the current one. A negative one counts back from it.
             turns: Which turns the fork begins with, of those that were shown when that version was current: `all`, the newest of
                 them up to 1000, or `none` (default). They are not copied, and stay when this session is deleted or expires.
+            memories: `session`: lists, searches and contexts of the fork show the memories that this session has now, besides its
+                own. They are the same memories, not copies: `session_id` says where each was added, and they stay when this session is
+                deleted or expires. Memories of a user are in the contexts of all of the user's sessions anyway. Default `none`.
             timeout: How many seconds an attempt may take, instead of the client's `timeout`.
             idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
                 one unless given.
@@ -1390,7 +1394,7 @@ class SessionsApi:
             CairnError: `version_not_found`: the session has no such version, or no longer: only the newest (the setting
                 `state_versions_kept`) and version 0 are kept.
         """
-        return self._client.run(answered(Call("POST", path("/v1/sessions/{}/fork", session_id), body=given({"version": version, "turns": turns}), idempotency_key=idempotency_key, timeout=timeout), self._client.options, Session))
+        return self._client.run(answered(Call("POST", path("/v1/sessions/{}/fork", session_id), body=given({"version": version, "turns": turns, "memories": memories}), idempotency_key=idempotency_key, timeout=timeout), self._client.options, Session))
 
     def versions(
         self,

@@ -912,7 +912,7 @@ class Session(Record):
     metadata: dict[str, Any]
     """Custom metadata. A fork has `forked_from` and `forked_version` here. At most 64 KiB as JSON."""
     memory_count: int
-    """Memories attached to the session."""
+    """Memories that were added to the session, without those that a fork shows of the session it was forked from."""
     turn_count: int
     """Turns in the session that are shown: with those of the session it was forked from, without those that a rollback has hidden."""
     ttl_expires_at: str | None
