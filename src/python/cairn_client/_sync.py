@@ -1883,8 +1883,8 @@ class UsersApi:
     ) -> Page[User]:
         """List users.
 
-        By name, or those with the newest session first, with counts, which stop at 100. Not for a key that is bound to a user or an
-        agent.
+        By name, or those with the newest session first, with counts, which stop at 100: all who have a session, a memory or a
+        document. Not for a key that is bound to a user or an agent.
 
         Needs a key with the scope `read`.
 
@@ -1906,8 +1906,8 @@ class UsersApi:
     ) -> UserDetails:
         """Get a user.
 
-        With counts, which stop at 10000. Found is any user with something that an erasure would remove, also documents, traces or
-        answers kept for an Idempotency-Key alone, who are not in the list. Not for a key that is bound to a user or an agent.
+        With counts, which stop at 10000. Found is any user with something that an erasure would remove, also traces or answers kept
+        for an Idempotency-Key alone, who are not in the list. Not for a key that is bound to a user or an agent.
 
         Needs a key with the scope `read`.
 
@@ -1939,6 +1939,9 @@ class UsersApi:
         PostgreSQL the database's vacuum takes it from its files, and its write-ahead log has it as long as that is kept. Files of
         the search index have no texts, and lose what was removed when they are written next. In a data file that an earlier Cairn
         has written, free space inside a page is overwritten only when the page changes; a `cairn backup` restored has none.
+
+        Caches in memory that may have texts of the user are emptied with `done`, and within seconds on other servers of the same
+        database.
 
         Kept are, besides the user's name with its traces, API keys that are bound to the user, with their names, and the request
         ids that clients have chosen, in traces.

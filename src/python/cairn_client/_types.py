@@ -1583,7 +1583,7 @@ class TurnOutput(Record):
 
 
 class User(Record):
-    """A user that sessions or memories name, with how much there is."""
+    """A user that sessions, memories or documents name, with how much there is."""
 
     object: Literal["user"]
     id: str
@@ -1596,6 +1596,8 @@ class User(Record):
     """Sessions. At most 100 are counted in a list, and 10000 of one user."""
     memories: int
     """Memories. At most 100 are counted in a list, and 10000 of one user."""
+    documents: int
+    """Documents of the user, those kept with an agent too, but not those that go with a session."""
     more: bool
     """Whether one of the counts stopped before all were counted."""
 
@@ -1614,14 +1616,14 @@ class UserDetails(Record):
     """Sessions. At most 100 are counted in a list, and 10000 of one user."""
     memories: int
     """Memories. At most 100 are counted in a list, and 10000 of one user."""
+    documents: int
+    """Documents of the user, those kept with an agent too, but not those that go with a session."""
     more: bool
     """Whether one of the counts stopped before all were counted."""
     last_session_id: str | None
     """The newest session."""
     traces: int
     """Traces, at most 10000."""
-    documents: int
-    """Documents of the user, those kept with an agent too, but not those that go with a session."""
 
 
 class UserErasure(Record):
