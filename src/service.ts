@@ -9,6 +9,7 @@ import { NoBackups } from "./backups/no-backups.ts";
 import { commandEnvironment } from "./config.ts";
 import type { ContextDeps } from "./context/context.ts";
 import type { DocumentDeps } from "./documents/documents.ts";
+import { documentOrder } from "./documents/order.ts";
 import { documentExpiry, documentRemoval } from "./documents/removal.ts";
 import { documentTexts } from "./documents/search.ts";
 import { Embeddings } from "./embeddings/embeddings.ts";
@@ -245,6 +246,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     ...hooks.tasks,
     ...(embedded === undefined ? [settingsWatch(settings, embeddings, log), feed.followTask(), erasureWatch(store, forgetful)] : []),
     await completedNames(store, log),
+    await documentOrder(store, log),
     retrievals.task(),
     arrivals.deadlines(),
     lastUses.task(),

@@ -4,7 +4,8 @@
  * @module
  */
 import { expect, spyOn, test } from "bun:test";
-import { documentRemovals, documents, namespaces } from "../src/storage/tables.ts";
+import { NO_HOME } from "../src/lib/ids.ts";
+import { documentRemovals, documents, DOCUMENTS_MARK, meta, namespaces } from "../src/storage/tables.ts";
 import { errorOf, refusal, unknownId } from "./support/answers.ts";
 import { startCairn, type Cairn, type RequestOptions } from "./support/cairn.ts";
 import { roundsDuring } from "./support/loop.ts";
@@ -523,6 +524,92 @@ test("pages without values hold more documents than those with, and each is show
   expect(lists[1].data.map(({ value }: any) => value)).toEqual(lists[1].data.map(() => ({ n: 1 })));
 });
 
+test("a list by updated_at is in the order of puts, from either end and over pages, whatever the clock says", async () => {
+  await using cairn = await startCairn();
+  const ns = ["log"];
+  const keys = Array.from({ length: 30 }, (_, i) => `k${(i * 7) % 30}`);
+  for (const key of keys) {
+    await batch(cairn, [put(ns, key, { n: key.length }), put([...ns, "below"], key, {}), put(["lo"], key, {})]);
+    cairn.clock.set(cairn.clock.now() - 1_000);
+  }
+  const order = [...keys.slice(1, 10), ...keys.slice(11), keys[10], keys[0]];
+  await batch(cairn, [put(ns, keys[10], {}), put(ns, keys[0], {}), { op: "touch", namespace: ns, key: keys[5], ttl_seconds: 7_200 }]);
+  const all = async (more: object) => {
+    const found: string[] = [];
+    for (let cursor: string | undefined, pages = 0; pages < 100; pages++) {
+      const [page] = await query(cairn, [{ op: "list", namespace: ns, order_by: "updated_at", ...more, cursor }]);
+      found.push(...keysOf(page));
+      if (page.has_more !== true) return found;
+      cursor = page.next_cursor;
+    }
+    return expect.unreachable("the pages have no end");
+  };
+  for (const limit of [1, 7, 1_000]) {
+    expect(await all({ limit })).toEqual(order as string[]);
+    expect(await all({ limit, order: "desc", values: false })).toEqual(order.toReversed() as string[]);
+    expect(await all({ limit, filter: { n: 3 } })).toEqual(order.filter((key) => key!.length === 3 && key !== keys[10]) as string[]);
+  }
+  expect((await query(cairn, [{ op: "list", namespace: ns, order_by: "key", limit: 2 }]))[0].data).toMatchObject([
+    { key: "k0" },
+    { key: "k1" },
+  ]);
+  // A cursor of another list leads nowhere else.
+  for (const cursor of ["~", "!", "6c6f!.zz", "6c6f67!.~", "6c!", "z".repeat(1_850)]) {
+    for (const direction of ["asc", "desc"]) {
+      const [page] = await query(cairn, [{ op: "list", namespace: ns, order_by: "updated_at", order: direction, cursor }]);
+      expect(page.data.every(({ namespace }: any) => namespace.length === 1 && namespace[0] === "log")).toBe(true);
+    }
+  }
+  await batch(cairn, [
+    { op: "pop", namespace: ns },
+    { op: "delete", namespace: ns, key: keys[0] },
+  ]);
+  expect(await cairn.count(documents.index.byChange)).toBe(await cairn.count(documents));
+  await batch(cairn, [{ op: "delete_all", namespace: ns }]);
+  expect(await all({})).toEqual([]);
+  expect(await cairn.findings()).toEqual([]);
+});
+
+test("documents of an earlier Cairn get their place among the changes after a start, in pieces, and until then no list is by them", async () => {
+  await using cairn = await startCairn();
+  const ns = ["old"];
+  const keys = Array.from({ length: 60 }, (_, i) => `k${(i * 7) % 60}`);
+  await batch(
+    cairn,
+    keys.map((key) => put(ns, key, { key }, { ttl_seconds: 3_600 })),
+  );
+  const list = { op: "list", namespace: ns, order_by: "updated_at", limit: 1_000 };
+  const [whole] = await query(cairn, [list]);
+  expect(keysOf(whole)).toEqual(keys);
+  const stored = await cairn.read((reader) => reader.keys(documents, { from: "", to: "~" }));
+  await cairn.service.store.commit(NO_HOME, (tx) => {
+    for (const key of stored) {
+      const { isOrdered: _, ...before } = tx.get(documents, key)!;
+      tx.put(documents, key, before);
+    }
+    tx.remove(meta, DOCUMENTS_MARK);
+  });
+  expect(await cairn.findings()).toEqual([]);
+  await cairn.restart();
+  // The first piece was ordered by the start.
+  expect(refusal(await send(cairn, "query", [{ op: "count", namespace: ns }, list]))).toEqual({
+    status: 503,
+    code: "service_unavailable",
+    param: "operations.1.order_by",
+  });
+  const { updated_at } = whole.data[0];
+  cairn.clock.advance({ seconds: 60 });
+  await batch(cairn, [put(ns, "k7", { new: true })]);
+  await cairn.runTask("order of documents");
+  const [ordered] = await query(cairn, [list]);
+  expect(ordered.data).toEqual([
+    ...whole.data.filter(({ key }: any) => key !== "k7"),
+    expect.objectContaining({ key: "k7", value: { new: true }, version: 2 }),
+  ]);
+  expect(ordered.data[0].updated_at).toBe(updated_at);
+  expect(await cairn.findings()).toEqual([]);
+});
+
 for (const [how, end] of Object.entries({
   "is deleted": (cairn: Cairn, id: string) => cairn.ok(cairn.delete(`/v1/sessions/${id}`)),
   "has expired": (cairn: Cairn) => cairn.clock.advance({ seconds: 60 }),
@@ -737,6 +824,11 @@ test("an operation without a field that it needs, or with one that it does not t
     ["query", { op: "get", namespace, key: "k", fields: [] }, "fields"],
     ["query", { op: "get", namespace, key: "k", fields: Array(33).fill("a") }, "fields"],
     ["query", { op: "list", namespace, fields: ["a"], values: false }, "fields"],
+    ["query", { op: "list", namespace, order_by: "created_at" }, "order_by"],
+    ["query", { op: "list", namespace, order_by: "updated_at", deep: true }, "deep"],
+    ["query", { op: "list", namespace, order_by: "updated_at", after: "k" }, "after"],
+    ["query", { op: "list", namespace, order_by: "updated_at", before: "k" }, "before"],
+    ["query", { op: "count", namespace, order_by: "updated_at" }, "order_by"],
     ["query", { op: "list", namespace, deep: true, after: "a" }, "after"],
     ["query", { op: "list", namespace, cursor: "../x" }, "cursor"],
     ["query", { op: "list", namespace, before: "x".repeat(900) }, "before"],

@@ -44,6 +44,7 @@ const LIMITED: Record<string, string> = {
   "DocumentQuery.operations[].offset": "0 to 10000, default 0",
   "DocumentQuery.operations[].op": "get or list or search or count or namespaces",
   "DocumentQuery.operations[].order": "asc or desc",
+  "DocumentQuery.operations[].order_by": "key or updated_at",
   "DocumentQuery.operations[].prefix": "0 to 16",
   "DocumentQuery.operations[].prefix[]": "1 or more",
   "DocumentQuery.operations[].query": "0 to 10000",

@@ -49,7 +49,8 @@ type Shown<Given, Whole, Head> = Given extends { values: false } ? Head : Whole;
 /** The fields of an operation that its method does not take by itself. */
 type More<Operation, Names extends keyof Operation> = Pick<Operation, Names>;
 type ShownMore = More<DocumentQueryOperation, "values" | "fields">;
-type ListMore = ShownMore & More<DocumentQueryOperation, "deep" | "order" | "after" | "before" | "filter" | "limit" | "offset" | "cursor">;
+type ListMore = ShownMore &
+  More<DocumentQueryOperation, "deep" | "order" | "order_by" | "after" | "before" | "filter" | "limit" | "offset" | "cursor">;
 type SearchMore = ShownMore & More<DocumentQueryOperation, "filter" | "threshold" | "limit" | "offset">;
 type NamespacesMore = More<DocumentQueryOperation, "prefix" | "suffix" | "max_depth" | "limit" | "offset" | "cursor">;
 

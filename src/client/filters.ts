@@ -12,6 +12,7 @@ export const OPEN = [
   "offset",
   "cursor",
   "order",
+  "order_by",
   "deep",
   "values",
   "fields",

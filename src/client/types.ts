@@ -345,7 +345,7 @@ export interface DocumentChange {
    * document that does not expire; a `touch` without it counts from now what the document was given last.
    */
   ttl_seconds?: number | "never";
-  /** By key: `asc` begins with the first. */
+  /** `asc` begins with the first, by key unless `order_by` says otherwise. */
   order?: "asc" | "desc";
 }
 
@@ -470,8 +470,13 @@ export interface DocumentQueryOperation {
   key?: string;
   /** For `list` and `count`: also all namespaces below. */
   deep?: boolean;
-  /** By key: `asc` begins with the first. */
+  /** `asc` begins with the first, by key unless `order_by` says otherwise. */
   order?: "asc" | "desc";
+  /**
+   * For `list` that is not `deep`: `updated_at` lists documents as they were put last, `key` is the default. One that is put again between
+   * two pages comes at the end of the list.
+   */
+  order_by?: "key" | "updated_at";
   /** For `list` that is not `deep`: only keys after this one. */
   after?: string;
   /** For `list` that is not `deep`: only keys before this one. */

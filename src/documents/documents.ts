@@ -38,6 +38,7 @@ import {
   type NamespaceListing,
   type NextDocuments,
 } from "./lists.ts";
+import { refuseUnordered } from "./order.ts";
 import { searchDocuments, type Search } from "./search.ts";
 
 export type Query =
@@ -195,7 +196,10 @@ function readTogether(store: RecordStore, space: string, queries: readonly Query
   const lists = queries.flatMap((query) => (query.op === "list" ? [query] : []));
   return {
     gets: new Reads(store, gets, (reader, key) => ({ key, row: visibleDocument(reader, key) })),
-    lists: new Reads(store, lists, (reader, query) => nextDocuments(reader, firstOf(space, query))),
+    lists: new Reads(store, lists, (reader, query) => {
+      if (query.orderBy === "updated_at") refuseUnordered(reader, `operations.${queries.indexOf(query)}`);
+      return nextDocuments(reader, firstOf(space, query));
+    }),
     counts: new Reads(store, counts, (reader, query) => countOf(reader, namespaceOf(query), query.deep)),
   };
 }

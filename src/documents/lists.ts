@@ -4,11 +4,12 @@
  * @module
  */
 import { toJson, type JsonObject, type JsonText } from "../lib/json.ts";
-import { eachFetched, FIRST, type Reader } from "../storage/access.ts";
+import { eachFetched, FIRST, type Reader, type Span } from "../storage/access.ts";
 import { hiddenIn, namespaceRow, visibleDocument } from "../storage/document-records.ts";
 import {
   AFTER_ALL,
   behind,
+  changeKey,
   documentKey,
   DOCUMENT_SPACE_LENGTH,
   namespaceKey,
@@ -32,6 +33,7 @@ export interface Listing {
   namespace: Namespace;
   deep: boolean;
   order: Order;
+  orderBy: "key" | "updated_at";
   after?: string | undefined;
   before?: string | undefined;
   cursor?: string | undefined;
@@ -57,36 +59,65 @@ const CHARACTERS_AT_ONCE = 512 * 1024;
 
 /** Where a list continues, how many documents it still takes, and how long the longest was of those read last. */
 interface ListPlace {
+  readonly orderBy: Listing["orderBy"];
   readonly span: { readonly from: string; readonly to: string };
   readonly descending: boolean;
   readonly wanted: number;
   readonly longest: number;
 }
 
+interface FoundDocument {
+  /** Where it is in the list: its key, or its entry in the order of changes. */
+  readonly at: string;
+  readonly key: string;
+  readonly length: number;
+  readonly row: DocumentRow | undefined;
+}
+
 export interface NextDocuments {
-  readonly found: readonly { readonly key: string; readonly length: number; readonly row: DocumentRow | undefined }[];
+  readonly found: readonly FoundDocument[];
   readonly isEnd: boolean;
 }
 
 export function firstOf(space: string, listing: Listing): ListPlace {
-  const { filter, offset, limit, order } = listing;
+  const { filter, offset, limit, order, orderBy } = listing;
   const wanted = filter === undefined ? offset + limit + 1 : Infinity;
   // Nothing is known of their lengths: two are read first.
-  return { span: spanOf(space, listing), descending: order === "desc", wanted, longest: CHARACTERS_AT_ONCE / 2 };
+  return { orderBy, span: spanOf(space, listing), descending: order === "desc", wanted, longest: CHARACTERS_AT_ONCE / 2 };
 }
 
 /** As few as will do: each can be a megabyte. */
-export function nextDocuments(reader: Reader, { span, descending, wanted, longest }: ListPlace): NextDocuments {
+export function nextDocuments(reader: Reader, { orderBy, span, descending, wanted, longest }: ListPlace): NextDocuments {
   const few = Math.min(ROWS_AT_ONCE, Math.max(1, Math.floor(CHARACTERS_AT_ONCE / longest)));
   const limit = Math.min(wanted, reader.recordsAtOnce > ROWS_AT_ONCE ? reader.recordsAtOnce : few);
-  const rows = rowsOrGaps(reader, documents, { ...span, limit, descending });
-  const found = eachFetched(rows, ({ key, row }) => ({
+  const rows = (orderBy === "key" ? rowsByKey : rowsByChange)(reader, { ...span, limit, descending });
+  const found = eachFetched(rows, ({ at, key, row }) => ({
+    at,
     key,
     length: row?.body.length ?? 0,
     row: row && unlessUnreadable(() => visibleDocument(reader, key, row)),
   }));
   return { found, isEnd: rows.length < limit };
 }
+
+type Rows = readonly Pick<FoundDocument, "at" | "key" | "row">[];
+
+function rowsByKey(reader: Reader, span: Span): Rows {
+  return rowsOrGaps(reader, documents, span).map(({ key, row }) => ({ at: key, key, row }));
+}
+
+/** What another entry says of a document is not its last change: a server of before leaves such. */
+function rowsByChange(reader: Reader, span: Span): Rows {
+  const entries = reader.keys(byChange, span);
+  const keys = entries.map((entry) => byChange.recordOf(entry));
+  reader.ahead(documents, keys);
+  return eachFetched(entries, (at) => {
+    const key = byChange.recordOf(at);
+    const row = unlessUnreadable(() => reader.get(documents, key));
+    return { at, key, row: row !== undefined && changeKey(key, row.id) === at ? row : undefined };
+  });
+}
+const { byChange } = documents.index;
 
 export async function listDocuments(
   store: RecordStore,
@@ -103,14 +134,14 @@ export async function listDocuments(
     return pageJson(data, hasMore ? cursor : undefined, offset - passed);
   };
   for (let { found, isEnd } = first; !budget.isSpent; { found, isEnd } = await store.read((reader) => nextDocuments(reader, at))) {
-    for (const { key, length, row } of found) {
+    for (const { at: place, key, length, row } of found) {
       if (row !== undefined && filter?.passes(JSON.parse(row.body) as JsonObject) !== false && passed++ >= offset) {
         if (data.length === limit) return page(true);
         const json = documentJson(key, row, { shown });
         if (!budget.takes(json)) return page(true);
         data.push(json);
       }
-      at = { ...at, span: at.descending ? { ...at.span, to: key } : { ...at.span, from: behind(key) } };
+      at = { ...at, span: at.descending ? { ...at.span, to: place } : { ...at.span, from: behind(place) } };
       await budget.look(length, filter, shown);
       if (budget.isSpent) return page(true);
     }

@@ -30,7 +30,9 @@ const Namespace = {
 };
 const Key = (description: string) => Text(1, undefined, { description, examples: ["A-17"] });
 const Value = (description: string) => UserObject({ description, examples: [VALUE_EXAMPLE] });
-const Order = Type.Optional(OneOf(["asc", "desc"], { description: "By key: `asc` begins with the first." }));
+const Order = Type.Optional(
+  OneOf(["asc", "desc"], { description: "`asc` begins with the first, by key unless `order_by` says otherwise." }),
+);
 
 const TTL_SECONDS_MIN = 0.001;
 /** How long a document is kept. */
@@ -243,6 +245,13 @@ const QueryOperation = Type.Object(
     key: Type.Optional(Key("For `get`.")),
     deep: Type.Optional(Type.Boolean({ description: "For `list` and `count`: also all namespaces below." })),
     order: Order,
+    order_by: Type.Optional(
+      OneOf(["key", "updated_at"], {
+        description:
+          "For `list` that is not `deep`: `updated_at` lists documents as they were put last, `key` is the default. One that is put again " +
+          "between two pages comes at the end of the list.",
+      }),
+    ),
     after: Type.Optional(Text(1, undefined, { description: "For `list` that is not `deep`: only keys after this one." })),
     before: Type.Optional(Text(1, undefined, { description: "For `list` that is not `deep`: only keys before this one." })),
     filter: Type.Optional(
@@ -306,7 +315,10 @@ const FIELDS: Record<string, { needs: readonly string[]; takes: readonly string[
   delete_all: { needs: ["namespace"], takes: [] },
   pop: { needs: ["namespace"], takes: ["order"] },
   get: { needs: ["namespace", "key"], takes: ["values", "fields"] },
-  list: { needs: ["namespace"], takes: ["deep", "order", "after", "before", "filter", "limit", "offset", "cursor", "values", "fields"] },
+  list: {
+    needs: ["namespace"],
+    takes: ["deep", "order", "order_by", "after", "before", "filter", "limit", "offset", "cursor", "values", "fields"],
+  },
   search: { needs: ["namespace", "query"], takes: ["filter", "threshold", "limit", "offset", "values", "fields"] },
   count: { needs: ["namespace"], takes: ["deep"] },
   namespaces: { needs: [], takes: ["prefix", "suffix", "max_depth", "limit", "offset", "cursor"] },
@@ -346,7 +358,7 @@ function checkOperation(sent: SentOperation, known: TObject, param: string): voi
 }
 
 /** Not longer than the longest name, whose bytes are hex there; then how many are still to be left out. */
-const CURSOR = /^([0-9a-f!.~]{1,1850})(?:\+([1-9]\d{0,4}))?$/;
+const CURSOR = /^([0-9A-Za-z!.~]{1,1850})(?:\+([1-9]\d{0,4}))?$/;
 
 /** Changes as operations get them. */
 export function changesOf(sent: readonly Static<typeof ChangeOperation>[]): Change[] {
@@ -392,6 +404,7 @@ export function queriesOf(sent: readonly Static<typeof QueryOperation>[]): Query
       max_depth: maxDepth,
       deep = false,
       order = "asc",
+      order_by: orderBy = "key",
       prefix = [],
       suffix = [],
       after,
@@ -411,6 +424,7 @@ export function queriesOf(sent: readonly Static<typeof QueryOperation>[]): Query
         param: `${param}.${field}`,
       });
     }
+    if (orderBy === "updated_at") refuseBesides(operation, param);
     const { cursor, left } = sentCursor === undefined ? { left: 0 } : cursorOf(sentCursor, param);
     const { op, threshold = 0, limit = op === "search" ? LIMITS.searchDefault : LIMITS.documentListDefault, offset = 0 } = rest;
     if (op === "search" && limit + offset > LIMITS.documentSearchDepthMax) {
@@ -427,6 +441,7 @@ export function queriesOf(sent: readonly Static<typeof QueryOperation>[]): Query
       threshold,
       deep,
       order,
+      orderBy,
       prefix,
       suffix,
       after,
@@ -437,6 +452,17 @@ export function queriesOf(sent: readonly Static<typeof QueryOperation>[]): Query
       filter: filterOf(filter, param),
     } as Query;
   });
+}
+
+/** @throws {ApiError} `invalid_request` for what a list in the order of changes cannot be, or begin with */
+function refuseBesides(sent: Static<typeof QueryOperation>, param: string): void {
+  const field = (["after", "before"] as const).find((name) => sent[name] !== undefined) ?? (sent.deep === true ? "deep" : undefined);
+  if (field === undefined) return;
+  const problem =
+    field === "deep"
+      ? "is not for order_by updated_at: changes are in order within a namespace"
+      : "is a key: a list by updated_at continues with cursor";
+  throw new ApiError("invalid_request", `${param}.${field} ${problem}.`, { param: `${param}.${field}` });
 }
 
 /** Where a page begins, and how many of it are still to be left out. */

@@ -132,12 +132,12 @@ export class DocumentWriter {
   /** Without a vector: that is the caller's to make. */
   put(key: string, row: DocumentRow): void {
     if (!this.#takeOut(key)) this.#add(namespaceOfDocument(key), 1);
-    this.#tx.put(documents, key, row);
+    this.renew(key, row);
   }
 
   /** Puts the row of a document that is there and stays the same one: its id, its value and what it is found by. */
   renew(key: string, row: DocumentRow): void {
-    this.#tx.put(documents, key, row);
+    this.#tx.put(documents, key, { ...row, isOrdered: true });
   }
 
   remove(key: string): void {

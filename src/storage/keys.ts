@@ -8,7 +8,7 @@
  * @module
  */
 import { toBase62 } from "../lib/base62.ts";
-import type { BareId } from "../lib/ids.ts";
+import { BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
 import { memoize } from "../lib/memoize.ts";
 
 /** Greater than every character of a key. */
@@ -103,6 +103,18 @@ export function ownDocuments(namespace: string): string {
 
 export function documentKey(namespace: string, key: string): string {
   return ownDocuments(namespace) + hex(key);
+}
+
+/** Orders the documents of a namespace by the ids of their last changes. */
+export function changeKey(document: string, change: BareId): string {
+  const namespace = ownDocuments(namespaceOfDocument(document));
+  return namespace + change + document.slice(namespace.length);
+}
+
+/** The document whose `changeKey` this is. */
+export function documentOfChange(entry: string): string {
+  const namespace = ownDocuments(namespaceOfDocument(entry));
+  return namespace + entry.slice(namespace.length + BARE_ID_LENGTH);
 }
 
 /** The key of the namespace that a document's key is in. */

@@ -3,7 +3,7 @@
  *
  * ```
  * table                key                          row
- * meta                 name                         text: schema, backupNumber, tracesMark, namesMark, usersMark
+ * meta                 name                         text: schema, backupNumber, tracesMark, namesMark, usersMark, documentsMark
  * sessions             session                      SessionRow
  *   byAgent            #agent session
  *   byUser             #user session
@@ -64,6 +64,7 @@
  * documents            #user #agent namespace . key DocumentRow; the texts in hex, `!` after each part of a namespace
  *   bySession          session document             if it goes with a session
  *   byExpiry           ms document                  if it expires
+ *   byChange           #user #agent namespace . change key, of a row that is ordered; a change is the id that it gave the document
  * indexed_documents    document                     IndexedDocumentRow: one that is found by meaning
  *   inNamespace        #(user agent namespace) document  of its namespace, and of each one above
  * document_vectors     embedding                    bytes, as of vectors
@@ -87,6 +88,8 @@ import { CACHE_BYTES_MAX } from "../lib/limits.ts";
 import { memoize } from "../lib/memoize.ts";
 import { SCOPES } from "../lib/scopes.ts";
 import {
+  changeKey,
+  documentOfChange,
   HASH_KEY_LENGTH,
   NUMBER_KEY_LENGTH,
   externalIdKey,
@@ -306,7 +309,7 @@ function ahead(id: BareId, createdAt: number, entry: string = id): string | unde
 
 export const meta = table(
   "meta",
-  /^(schema|backupNumber|tracesMark|namesMark|usersMark)$/,
+  /^(schema|backupNumber|tracesMark|namesMark|usersMark|documentsMark)$/,
   Type.String({ pattern: "^(0|[1-9][0-9]{0,9}|[0-9A-Za-z]{12})$", description: "the text of a whole number below 2^32, or an id" }),
   text,
 );
@@ -318,6 +321,8 @@ export const TRACES_WATERMARK = "tracesMark";
 export const NAMES_MARK = "namesMark";
 /** Key of `1`: every user whom a session or a memory names is in `users` (`users/directory.ts`). */
 export const USERS_MARK = "usersMark";
+/** Key of `1`: every document has its entry in `byChange` (`documents/order.ts`). */
+export const DOCUMENTS_MARK = "documentsMark";
 
 const SessionRow = Type.Object({
   agentId: Text,
@@ -856,6 +861,8 @@ const DocumentRow = Type.Object({
   ttlSeconds: Type.Optional(Finite),
   /** The session with which it goes. */
   sessionId: Type.Optional(IdText("sess")),
+  /** Left out by a Cairn of before, whose documents have no entry by change. */
+  isOrdered: Type.Optional(Type.Literal(true)),
   /** What of the value it is found by: all, or what these paths lead to. */
   index: Type.Optional(Type.Union([Type.Literal(true), Type.Array(Text)], { description: "true or a list" })),
   /** The value, as it goes over the wire. */
@@ -875,6 +882,10 @@ export const documents = table(
     byExpiry: {
       of: (document, { expiresAt }) => (expiresAt === undefined ? undefined : timeKey(expiresAt) + document),
       record: (entry) => entry.slice(NUMBER_KEY_LENGTH),
+    },
+    byChange: {
+      of: (document, { id, isOrdered }) => (isOrdered === true ? changeKey(document, id) : undefined),
+      record: documentOfChange,
     },
   },
 );

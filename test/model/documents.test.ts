@@ -28,6 +28,8 @@ interface Kept {
   expiresAt: number;
   ttl: number | "never";
   session: string | undefined;
+  /** Counts the puts. */
+  change: number;
 }
 
 const hex = (text: string) => Buffer.from(text).toString("hex");
@@ -78,6 +80,7 @@ class World {
   readonly sessions = new Map<string, number>();
   readonly #spaces: Space[];
   #count = 0;
+  #changes = 0;
 
   constructor(cairn: Cairn, chance: Chance) {
     this.#cairn = cairn;
@@ -149,7 +152,17 @@ class World {
           expected.push({ key, version: before?.version ?? 1, ...(before === undefined ? {} : { kept: true }) });
           const createdAt = this.#cairn.clock.now();
           if (before === undefined)
-            space.put({ namespace, key, value, version: 1, createdAt, expiresAt: Infinity, ttl: "never", session: undefined });
+            space.put({
+              namespace,
+              key,
+              value,
+              version: 1,
+              createdAt,
+              expiresAt: Infinity,
+              ttl: "never",
+              session: undefined,
+              change: this.#changes++,
+            });
           break;
         }
         default: {
@@ -162,7 +175,17 @@ class World {
           expected.push({ key, version });
           const createdAt = before?.createdAt ?? this.#cairn.clock.now();
           const ttl = ttl_seconds ?? "never";
-          space.put({ namespace, key, value, version, createdAt, expiresAt: this.#endOf(ttl), ttl, session: session_id });
+          space.put({
+            namespace,
+            key,
+            value,
+            version,
+            createdAt,
+            expiresAt: this.#endOf(ttl),
+            ttl,
+            session: session_id,
+            change: this.#changes++,
+          });
         }
       }
     }
@@ -190,6 +213,7 @@ class World {
           expiresAt: Infinity,
           ttl: "never",
           session: undefined,
+          change: this.#changes++,
         });
       }
     }
@@ -235,14 +259,19 @@ class World {
         { op: "namespaces", suffix: ["a"], max_depth: 1, limit: 1_000 },
         { op: "list", namespace: deeper, limit: 1_000, values: false },
         { op: "list", namespace: deeper, limit: 1_000, fields: ["n"] },
+        { op: "list", namespace: deeper, limit: 1_000, order_by: "updated_at" },
+        { op: "list", namespace: deeper, limit: 2, offset: 1, order_by: "updated_at", order: "desc", filter: { n: { $gte: 0 } } },
       ];
       const { data } = await this.#cairn.ok(this.#cairn.post("/v1/documents/query", { operations, ...owner }));
-      const [deep, descending, between, filtered, countBelow, countOwn, found, namespaces, cut, heads, parts] = data;
+      const [deep, descending, between, filtered, countBelow, countOwn, found, namespaces, cut, heads, parts, changed, newest] = data;
       const shown = (page: any) => page.data.map(({ namespace, key, value, version }: any) => ({ namespace, key, value, version }));
       const plain = (kept: readonly Kept[]) => kept.map(({ namespace, key, value, version }) => ({ namespace, key, value, version }));
       expect(shown(deep)).toEqual(plain(below));
       expect(shown(descending)).toEqual(plain(own.toReversed()));
       expect(shown(parts)).toEqual(plain(own));
+      const byChange = own.toSorted((a, b) => a.change - b.change);
+      expect(shown(changed)).toEqual(plain(byChange));
+      expect(shown(newest)).toEqual(plain(byChange.toReversed().slice(1, 3)));
       const ends = own.map((one) => ({ key: one.key, created_at: new Date(one.createdAt).toISOString(), expires_at: shownEnd(one) }));
       expect(heads.data.map(({ key, created_at, expires_at }: any) => ({ key, created_at, expires_at }))).toEqual(ends);
       expect(heads.data.filter((head: object) => "value" in head)).toEqual([]);

@@ -101,6 +101,15 @@ const MIGRATIONS: readonly SchemaMigration[] = [
     run: (connection) =>
       connection.send([plain('create table if not exists cairn.branches_by_memory_session (key text collate "C" primary key)')]),
   },
+  {
+    number: 9,
+    says: "documents are listed by their last change",
+    run: (connection) =>
+      connection.send([
+        plain('alter table cairn.documents add column if not exists by_change text collate "C"'),
+        plain("create index if not exists documents_by_change_idx on cairn.documents (by_change) where by_change is not null"),
+      ]),
+  },
 ];
 
 /** Another server takes the time of its migrations. */

