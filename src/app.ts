@@ -330,7 +330,14 @@ function health(deps: AppDeps, problemStatus: 200 | 503): Answer {
   const end = stopping.aborted ? "The server is stopping." : undefined;
   const problem = end ?? store.health.problem() ?? vectors.problem() ?? documentVectors.problem();
   const [status, reason] = problem === undefined ? ["ready"] : ["degraded", problem];
-  const body = toJson({ status, reason, version, durability, region: settings.values.region ?? undefined });
+  const body = toJson({
+    status,
+    reason,
+    version,
+    durability,
+    region: settings.values.region ?? undefined,
+    max_body_bytes: settings.values.max_body_bytes,
+  });
   return { status: problem === undefined ? 200 : problemStatus, body };
 }
 

@@ -144,7 +144,7 @@ test("what an operator does: keys, webhooks, settings, users, statistics, health
   await cairn.webhooks.delete(webhook.id);
   expect((await cairn.settings.get()).max_body_bytes.value).toBe(1_048_576);
   expect(await cairn.stats()).toMatchObject({ object: "stats" });
-  expect(await cairn.health()).toMatchObject({ status: "ready" });
+  expect(await cairn.health()).toMatchObject({ status: "ready", max_body_bytes: 1_048_576 });
 });
 
 test("a filter, a condition or a binding that is undefined or null is refused by its name, and nothing is sent", async () => {

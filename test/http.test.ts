@@ -312,10 +312,10 @@ const contents: { name: string; options: RequestOptions; status: number; param?:
   },
   { name: "JSON called nothing", options: { raw: new TextEncoder().encode('{"agent_id":"a"}') }, status: 400, param: "Content-Type" },
   {
-    name: "compressed JSON",
+    name: "JSON compressed by something else than gzip",
     options: {
-      raw: Uint8Array.from(Bun.gzipSync('{"agent_id":"a"}')),
-      headers: { "content-type": "application/json", "content-encoding": "gzip" },
+      raw: Uint8Array.from(Bun.deflateSync('{"agent_id":"a"}')),
+      headers: { "content-type": "application/json", "content-encoding": "deflate" },
     },
     status: 400,
     param: "Content-Encoding",
@@ -402,4 +402,58 @@ test("the log holds neither contents nor keys, whatever happens and whatever its
   const log = cairn.logged.join("");
   expect(log).toContain("a fault of ours");
   for (const word of [secret, cairn.key, cairn.key.slice(8)]) expect(log).not.toContain(word);
+});
+
+test("a body in gzip is the request that comes out of it, with its limit and its Idempotency-Key", async () => {
+  await using cairn = await startCairn();
+  const send = (body: object, more: Record<string, string> = {}) =>
+    cairn.request("POST", "/v1/sessions", {
+      raw: Uint8Array.from(Bun.gzipSync(JSON.stringify(body))),
+      headers: { "content-type": "application/json", "content-encoding": "gzip", "idempotency-key": "once", ...more },
+    });
+  const made = await send({ agent_id: "gz", initial_state: { text: "x".repeat(100_000) } });
+  expect([made.status, made.body.agent_id]).toEqual([201, "gz"]);
+  const again = await cairn.post(
+    "/v1/sessions",
+    { agent_id: "gz", initial_state: { text: "x".repeat(100_000) } },
+    { headers: { "idempotency-key": "once" } },
+  );
+  expect([again.body.id, again.headers.get("idempotency-replayed")]).toEqual([made.body.id, "true"]);
+  const large = await send({ agent_id: "gz", initial_state: { text: "x".repeat(1_048_576) } }, { "idempotency-key": "large" });
+  expect(refusal(large)).toEqual({ status: 413, code: "payload_too_large", param: undefined });
+  await cairn.ok(cairn.patch("/v1/settings", { max_body_bytes: 2_000_000 }));
+  expect((await send({ agent_id: "gz", initial_state: { text: "x".repeat(1_048_576) } }, { "idempotency-key": "later" })).status).toBe(201);
+  expect((await cairn.get("/health", { key: null })).body.max_body_bytes).toBe(2_000_000);
+});
+
+test("answers from 4 KiB on are in gzip for who accepts it, of any size, and the same when they are unpacked", async () => {
+  await using cairn = await startCairn();
+  const put = (key: string, length: number) => ({ op: "put", namespace: ["z"], key, value: { text: "é".repeat(length) } });
+  await cairn.ok(cairn.post("/v1/documents/batch", { operations: [put("4 KiB", 4_000), put("64 KiB", 100_000), put("small", 100)] }));
+  await cairn.ok(cairn.post("/v1/documents/batch", { operations: [put("1 MiB", 500_000)] }));
+  const ask = (key: string, accepted: string | undefined, method = "POST") =>
+    cairn.plain(method, "/v1/documents/query", {
+      body: { operations: [{ op: "get", namespace: ["z"], key }] },
+      headers: accepted === undefined ? {} : { "accept-encoding": accepted },
+    });
+  for (const key of ["4 KiB", "64 KiB", "1 MiB"]) {
+    const whole = await ask(key, undefined);
+    for (const accepted of ["gzip", "br, gzip;q=0.5, *;q=0.1", "deflate, GZIP"]) {
+      const { headers, text } = await ask(key, accepted);
+      expect([headers.get("content-encoding"), headers.get("vary"), headers.get("content-type")]).toEqual([
+        "gzip",
+        "Accept-Encoding",
+        "application/json",
+      ]);
+      expect(text).toBe(whole.text);
+    }
+    for (const accepted of ["identity", "br", "gzip;q=0", "gzip; q=0.0, br", "xgzip", ""]) {
+      const { headers, text } = await ask(key, accepted);
+      expect([accepted, headers.get("content-encoding"), text === whole.text]).toEqual([accepted, null, true]);
+    }
+  }
+  expect((await ask("small", "gzip")).headers.get("content-encoding")).toBeNull();
+  const stream = await cairn.events("", { headers: { "accept-encoding": "gzip" } });
+  expect(stream.headers.get("content-encoding")).toBeNull();
+  await stream.body?.cancel();
 });

@@ -735,6 +735,8 @@ export interface Health {
   durability: "strict" | "relaxed";
   /** Label of this deployment, if it has one. */
   region?: string;
+  /** Largest body of a request, as it comes out of gzip (setting `max_body_bytes`). */
+  max_body_bytes: number;
 }
 
 /** What the server has seen; a restart forgets it. */

@@ -7,6 +7,7 @@
  *
  * @module
  */
+import { acceptsEncoding } from "../http/gzip.ts";
 import { loadOnce } from "../lib/memoize.ts";
 import { BASE, dashboardAssets, PAGE_NAME, type Asset } from "./bundle.ts";
 
@@ -92,8 +93,7 @@ function answerOf(asset: Asset, requested: Headers): DashboardAnswer {
 function chosenEncoding({ encodings }: Asset, accepted: string): ["br" | "gzip" | "identity", Blob] {
   for (const encoding of ["br", "gzip"] as const) {
     const encoded = encodings[encoding];
-    if (encoded !== undefined && new RegExp(`(^|[\\s,])${encoding}\\b(?!\\s*;\\s*q=0(\\.0*)?\\s*(,|$))`).test(accepted))
-      return [encoding, encoded];
+    if (encoded !== undefined && acceptsEncoding(accepted, encoding)) return [encoding, encoded];
   }
   return ["identity", encodings.identity];
 }

@@ -68,6 +68,13 @@ export class Arrival {
     this.#bytes = bytes;
   }
 
+  /** Gives back memory that turned out not to be needed. */
+  shrink(bytes: number): void {
+    if (bytes >= this.#bytes) return;
+    this.#all.budget.add(this.#owner, bytes - this.#bytes);
+    this.#bytes = bytes;
+  }
+
   /**
    * Resolves with what `reading` does.
    *

@@ -8,9 +8,10 @@ import { jsonDepth, toJson } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { firstCodePoints } from "../lib/text.ts";
 import type { Arrival } from "./arrivals.ts";
+import { unpacked, unpackedBytesMax } from "./gzip.ts";
 
 export interface Body {
-  /** As sent, for the fingerprint of an idempotent request. */
+  /** As sent, or as it comes out of gzip, for the fingerprint of an idempotent request. */
   bytes: Uint8Array;
   value: Record<string, unknown>;
 }
@@ -29,13 +30,9 @@ export async function readBody(request: Request, maxBytes: number, arrival: Arri
   // Reading `request.body` makes a stream, which a body of declared length does not need.
   const declared = request.headers.get("content-length");
   if (declared === "0" || (declared === null && request.body === null)) return EMPTY;
-  const encoding = request.headers.get("content-encoding");
-  if (encoding !== null && encoding.toLowerCase() !== "identity") {
-    throw new ApiError("invalid_request", `A body must not be compressed; Content-Encoding is ${encoding.slice(0, 40)}.`, {
-      param: "Content-Encoding",
-    });
-  }
-  const bytes = await readBytes(request, declared, maxBytes, arrival);
+  const encoding = encodingOf(request.headers);
+  const sent = await readBytes(request, declared, maxBytes, arrival);
+  const bytes = encoding === "identity" || sent.byteLength === 0 ? sent : await unpackedBody(sent, maxBytes, arrival);
   if (bytes.byteLength === 0) return EMPTY;
   const type = request.headers.get("content-type") ?? "";
   if (!/^application\/json\s*(;|$)/i.test(type)) {
@@ -45,6 +42,28 @@ export async function readBody(request: Request, maxBytes: number, arrival: Arri
     });
   }
   return { bytes, value: parse(bytes) };
+}
+
+function encodingOf(headers: Headers): "identity" | "gzip" {
+  const encoding = headers.get("content-encoding") ?? "identity";
+  const known = encoding.toLowerCase();
+  if (known === "identity" || known === "gzip") return known;
+  throw wrongEncoding(`A body may be compressed by gzip alone, once; Content-Encoding is ${encoding.slice(0, 40)}.`);
+}
+
+/** Memory is taken for the most that can come out, before anything does. */
+async function unpackedBody(sent: Uint8Array, maxBytes: number, arrival: Arrival): Promise<Uint8Array> {
+  const most = unpackedBytesMax(sent.byteLength, maxBytes);
+  arrival.reserve(sent.byteLength + most);
+  const bytes = await unpacked(sent, most);
+  if (bytes === "too large") throw tooLarge(maxBytes, " as it comes out of gzip");
+  if ("problem" in bytes) throw wrongEncoding(`The body must be gzip, as its Content-Encoding says: ${bytes.problem}.`);
+  arrival.shrink(bytes.byteLength);
+  return bytes;
+}
+
+function wrongEncoding(message: string): ApiError {
+  return new ApiError("invalid_request", message, { param: "Content-Encoding" });
 }
 
 /** The body of a call without HTTP, as if it had been sent. */
@@ -190,6 +209,6 @@ function changeOf(sent: string, value: number): string | undefined {
   return `must be a number that can be kept exactly; ${sent.slice(0, NAME_SHOWN_LENGTH)} would become ${value}. Send it as text.`;
 }
 
-function tooLarge(maxBytes: number): ApiError {
-  return new ApiError("payload_too_large", `The body must be at most ${maxBytes} bytes.`);
+function tooLarge(maxBytes: number, counted = ""): ApiError {
+  return new ApiError("payload_too_large", `The body must be at most ${maxBytes} bytes${counted}.`);
 }

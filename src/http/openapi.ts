@@ -28,12 +28,14 @@ const DESCRIPTION = `${SUMMARY} The [guide](/docs/guide) says how to use and to 
 - **Keys.** Every request under \`/v1\` needs an API key, in the header \`X-API-Key\` or as \`Authorization: Bearer\`. A key has
   scopes: \`read\`, \`write\` and \`admin\`, which implies the others.
 - **Bodies** are JSON objects with \`Content-Type: application/json\`, of at most ${LIMITS.bodyBytesMax / 1024 / 1024} MiB unless
-  the setting \`max_body_bytes\` says otherwise. Types are strict. Unknown fields are ignored, except that unknown settings are refused, and a misspelt field (\`userId\`,
+  the setting \`max_body_bytes\` says otherwise. With \`Content-Encoding: gzip\` they are compressed, and have that limit as they come
+  out of it. \`/health\` says the limit. Types are strict. Unknown fields are ignored, except that unknown settings are refused, and a misspelt field (\`userId\`,
   or one letter off a field that is not there) is 400 with "did you mean", in a query too, but not in \`PATCH …/state\` and on the paths made for the SDKs of StateBase. A null for an
   optional field is the same as leaving it out, except where a key would be bound to it. Nothing in a body nests deeper than ${LIMITS.jsonDepthMax} levels. A whole number that a double
   does not hold exactly (from 2^53 on) is refused with its path, such as \`state.order.id\`: send it as a string. Lengths of strings are
   counted in code points. A body must arrive within ${LIMITS.bodySecondsMax} s, or at ${LIMITS.bodyBytesPerSecondMin / 1024} KiB a second if that takes longer. While bodies that are arriving
   take ${LIMITS.arrivingBytesMax / 1024 / 1024} MiB in all, or half of that for one key, others are answered 503 with \`Retry-After\`.
+- **Answers** of 4 KiB and more are compressed for who sends \`Accept-Encoding: gzip\`, but for streams and files.
 - **Times** are ISO 8601 in UTC with milliseconds. **Ids** are a prefix, an underscore and 12 letters or digits, and sort by time.
 - **Lists** are newest first. A filter that only other lists have is refused, because ignoring it would return too much; a parameter that
   no list has is ignored, unless it is a misspelt one. While \`has_more\` is true, pass \`last_id\` as \`starting_after\` to get the next page.
@@ -98,6 +100,10 @@ const Health = Type.Object(
     version: Type.String({ description: "Version of Cairn." }),
     durability: OneOf(DURABILITIES, { description: "Whether a write is answered after it is on disk (`strict`) or before (`relaxed`)." }),
     region: Type.Optional(Type.String({ description: "Label of this deployment, if it has one." })),
+    max_body_bytes: Type.Integer({
+      description: "Largest body of a request, as it comes out of gzip (setting `max_body_bytes`).",
+      examples: [1_048_576],
+    }),
   },
   { title: "Health", description: "What the server can do now." },
 );

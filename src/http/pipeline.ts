@@ -23,6 +23,7 @@ import { corsHeaders } from "./cors.ts";
 import { EarlyTokens, type EarlyToken } from "./early-tokens.ts";
 import type { ApiCaller, Endpoint, StreamResponse } from "./endpoint.ts";
 import { apiErrorOf, errorJson, statusOf, type FailingStore } from "./errors.ts";
+import { isPacked } from "./gzip.ts";
 import { foreignHost, hostCheck, nameCheck } from "./host.ts";
 import { httpsLocation } from "./https.ts";
 import { checkIdempotencyKey, readKept } from "./idempotency.ts";
@@ -378,18 +379,40 @@ export class Pipeline {
 
   async #respondLater(exchange: Exchange, answer: Promise<Answer>): Promise<Response> {
     try {
-      return this.#respond(exchange, await answer);
+      return await this.#respond(exchange, await answer);
     } catch (error) {
       return this.#refuse(exchange, error);
     }
   }
 
-  #respond(exchange: Exchange, { status, body: answer, headers: more, replayed, isChange = false }: Answer): Response {
+  #respond(exchange: Exchange, answer: Answer): Response | Promise<Response> {
+    const { key, request } = exchange;
+    const { body } = answer;
+    // Answers without a key are pages, small ones but for those that have encodings of their own.
+    if (key === undefined || typeof body !== "string" || !isPacked(body, request.headers.get("accept-encoding")))
+      return this.#responseOf(exchange, answer, body);
+    const bytes = this.#sending.packedOf(limitsIdOf(key), body);
+    if (bytes === undefined) return this.#responseOf(exchange, answer, body);
+    return whenThere(bytes, (packed) => this.#responseOf(exchange, answer, packed));
+  }
+
+  /** @param content - the body, or its bytes in gzip */
+  #responseOf(
+    exchange: Exchange,
+    { status, headers: more, replayed, isChange = false }: Answer,
+    content: Answer["body"] | Uint8Array<ArrayBuffer>,
+  ): Response {
     const { key, request, latencyHeader } = exchange;
-    const body = key === undefined || typeof answer !== "string" ? answer : this.#sending.bodyOf(limitsIdOf(key), answer, isChange);
+    const isGzip = content instanceof Uint8Array;
+    const isCounted = key !== undefined && (typeof content === "string" || isGzip);
+    const body = isCounted ? this.#sending.bodyOf(limitsIdOf(key), content, isChange) : content;
     let headers = this.#commonHeaders(exchange);
-    if (more !== undefined || replayed === true || latencyHeader !== undefined || this.#corsOrigins.length > 0) {
+    if (more !== undefined || replayed === true || latencyHeader !== undefined || this.#corsOrigins.length > 0 || isGzip) {
       headers = new Headers(headers);
+      if (isGzip) {
+        headers.set("Content-Encoding", "gzip");
+        headers.append("Vary", "Accept-Encoding");
+      }
       const cors = corsHeaders(this.#corsOrigins, request.headers);
       for (const [name, value] of Object.entries({ ...more, ...cors })) headers.set(name, value);
       if (replayed === true) headers.set("Idempotency-Replayed", "true");
@@ -459,7 +482,7 @@ export class Pipeline {
     try {
       // Load shedding, which says when to retry, is no fault and can be frequent.
       if (status >= 500 && retryAfterSeconds === undefined) this.logFault(exchange, error);
-      return this.#respond(exchange, { status, body, headers });
+      return this.#responseOf(exchange, { status, body, headers }, body);
     } catch {
       // Neither the log nor the headers of every response could be written: the client gets the error all the same.
       return new Response(body, { status, headers: { ...headers, "Content-Type": "application/json" } });

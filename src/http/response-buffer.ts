@@ -11,6 +11,7 @@ import { ApiError } from "../lib/errors.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { UTF8_BYTES_PER_UNIT_MAX } from "../lib/text.ts";
 import { ByteBudget } from "./byte-budget.ts";
+import { packed } from "./gzip.ts";
 
 /** Smaller answers are not counted, so that this costs most requests nothing. */
 const SMALL_BYTES = 64 * 1024;
@@ -43,17 +44,29 @@ export class ResponseBuffer {
   }
 
   /**
-   * Returns what to send of a text.
+   * Returns a text in gzip, whose memory is counted as that of an answer until then; undefined where there is no room for that.
+   */
+  packedOf(owner: string, text: string): Uint8Array<ArrayBuffer> | Promise<Uint8Array<ArrayBuffer>> | undefined {
+    const { length } = text;
+    if (!this.#budget.hasRoom(owner, length)) return undefined;
+    const bytes = packed(text);
+    if (!(bytes instanceof Promise)) return bytes;
+    this.#budget.add(owner, length);
+    return bytes.finally(() => this.#budget.add(owner, -length));
+  }
+
+  /**
+   * Returns what to send of a text, or of its bytes in gzip.
    *
    * @param isChange - the change is made and can no longer be refused: without room for the answer the connection ends
    *   without one, and the client asks again with its Idempotency-Key
    * @throws {ApiError} `service_unavailable` when unread answers leave no room for this one
    */
-  bodyOf(owner: string, text: string, isChange: boolean): string | ReadableStream<Uint8Array> {
-    if (text.length * UTF8_BYTES_PER_UNIT_MAX <= SMALL_BYTES) return text;
-    const length = Buffer.byteLength(text);
-    if (length <= SMALL_BYTES) return text;
-    if (this.#budget.hasRoom(owner, length)) return this.#stream(owner, Buffer.from(text));
+  bodyOf<Body extends string | Uint8Array<ArrayBuffer>>(owner: string, body: Body, isChange: boolean): Body | ReadableStream<Uint8Array> {
+    if (body.length * UTF8_BYTES_PER_UNIT_MAX <= SMALL_BYTES) return body;
+    const length = Buffer.byteLength(body);
+    if (length <= SMALL_BYTES) return body;
+    if (this.#budget.hasRoom(owner, length)) return this.#stream(owner, typeof body === "string" ? Buffer.from(body) : body);
     if (isChange) return endingWithoutAnswer();
     throw noRoom();
   }

@@ -116,7 +116,8 @@ test("while changes fail the server is not ready but alive, and reads go on; it 
     expect(refused.map(({ status, body }) => [status, body.error.message])).toEqual(refused.map(() => [503, message]));
     for (const path of ["/health", "/health/ready"]) {
       const { status, body } = await server.get(path);
-      expect([status, body]).toEqual([503, { status: "degraded", reason, version: expect.any(String), durability: "strict" }]);
+      const rest = { version: expect.any(String), durability: "strict", max_body_bytes: 1_048_576 };
+      expect([status, body]).toEqual([503, { status: "degraded", reason, ...rest }]);
     }
     expect((await server.get("/health/live")).status).toBe(200);
     expect(await readable()).toEqual(before);

@@ -511,6 +511,7 @@ async function runOf({ tasks }: Service, name: string): Promise<number | undefin
 
 /** A stream of events does not end by itself: of one the first piece. */
 async function textOf(response: Response): Promise<string> {
+  if (response.headers.get("content-encoding") === "gzip") return new TextDecoder().decode(Bun.gunzipSync(await response.arrayBuffer()));
   if (response.headers.get("content-type") !== "text/event-stream" || response.body === null) return response.text();
   const reader = response.body.getReader();
   const { value } = await reader.read();

@@ -294,3 +294,76 @@ test("a body is JSON as it is, by its headers too", async () => {
     }
   }
 });
+
+const GZIP = { "content-encoding": "gzip" };
+const zip = (bytes: string | Uint8Array<ArrayBuffer>) => Uint8Array.from(Bun.gzipSync(bytes));
+
+test("a body in gzip is what comes out of it, however it comes and whatever it is", async () => {
+  const property = fc.asyncProperty(fc.dictionary(fc.string({ unit: "binary" }), fc.jsonValue()), fc.nat(), async (value, at) => {
+    const text = JSON.stringify(value);
+    const bytes = zip(text);
+    const place = at % bytes.length;
+    const inPieces = chunked(bytes.slice(0, place), bytes.slice(place));
+    inPieces.headers.set("content-encoding", "GZip");
+    for (const request of [declared(bytes, GZIP), inPieces]) {
+      const read = await readBody(request, MAX);
+      expect([new TextDecoder().decode(read.bytes), read.value]).toEqual([text, JSON.parse(text) as Record<string, unknown>]);
+    }
+  });
+  await fc.assert(property, { numRuns: 50 });
+  // Nothing is no body, packed or not.
+  expect((await readBody(declared(zip(""), GZIP), MAX)).value).toEqual({});
+  expect((await readBody(declared(new Uint8Array(0), GZIP), MAX)).value).toEqual({});
+});
+
+test("the limit of a body holds for what comes out of gzip, to the byte, and more than a tenth of a bomb never does", async () => {
+  const of = (length: number) => zip(JSON.stringify({ a: "x".repeat(length - '{"a":""}'.length) }));
+  expect((await readBody(declared(of(MAX), GZIP), MAX)).bytes.byteLength).toBe(MAX);
+  const tooLarge = { code: "payload_too_large", param: undefined };
+  expect(await refusalOf(readBody(declared(of(MAX + 1), GZIP), MAX))).toMatchObject(tooLarge);
+  const bomb = zip(new Uint8Array(200_000_000));
+  expect(bomb.byteLength).toBeLessThan(MAX);
+  const before = process.memoryUsage().rss;
+  for (let i = 0; i < 5; i++) expect(await refusalOf(readBody(declared(bomb, GZIP), MAX))).toMatchObject(tooLarge);
+  expect(process.memoryUsage().rss - before).toBeLessThan(100_000_000);
+  // A bomb in a bomb is no JSON, and is not unpacked twice.
+  expect(await refusalOf(readBody(declared(zip(zip("{}")), GZIP), MAX))).toMatchObject({ code: "invalid_request" });
+});
+
+test("gzip that is cut off, damaged, followed by something, or none, is refused and never a fault", async () => {
+  const whole = zip(JSON.stringify({ a: "x".repeat(500), b: [1, 2, 3] }));
+  const wrong = async (bytes: Uint8Array<ArrayBuffer>) => {
+    const { code, param } = await refusalOf(readBody(declared(bytes, GZIP), MAX));
+    expect([code, param]).toEqual(["invalid_request", "Content-Encoding"]);
+  };
+  for (let length = 1; length < whole.length; length++) await wrong(whole.slice(0, length));
+  await wrong(Uint8Array.from([...whole, ...whole]));
+  for (const more of ["x", "\0x", "{}"]) await wrong(Uint8Array.from([...whole, ...bytesOf(more)]));
+  // The header, the checksum and the length.
+  for (const at of [0, 1, 2, -8, -5, -4, -1]) await wrong(whole.with(at, whole.at(at)! ^ 0x55));
+  await wrong(Uint8Array.from(bytesOf('{"a":1}')));
+  await wrong(Uint8Array.from(Bun.deflateSync("{}")));
+  const random = fc.asyncProperty(fc.uint8Array({ minLength: 1, maxLength: 200 }), async (bytes) => {
+    await refusalOf(readBody(declared(Uint8Array.from(bytes), GZIP), MAX));
+    await refusalOf(readBody(declared(Uint8Array.from([0x1f, 0x8b, 8, ...bytes]), GZIP), MAX));
+  });
+  await fc.assert(random, { numRuns: 200 });
+  for (const encoding of ["gzip, gzip", "gzip,identity", "x-gzip", "gzip;q=1", "br"]) {
+    expect(await refusalOf(readBody(declared(whole, { "content-encoding": encoding }), MAX))).toMatchObject({ param: "Content-Encoding" });
+  }
+});
+
+test("memory is taken for what may come out of gzip before anything does, and given back as soon as it is known", async () => {
+  const arrivals = new Arrivals(new FakeClock());
+  const [first, second] = [arrivals.begin("a"), arrivals.begin("a")];
+  const large = LIMITS.arrivingBytesMax;
+  const bytes = zip(JSON.stringify({ a: "x".repeat(100_000) }));
+  await readBodyOf(declared(bytes, GZIP), large, first);
+  // Half of all is free for one key, less what the first one holds.
+  await expect(readBodyOf(declared(zip(new Uint8Array(40_000_000)), GZIP), large, second)).rejects.toMatchObject({
+    code: "service_unavailable",
+  });
+  second.end();
+  await readBodyOf(declared(bytes, GZIP), large, arrivals.begin("a"));
+  first.end();
+});
