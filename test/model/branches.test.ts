@@ -2,7 +2,7 @@
  * What sessions show of their turns, after rollbacks that keep or hide them, forks and forks of forks, batches, steps and deletions by chance,
  * next to a model that copies lists.
  */
-import { expect, test } from "bun:test";
+import { expect, setDefaultTimeout, test } from "bun:test";
 import { branches, turns } from "../../src/storage/tables.ts";
 import { pagesOf } from "../support/answers.ts";
 import { startCairn, type Cairn } from "../support/cairn.ts";
@@ -11,6 +11,9 @@ import { pick, withSeeds } from "../support/seeds.ts";
 
 const OPERATIONS = 60;
 const VERSIONS_KEPT = 5;
+
+/** On PostgreSQL, and with other work on the machine, 50 seeds take minutes. */
+setDefaultTimeout(1_800_000);
 
 interface Turn {
   readonly id: string;
