@@ -5,6 +5,7 @@
  */
 import { expect } from "bun:test";
 import type { Cairn, RequestOptions } from "./cairn.ts";
+import { DOCUMENT, resolved } from "./documented.ts";
 import { REQUESTS, type DocumentedRequest, type FieldSchema, type Ids } from "./requests.ts";
 
 /** Texts that occur nowhere else, by the field that they were sent in. */
@@ -60,12 +61,39 @@ function markedBody(request: DocumentedRequest, ids: Ids, markers: Markers): Rec
   const example = request.body(ids);
   if (fields === undefined || (scope !== "read" && scope !== "write")) return example;
   const marked = markedFields(fields, `${method} ${template}`, markers);
-  // The types of a turn's input and output are no free texts, and what an example has besides goes with the rest.
-  for (const side of ["input", "output"]) if (side in marked) marked[side] = { ...(marked[side] as object), type: "text" };
-  // A turn brings the whole state or changes of it, not both.
-  if ("state_patch" in marked) delete marked["state"];
   const owner = "user_id" in fields ? { user_id: ids["user_id"] } : {};
-  return { ...example, ...marked, ...owner, ...("session_id" in fields ? { session_id: ids["session_id"] } : {}) };
+  const session = "session_id" in fields ? { session_id: ids["session_id"] } : {};
+  const items = markedItems(fields, example ?? {}, `${method} ${template}`, ids, markers);
+  return { ...example, ...fitting(marked), ...items, ...owner, ...session };
+}
+
+/** The first of several records in one request, such as of a batch, with texts of its own; the user's, where it says whose it is. */
+function markedItems(
+  fields: Record<string, FieldSchema>,
+  example: Record<string, unknown>,
+  path: string,
+  ids: Ids,
+  markers: Markers,
+): Record<string, unknown> {
+  const found = Object.entries(fields).flatMap(([name, { items }]): [string, unknown[]][] => {
+    const properties = items === undefined ? undefined : resolved<FieldSchema>(DOCUMENT, items).properties;
+    // Which fields an operation on documents takes depends on which it is: those are made by hand.
+    if (properties === undefined || "op" in properties) return [];
+    const [first = {}] = Array.isArray(example[name]) ? (example[name] as object[]) : [];
+    // What is superseded has to be there.
+    const { supersedes: _, ...marked } = markedFields(properties, `${path} ${name}`, markers);
+    const owner = "user_id" in first ? { user_id: ids["user_id"] } : {};
+    const again = "if_exists" in properties && "external_id" in marked ? { if_exists: "update" } : {};
+    return [[name, [{ ...first, ...fitting(marked), ...owner, ...again }]]];
+  });
+  return Object.fromEntries(found);
+}
+
+/** What a turn takes: the types of its sides are no free texts, and it brings the whole state or changes of it, not both. */
+function fitting(marked: Record<string, unknown>): Record<string, unknown> {
+  const { state, ...rest } = marked;
+  const sides = ["input", "output"].filter((side) => side in rest).map((side) => [side, { ...(rest[side] as object), type: "text" }]);
+  return { ...rest, ...Object.fromEntries(sides), ...(state === undefined || "state_patch" in rest ? {} : { state }) };
 }
 
 export interface Marked {
@@ -127,7 +155,6 @@ export async function useEverythingAs(cairn: Cairn, userId: string, agentId = "a
   // A user has one memory of a name.
   const ofMemories: Record<string, object> = {
     "/v1/memory": { external_id: `${markers.of("a memory's name")} ${cairn.clock.now()}`, supersedes: [ids["memory_id"]] },
-    "/v1/memory/batch": { memories: [memory] },
   };
   ids["turn_id"] = (
     await send(find("POST", "/v1/sessions/{session_id}/turns"), markedBody(find("POST", "/v1/sessions/{session_id}/turns"), ids, markers))
