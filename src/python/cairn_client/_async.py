@@ -458,7 +458,7 @@ class AsyncDocuments:
         """Removes the last document of a namespace, or the first, and returns it; None if there is none.
 
         Args:
-            order: By key: `asc` begins with the first.
+            order: `asc` begins with the first, by key unless `order_by` says otherwise.
             timeout: How many seconds an attempt may take, instead of the client's `timeout`.
             idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
                 one unless given.
@@ -556,7 +556,7 @@ class AsyncDocuments:
 
         Args:
             deep: For `list` and `count`: also all namespaces below.
-            order: By key: `asc` begins with the first.
+            order: `asc` begins with the first, by key unless `order_by` says otherwise.
             after: For `list` that is not `deep`: only keys after this one.
             before: For `list` that is not `deep`: only keys before this one.
             filter: For `list` and `search`: dotted paths in the value, each with a value that it must equal, or with `$eq`, `$ne`,

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, NotRequired, TypedDict
 
 from ._record import Record
 
-OPEN = frozenset(["limit", "starting_after", "offset", "cursor", "order", "deep", "values", "fields", "threshold", "explain", "history"])
+OPEN = frozenset(["limit", "starting_after", "offset", "cursor", "order", "order_by", "deep", "values", "fields", "threshold", "explain", "history"])
 """Fields that have a default or say where a page begins: as None they let nothing more through."""
 
 ErrorCode = Literal[
@@ -284,7 +284,7 @@ class DocumentChange(TypedDict):
     a document that does not expire; a `touch` without it counts from now what the document was given last.
     """
     order: NotRequired[Literal["asc", "desc"]]
-    """By key: `asc` begins with the first."""
+    """`asc` begins with the first, by key unless `order_by` says otherwise."""
 
 
 class DocumentChangeResults(Record):
@@ -405,7 +405,11 @@ class DocumentQueryOperation(TypedDict):
     deep: NotRequired[bool]
     """For `list` and `count`: also all namespaces below."""
     order: NotRequired[Literal["asc", "desc"]]
-    """By key: `asc` begins with the first."""
+    """`asc` begins with the first, by key unless `order_by` says otherwise."""
+    order_by: NotRequired[Literal["key", "updated_at"]]
+    """For `list` that is not `deep`: `updated_at` lists documents as they were put last, `key` is the default. One that is put again
+    between two pages comes at the end of the list.
+    """
     after: NotRequired[str]
     """For `list` that is not `deep`: only keys after this one."""
     before: NotRequired[str]
@@ -598,6 +602,8 @@ class Health(Record):
     """Whether a write is answered after it is on disk (`strict`) or before (`relaxed`)."""
     region: str | None = None
     """Label of this deployment, if it has one."""
+    max_body_bytes: int
+    """Largest body of a request, as it comes out of gzip (setting `max_body_bytes`)."""
 
 
 class History(Record):
