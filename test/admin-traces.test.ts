@@ -7,7 +7,7 @@ import { expect, test } from "bun:test";
 import { OWN_PROGRAM } from "../src/backups/command.ts";
 import { openRecords } from "../src/service.ts";
 import { createKey, deleteKey, rollKey } from "../src/keys/keys.ts";
-import { bare, NO_HOME } from "../src/lib/ids.ts";
+import { bare, NO_PARTITION } from "../src/lib/ids.ts";
 import { traces } from "../src/storage/tables.ts";
 import { actionCode, isAdminAction, TRACE_ACTIONS } from "../src/traces/events.ts";
 import { idsOf, pagesOf, refusal } from "./support/answers.ts";
@@ -242,7 +242,7 @@ test("one that names a session all the same, as an import can, is hidden too", a
   const { id } = await cairn.createSession();
   const [{ id: trace }] = await tracesOf(cairn, () => newKey(cairn));
   const key = actionCode("api_key.created") + bare(trace);
-  await cairn.service.store.commit(NO_HOME, (tx) => {
+  await cairn.service.store.commit(NO_PARTITION, (tx) => {
     tx.put(traces, key, { ...tx.get(traces, key)!, sessionId: id });
   });
   expect(idsOf(await cairn.traces(id))).toContain(trace);

@@ -3,10 +3,10 @@
  *
  * @module
  */
-import { firstBareIdAt, NO_HOME } from "../src/lib/ids.ts";
+import { firstBareIdAt, NO_PARTITION } from "../src/lib/ids.ts";
 import { expect, test } from "bun:test";
 import { RECORDS, stored } from "../src/operations/records.ts";
-import { AFTER_ALL, numberKey } from "../src/storage/keys.ts";
+import { MAX_KEY, numberKey } from "../src/storage/keys.ts";
 import {
   apiKeys,
   deliveries,
@@ -34,7 +34,7 @@ import { startReceiver } from "./support/receiver.ts";
 import { oneOfEach, REQUESTS } from "./support/requests.ts";
 import { isOnPostgres } from "./support/stores.ts";
 
-const ALL = { from: "", to: AFTER_ALL };
+const ALL = { from: "", to: MAX_KEY };
 
 const keysOf = (cairn: Cairn, table: AnyTable) => cairn.read((reader) => reader.keys(table, ALL));
 
@@ -56,7 +56,7 @@ test("sessions expire beside more than a commit of bad ones, which are logged on
   await using cairn = await startCairn();
   const made = await Promise.all(Array.from({ length: 50 }, () => cairn.createSession({ ttl_seconds: 10 })));
   const bad = made.slice(0, 25).map(({ id }) => (id as string).slice("sess_".length));
-  for (const key of bad) await cairn.service.store.commit(NO_HOME, (tx) => tx.remove(versions, `${key}0000000`));
+  for (const key of bad) await cairn.service.store.commit(NO_PARTITION, (tx) => tx.remove(versions, `${key}0000000`));
   await damage(cairn, sessions, bad[0]);
   cairn.clock.advance({ seconds: 20 });
   for (let round = 0; round < 3; round++) await cairn.runTask("session expiry");
@@ -73,14 +73,14 @@ test("what removed sessions left is removed beside a memory that cannot be read"
     await cairn.addMemory(id, "Kept for a while.");
     removed.push(id.slice("sess_".length));
   }
-  await cairn.service.store.commit(NO_HOME, (tx) => {
+  await cairn.service.store.commit(NO_PARTITION, (tx) => {
     for (const session of removed) {
       tx.remove(sessions, session);
       tx.put(removals, session, { memories: true });
     }
   });
   const [first = ""] = removed.toSorted();
-  const left = await cairn.read((reader) => reader.keys(memories.index.bySession, { from: first, to: first + AFTER_ALL }));
+  const left = await cairn.read((reader) => reader.keys(memories.index.bySession, { from: first, to: first + MAX_KEY }));
   const memory = left[0]?.slice(first.length);
   await damage(cairn, memories, memory);
   await cairn.runTask("session removal");
@@ -104,7 +104,7 @@ test("a session with a memory that cannot be read is deleted, and its others are
 test("sessions expire and answers are forgotten beside more index entries of nothing than a commit takes", async () => {
   await using cairn = await startCairn();
   await cairn.ok(cairn.post("/v1/sessions", { agent_id: "agent", ttl_seconds: 10 }, { headers: { "Idempotency-Key": "k" } }));
-  await cairn.service.store.commit(NO_HOME, (tx) => {
+  await cairn.service.store.commit(NO_PARTITION, (tx) => {
     for (let i = 0; i < 25; i++) tx.put(stored(sessions.index.byExpiry), numberKey(i) + firstBareIdAt(i), "");
     for (let i = 0; i < 600; i++) tx.put(stored(idempotency.index.byTime), numberKey(i) + "x".repeat(22), "");
   });
@@ -181,7 +181,7 @@ test("vectors are made, and uses of keys written, beside a memory and a key that
     const memory = await cairn.addMemory(id, content);
     made.push(memory.id.slice("mem_".length));
   }
-  await cairn.service.store.commit(NO_HOME, (tx) => {
+  await cairn.service.store.commit(NO_PARTITION, (tx) => {
     for (const memory of made) {
       const row = tx.get(memories, memory);
       if (row?.embedding === undefined) throw new Error("there is no vector to take away");

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import { NO_HOME } from "../src/lib/ids.ts";
+import { NO_PARTITION } from "../src/lib/ids.ts";
 import { pendingEmbeddings, provider, PROVIDER_KEY, settings, vectors } from "../src/storage/tables.ts";
-import { AFTER_ALL } from "../src/storage/keys.ts";
+import { MAX_KEY } from "../src/storage/keys.ts";
 import { refusal } from "./support/answers.ts";
 import { BusyEncoder } from "./support/busy-encoder.ts";
 import { startCairn, type Cairn, type Options } from "./support/cairn.ts";
@@ -181,7 +181,7 @@ describe("a memory whose vector is still to be made", () => {
     await makeVectors(cairn);
     expect([await vectorsOf(cairn), await contentsOf(cairn, "quokka")]).toEqual([nothing, []]);
     const left = await cairn.service.store.read((reader) =>
-      [vectors, pendingEmbeddings].map((table) => reader.keys(table, { from: "", to: AFTER_ALL })),
+      [vectors, pendingEmbeddings].map((table) => reader.keys(table, { from: "", to: MAX_KEY })),
     );
     expect(left).toEqual([[], []]);
   });
@@ -272,7 +272,7 @@ describe("the name local, which the built-in provider had before", () => {
     await using cairn = await startCairn({ environment: { embedding: { provider: "words" } } });
     const [memory] = await addAll(cairn, [TEA, DOGS]);
     await cairn.ok(setEmbedding(cairn, { provider: "words" }));
-    await cairn.service.store.commit(NO_HOME, (tx) => {
+    await cairn.service.store.commit(NO_PARTITION, (tx) => {
       tx.put(settings, "current", { "embedding.provider": "local" });
       tx.put(provider, PROVIDER_KEY, { identity: "local-2", generation: tx.get(provider, PROVIDER_KEY)?.generation ?? 0 });
     });

@@ -3,10 +3,10 @@
  *
  * @module
  */
-import { homeOf, IdSource, NO_HOME } from "../src/lib/ids.ts";
+import { partitionOf, IdSource, NO_PARTITION } from "../src/lib/ids.ts";
 import { expect, test } from "bun:test";
 import { createLink } from "../src/keys/sign-in.ts";
-import { AFTER_ALL, hashKey } from "../src/storage/keys.ts";
+import { MAX_KEY, hashKey } from "../src/storage/keys.ts";
 import { newestId } from "../src/storage/newest-id.ts";
 import { apiKeys, deliveries, erasures, idempotency, memories, payloads, sessions, traces } from "../src/storage/tables.ts";
 import { idsOf, pagesOf, refusal } from "./support/answers.ts";
@@ -112,9 +112,9 @@ test("behind the newest id, an id that a command gave in the meantime is not giv
   const { store } = cairn.service;
   goBack(cairn);
   await cairn.newKey();
-  const given = new IdSource(cairn.clock, { startAfter: await cairn.read(newestId) }).next("key", NO_HOME);
-  await store.commit(NO_HOME, (tx) => {
-    const [first] = tx.rows(apiKeys, { from: "", to: AFTER_ALL, limit: 1 });
+  const given = new IdSource(cairn.clock, { startAfter: await cairn.read(newestId) }).next("key", NO_PARTITION);
+  await store.commit(NO_PARTITION, (tx) => {
+    const [first] = tx.rows(apiKeys, { from: "", to: MAX_KEY, limit: 1 });
     tx.add(apiKeys, "0".repeat(64), { ...first!.row, id: given });
   });
   await cairn.newKey();
@@ -127,7 +127,7 @@ test("what a user gets after a restart is later than what is being erased of the
   const { id } = await cairn.createSession({ user_id: "ada" });
   const counts = { sessions: 0, turns: 0, versions: 0, retrievals: 0, memories: 0, documents: 0, traces: 0, deliveries: 0, answers: 0 };
   const begun = { phase: "sessions", after: "", actor: "system", retentionDays: 7, counts } as const;
-  await cairn.service.store.commit(homeOf(id), (tx) =>
+  await cairn.service.store.commit(partitionOf(id), (tx) =>
     tx.put(erasures, hashKey("ada"), { userId: "ada", startedAt: tx.now, until: tx.bareId(), ...begun }),
   );
   await cairn.close();
@@ -477,7 +477,7 @@ onEmbedded("a server on a database has its time")("a clock that cannot be read i
 test("a store that holds the very last id refuses what needs one with 503, and is read all the same", async () => {
   await using cairn = await startCairn();
   const { id } = await cairn.createSession();
-  await cairn.service.store.commit(NO_HOME, (tx) => tx.put(payloads, "zzzzzzzzzzzz", '{"created_at":"2026-05-07T08:00:00.000Z"}'));
+  await cairn.service.store.commit(NO_PARTITION, (tx) => tx.put(payloads, "zzzzzzzzzzzz", '{"created_at":"2026-05-07T08:00:00.000Z"}'));
   await cairn.restart();
   const refused = await cairn.post(`/v1/sessions/${id}/state`, { state: { step: 1 } });
   expect({ ...refusal(refused), message: refused.body.error.message }).toEqual({

@@ -4,7 +4,7 @@
  * @module
  */
 import { expect, spyOn, test } from "bun:test";
-import { NO_HOME } from "../src/lib/ids.ts";
+import { NO_PARTITION } from "../src/lib/ids.ts";
 import { documentRemovals, documents, DOCUMENTS_MARK, meta, namespaces } from "../src/storage/tables.ts";
 import { errorOf, refusal, unknownId } from "./support/answers.ts";
 import { startCairn, type Cairn, type RequestOptions } from "./support/cairn.ts";
@@ -582,7 +582,7 @@ test("documents of an earlier Cairn get their place among the changes after a st
   const [whole] = await query(cairn, [list]);
   expect(keysOf(whole)).toEqual(keys);
   const stored = await cairn.read((reader) => reader.keys(documents, { from: "", to: "~" }));
-  await cairn.service.store.commit(NO_HOME, (tx) => {
+  await cairn.service.store.commit(NO_PARTITION, (tx) => {
     for (const key of stored) {
       const { isOrdered: _, ...before } = tx.get(documents, key)!;
       tx.put(documents, key, before);

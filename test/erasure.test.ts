@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { writeBackup } from "../src/operations/backup.ts";
 import { exportLines } from "../src/operations/export.ts";
 import { keptJson } from "../src/storage/erasure.ts";
-import { AFTER_ALL } from "../src/storage/keys.ts";
+import { MAX_KEY } from "../src/storage/keys.ts";
 import { DATA_FILE } from "../src/storage/lmdb/file/data-file.ts";
 import {
   deliveries,
@@ -33,7 +33,7 @@ import { isOnPostgres } from "./support/stores.ts";
 /** In which tables a user's texts are, in rows and keys, with what of an answer is compressed; and in which fields they were sent. */
 async function copiesOf(cairn: Cairn, markers: Markers): Promise<Record<string, string[]>> {
   const copies: [string, string[]][] = [];
-  const everything = { from: "", to: AFTER_ALL };
+  const everything = { from: "", to: MAX_KEY };
   for (const table of TABLES) {
     const keys = await cairn.read((reader) => reader.keys(table, everything));
     copies.push([table.name, markers.foundIn(keys.join("\n"))]);
@@ -242,7 +242,7 @@ test("what a webhook was posted goes with it, unless another one was posted it t
   await cairn.deliver();
   await cairn.runTask("webhook retention");
   const posted = async () => {
-    const rows = await cairn.read((reader) => reader.rows(payloads, { from: "", to: AFTER_ALL }));
+    const rows = await cairn.read((reader) => reader.rows(payloads, { from: "", to: MAX_KEY }));
     return rows.map(({ row }) => JSON.parse(row).data.input.content);
   };
   expect(await posted()).toEqual(["of both", "of one"]);
@@ -254,7 +254,7 @@ test("what a webhook was posted goes with it, unless another one was posted it t
 /** The events of a session that are on their way, were delivered, and what was posted. */
 async function eventsOf(cairn: Cairn, sessionId: string): Promise<Record<string, number>> {
   const count = async (table: typeof outbox | typeof deliveries | typeof payloads) => {
-    const rows = await cairn.read((reader) => reader.rows<unknown>(table as Readable<unknown>, { from: "", to: AFTER_ALL }));
+    const rows = await cairn.read((reader) => reader.rows<unknown>(table as Readable<unknown>, { from: "", to: MAX_KEY }));
     return rows.filter(({ row }) => JSON.stringify(row).includes(sessionId)).length;
   };
   return { outbox: await count(outbox), deliveries: await count(deliveries), payloads: await count(payloads) };

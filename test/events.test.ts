@@ -4,7 +4,7 @@
  * @module
  */
 import { expect, test } from "bun:test";
-import { NO_HOME } from "../src/lib/ids.ts";
+import { NO_PARTITION } from "../src/lib/ids.ts";
 import { LIMITS } from "../src/lib/limits.ts";
 import { apiKeys } from "../src/storage/tables.ts";
 import { refusal } from "./support/answers.ts";
@@ -182,7 +182,7 @@ test("the stream of a key that has ended, or was revoked by another process, end
   const [idle, other] = [await watch(cairn, "", { key: revoked }), await watch(cairn, "?action=session.created")];
   // Without a trace of it, this server hears as little of it as of what another process does.
   const hash = Bun.CryptoHasher.hash("sha256", revoked, "hex");
-  await cairn.service.store.commit(NO_HOME, (tx) => tx.remove(apiKeys, hash));
+  await cairn.service.store.commit(NO_PARTITION, (tx) => tx.remove(apiKeys, hash));
   cairn.clock.advance({ seconds: 1 });
   expect(await Promise.all([ending.trace(), idle.trace()])).toEqual([undefined, undefined]);
   const { id } = await cairn.createSession();

@@ -6,7 +6,7 @@ import { createApp } from "../src/app.ts";
 import { makeLocalKey, type LocalKey } from "../src/keys/local-key.ts";
 import { startCairn, type Answer, type Cairn, type RequestOptions } from "./support/cairn.ts";
 import { toJson } from "../src/lib/json.ts";
-import { AFTER_ALL } from "../src/storage/keys.ts";
+import { MAX_KEY } from "../src/storage/keys.ts";
 import { idempotency, outbox, sessions, traces } from "../src/storage/tables.ts";
 
 const keyed = (idempotencyKey: string, more: RequestOptions = {}): RequestOptions => ({
@@ -291,7 +291,7 @@ for (const [name, [member, prepare]] of Object.entries(SECRETS)) {
     const again = await cairn.post(path, body, keyed("ask-until-answered"));
     expectReplay(again, first);
 
-    const kept = JSON.stringify(await cairn.read((reader) => reader.rows(idempotency, { from: "", to: AFTER_ALL })));
+    const kept = JSON.stringify(await cairn.read((reader) => reader.rows(idempotency, { from: "", to: MAX_KEY })));
     const files = readdirSync(cairn.directory, { recursive: true, encoding: "utf8" })
       .map((file) => join(cairn.directory, file))
       .filter((file) => statSync(file).isFile());

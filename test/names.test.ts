@@ -7,7 +7,7 @@
 import { expect, test } from "bun:test";
 import { CairnChats } from "../src/adapters/ai-sdk.ts";
 import { Cairn as Client } from "../src/client/index.ts";
-import { NO_HOME } from "../src/lib/ids.ts";
+import { NO_PARTITION } from "../src/lib/ids.ts";
 import type { Owner } from "../src/storage/owner.ts";
 import { meta, NAMES_MARK, sessions } from "../src/storage/tables.ts";
 import { errorOf, idsOf, refusal } from "./support/answers.ts";
@@ -370,7 +370,7 @@ test("names that an earlier Cairn has stored are found within their users after 
   for (const external_id of PLANTED) await cairn.ok(cairn.post("/v1/sessions", { agent_id: "mcp", external_id }, { key: bob }));
   const ids = idsOf(await cairn.list("/v1/sessions"));
   // As they were: without what a name is unique within, and without the mark that all say so.
-  await cairn.service.store.commit(NO_HOME, (tx) => {
+  await cairn.service.store.commit(NO_PARTITION, (tx) => {
     for (const id of ids) {
       const key = id.slice("sess_".length) as never;
       const { namedWithin: _, ...before } = tx.get(sessions, key)!;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { bare } from "../src/lib/ids.ts";
-import { AFTER_ALL } from "../src/storage/keys.ts";
+import { MAX_KEY } from "../src/storage/keys.ts";
 import { pendingEmbeddings, VECTOR_TABLES, vectors } from "../src/storage/tables.ts";
 import { hasNoVector, passageCount } from "../src/vectors/encoding.ts";
 import { BusyEncoder } from "./support/busy-encoder.ts";
@@ -20,7 +20,7 @@ function longText(middle: string, seed = 0, sentences = 60): string {
 /** Rows of vectors that there are: how many, of how many passages, and what is still to be made. */
 async function stored(cairn: Cairn): Promise<{ passages: number[]; pending: number }> {
   return cairn.service.store.read((reader) => {
-    const all = { from: "", to: AFTER_ALL };
+    const all = { from: "", to: MAX_KEY };
     const rows = VECTOR_TABLES.flatMap((table) => reader.keys(table, all).map((id) => reader.vectorBytes(table, id)!));
     return {
       passages: rows.map((bytes) => (hasNoVector(bytes) ? 0 : passageCount(bytes))),

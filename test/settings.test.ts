@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { NO_HOME } from "../src/lib/ids.ts";
+import { NO_PARTITION } from "../src/lib/ids.ts";
 import { settings } from "../src/storage/tables.ts";
 import { failingCommits, startCairn, type Cairn } from "./support/cairn.ts";
 
@@ -236,7 +236,9 @@ test("a change stands in the log with who made it and what was changed, without 
 test("settings in the store that make no sense count as not set, and the next change removes them", async () => {
   await using cairn = await startCairn({ environment: { webhooks: { timeout: "20s" } } });
   const wrong = { max_body_bytes: "much", "webhooks.timeout": "soon", "embedding.base_url": "nope", "embedding.api_key": "sk-for-nope" };
-  await cairn.service.store.commit(NO_HOME, (tx) => tx.put(settings, "current", { ...wrong, region: "eu", "embedding.provider": "local" }));
+  await cairn.service.store.commit(NO_PARTITION, (tx) =>
+    tx.put(settings, "current", { ...wrong, region: "eu", "embedding.provider": "local" }),
+  );
   await cairn.restart();
   const { max_body_bytes, region, webhooks, embedding } = await cairn.settings();
   expect({ max_body_bytes, embedding }).toEqual({

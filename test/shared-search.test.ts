@@ -6,7 +6,7 @@ import { SQL } from "bun";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { nextTurn, systemClock } from "../src/lib/clock.ts";
-import { bare, NO_HOME } from "../src/lib/ids.ts";
+import { bare, NO_PARTITION } from "../src/lib/ids.ts";
 import { LIMITS } from "../src/lib/limits.ts";
 import { createLog } from "../src/lib/log.ts";
 import { DATA_FILE } from "../src/storage/lmdb/file/data-file.ts";
@@ -237,7 +237,7 @@ if (isHere(POSTGRES, "what several servers on one database find")) {
       await cairn.close();
       const copy = await Store.open(join(cairn.directory, "replica"), systemClock, { durability: "relaxed" });
       const damage = { ...memories, indexes: [], encode: () => "{" };
-      for (const memory of [tea, chess]) await copy.commit(NO_HOME, (tx) => tx.put(damage, bare(memory.id), {} as MemoryRow));
+      for (const memory of [tea, chess]) await copy.commit(NO_PARTITION, (tx) => tx.put(damage, bare(memory.id), {} as MemoryRow));
       await copy.close();
       await cairn.open();
       expect([await found(TEA), await found(CHESS)]).toEqual([[TEA], [CHESS]]);

@@ -5,8 +5,8 @@
  */
 import { DAY_MS } from "../src/lib/duration.ts";
 import { expect, test } from "bun:test";
-import { bare, firstBareIdAt, homeOf, NO_HOME } from "../src/lib/ids.ts";
-import { AFTER_ALL, hashKey } from "../src/storage/keys.ts";
+import { bare, firstBareIdAt, partitionOf, NO_PARTITION } from "../src/lib/ids.ts";
+import { MAX_KEY, hashKey } from "../src/storage/keys.ts";
 import { erasures, idempotency, memories, meta, RECORD_TABLES, retrievals, users, USERS_MARK } from "../src/storage/tables.ts";
 import { pagesOf, refusal } from "./support/answers.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
@@ -197,8 +197,8 @@ test("users whom a store of before does not list are listed from the first reque
   cairn.clock.advance({ seconds: 2 });
   await cairn.runTask("session expiry");
   const all = await cairn.list("/v1/users?limit=100");
-  await cairn.service.store.commit(NO_HOME, (tx) => {
-    for (const key of tx.keys(users, { from: "", to: AFTER_ALL })) tx.remove(users, key);
+  await cairn.service.store.commit(NO_PARTITION, (tx) => {
+    for (const key of tx.keys(users, { from: "", to: MAX_KEY })) tx.remove(users, key);
     tx.remove(meta, USERS_MARK);
   });
   expect(await namesOf(cairn)).toEqual([]);
@@ -207,12 +207,12 @@ test("users whom a store of before does not list are listed from the first reque
   expect((await cairn.counts([users]))[0]).toBe(451);
 
   // One that was noted without a session, and one with a session that was not noted.
-  await cairn.service.store.commit(NO_HOME, (tx) => {
+  await cairn.service.store.commit(NO_PARTITION, (tx) => {
     tx.put(users, hashKey("nobody"), { userId: "nobody", seenAt: 1 });
     tx.remove(users, hashKey("user-7"));
   });
   for (let run = 0; run < 4; run++) await cairn.runTask("users");
-  const noted = await cairn.read((reader) => reader.rows(users, { from: "", to: AFTER_ALL }));
+  const noted = await cairn.read((reader) => reader.rows(users, { from: "", to: MAX_KEY }));
   expect(noted.map(({ row }) => row.userId).toSorted()).toEqual([...names, "memories alone"].toSorted());
   await cairn.ok(cairn.delete("/v1/users/user-7"));
   expect(await cairn.read((reader) => reader.has(users, hashKey("user-7")))).toBe(false);
@@ -295,7 +295,7 @@ function rowsWith(cairn: Cairn, text: string): Promise<Record<string, number>> {
 async function rowsThat(cairn: Cairn, isCounted: (row: { key: string; text: string }) => boolean): Promise<Record<string, number>> {
   const counts: [string, number][] = [];
   for (const table of RECORD_TABLES) {
-    const rows = await cairn.read((reader) => reader.rows(table, { from: "", to: AFTER_ALL }));
+    const rows = await cairn.read((reader) => reader.rows(table, { from: "", to: MAX_KEY }));
     counts.push([table.name, rows.filter(({ key, row }) => isCounted({ key, text: table.encode(row) })).length]);
   }
   return Object.fromEntries(counts.filter(([, count]) => count > 0));
@@ -431,8 +431,8 @@ test("what a server has made whose clock is ahead is erased too", async () => {
   await cairn.runTask("session expiry");
   const { store } = cairn.service;
   const row = await store.read((reader) => reader.get(memories, bare(id)));
-  const ahead = firstBareIdAt(cairn.clock.now() + 5_000).slice(0, -2) + homeOf(id);
-  await store.commit(homeOf(id), (tx) => tx.add(memories, ahead, row!));
+  const ahead = firstBareIdAt(cairn.clock.now() + 5_000).slice(0, -2) + partitionOf(id);
+  await store.commit(partitionOf(id), (tx) => tx.add(memories, ahead, row!));
   expect(await cairn.ok(cairn.delete(user("ada")))).toMatchObject({ status: "done", memories: 2 });
   expect(await rowsWith(cairn, SECRET)).toEqual({});
 });
@@ -444,8 +444,8 @@ test("an answer that a server has kept whose clock is ahead goes with what it sh
     cairn.ok(cairn.post("/v1/memory", { session_id, content }, { headers: { "Idempotency-Key": key } }));
   await add("before", session, SECRET);
   const { store } = cairn.service;
-  const [before] = await store.read((reader) => reader.rows(idempotency, { from: "", to: AFTER_ALL }));
-  await store.commit(NO_HOME, (tx) => tx.put(idempotency, before!.key, { ...before!.row, createdAt: cairn.clock.now() + 5_000 }));
+  const [before] = await store.read((reader) => reader.rows(idempotency, { from: "", to: MAX_KEY }));
+  await store.commit(NO_PARTITION, (tx) => tx.put(idempotency, before!.key, { ...before!.row, createdAt: cairn.clock.now() + 5_000 }));
   const commit = store.commit.bind(store);
   let commits = 0;
   store.commit = ((home: never, work: never) => (commits++ === 0 ? commit(home, work) : Promise.reject(new Error("full")))) as never;
@@ -656,12 +656,12 @@ test("what was found for a user is erased with the session and counted, more of 
     [session.id, 450],
     [other.id, 1],
   ] as const) {
-    await store.commit(homeOf(id), (tx) => {
+    await store.commit(partitionOf(id), (tx) => {
       for (let i = 0; i < count; i++) tx.add(retrievals, tx.bareId(), { ...found, sessionId: id, memories: [] });
     });
   }
   expect(await cairn.ok(cairn.delete(user("ada")))).toMatchObject({ status: "done", sessions: 2, retrievals: 450 });
-  const left = await store.read((reader) => reader.rows(retrievals, { from: "", to: AFTER_ALL }));
+  const left = await store.read((reader) => reader.rows(retrievals, { from: "", to: MAX_KEY }));
   expect(left.map(({ row }) => row.sessionId)).toEqual([other.id]);
   expect(await cairn.findings()).toEqual([]);
 });

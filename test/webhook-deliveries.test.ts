@@ -4,7 +4,7 @@
  * @module
  */
 import { expect, test } from "bun:test";
-import { bare, NO_HOME, type Id } from "../src/lib/ids.ts";
+import { bare, NO_PARTITION, type Id } from "../src/lib/ids.ts";
 import { LIMITS } from "../src/lib/limits.ts";
 import { deliveries } from "../src/storage/tables.ts";
 import { newDelivery } from "../src/webhooks/outbox.ts";
@@ -201,7 +201,7 @@ test("what became of the deliveries of the last 24 hours is counted by the hour 
   expect(await stats(other)).toMatchObject({ delivered: 0, failed: 0, exhausted: 0, pending: 0 });
 
   const addDeliveries = (count: number, to: Id) =>
-    cairn.service.store.commit(NO_HOME, (tx) => {
+    cairn.service.store.commit(NO_PARTITION, (tx) => {
       for (let i = 0; i < count; i++) {
         const row = newDelivery(tx.bareId(), "turn.added", { sessionId: null }, tx.now);
         tx.add(deliveries, bare(to) + tx.bareId(), { ...row, payload: tx.bareId(), status: "delivered", nextAttemptAt: null });

@@ -12,7 +12,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { open, type Database, type RootDatabase } from "lmdb";
 import { systemClock } from "../../src/lib/clock.ts";
-import { IdSource, NO_HOME } from "../../src/lib/ids.ts";
+import { IdSource, NO_PARTITION } from "../../src/lib/ids.ts";
 import { hashKey, numberKey } from "../../src/storage/keys.ts";
 import type { Tx } from "../../src/storage/access.ts";
 import { WriteBuffer } from "../../src/storage/write-buffer.ts";
@@ -172,7 +172,7 @@ function write(writes: readonly Write[], session: number, newIds: string[]): voi
           text += numberKey(number++);
           break;
         case "id":
-          text += newIds[piece.index] ??= ids.bare(NO_HOME);
+          text += newIds[piece.index] ??= ids.bare(NO_PARTITION);
           break;
       }
     }

@@ -12,7 +12,7 @@ import type { EmbeddedQuery } from "../../src/embeddings/embedder.ts";
 import type { Calibration } from "../../src/embeddings/score.ts";
 import { memoryTerms, queryTerms } from "../../src/embeddings/words/terms.ts";
 import { systemClock } from "../../src/lib/clock.ts";
-import { bare, homeOf, withPrefix, type SessionId } from "../../src/lib/ids.ts";
+import { bare, partitionOf, withPrefix, type SessionId } from "../../src/lib/ids.ts";
 import { relevance } from "../../src/memories/relevance.ts";
 import type { Tx } from "../../src/storage/access.ts";
 import { MEMORIES } from "../../src/storage/collections.ts";
@@ -174,7 +174,7 @@ class Filling {
     for (const name of shares) this.#passing[name]++;
     const terms = memoryTerms(content);
     const embedding = { vector: denseVector(content), terms };
-    const memory = bare(tx.id("mem", homeOf(session)));
+    const memory = bare(tx.id("mem", partitionOf(session)));
     const generation = generationOf(tx);
     tx.add(memories, memory, {
       sessionId: session,

@@ -11,7 +11,7 @@ import type { EmbeddedQuery } from "../../src/embeddings/embedder.ts";
 import { queryTerms } from "../../src/embeddings/words/terms.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { relevance } from "../../src/memories/relevance.ts";
-import { AFTER_ALL } from "../../src/storage/keys.ts";
+import { MAX_KEY } from "../../src/storage/keys.ts";
 import { Store } from "../../src/storage/lmdb/store.ts";
 import { provider, PROVIDER_KEY, vectors } from "../../src/storage/tables.ts";
 import { dotStored, quantize, storedTerms, storedVector } from "../../src/vectors/encoding.ts";
@@ -44,7 +44,7 @@ let queries: number[][];
 
 async function start({ directory, queries: texts, right, recall }: Extract<NeighboursOrder, { kind: "open" }>) {
   const store = await Store.open(directory, systemClock);
-  const ids = store.latest.keys(vectors, { from: "", to: AFTER_ALL });
+  const ids = store.latest.keys(vectors, { from: "", to: MAX_KEY });
   graph = new hnswlib.HierarchicalNSW("ip", DENSE_DIMENSION);
   graph.initIndex({ maxElements: ids.length, m: LINKS, efConstruction: EF_CONSTRUCTION, randomSeed: 100 });
   all = new hnswlib.BruteforceSearch("ip", DENSE_DIMENSION);

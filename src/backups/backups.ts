@@ -12,7 +12,7 @@ import { join } from "node:path";
 import type { Tickets } from "../keys/tickets.ts";
 import { ApiError, hasCode, messageOf } from "../lib/errors.ts";
 import { freeBytes, megabytes } from "../lib/files.ts";
-import { bare, bareIdTime, isId, NO_HOME, nothingWithId, withPrefix, type Id, type KeyId } from "../lib/ids.ts";
+import { bare, bareIdTime, isId, NO_PARTITION, nothingWithId, withPrefix, type Id, type KeyId } from "../lib/ids.ts";
 import { toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { describeError, type Log } from "../lib/log.ts";
@@ -224,7 +224,7 @@ export class Backups {
     if (problem === undefined) log.info("backup written", { backup: id });
     else log.error("backup failed", { backup: id, reason: problem });
     try {
-      await store.commit(NO_HOME, (tx) =>
+      await store.commit(NO_PARTITION, (tx) =>
         recordAdmin(tx, owner, outcome, problem === undefined ? { backup_id: id } : { backup_id: id, reason: problem }),
       );
     } catch (error) {

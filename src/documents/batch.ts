@@ -14,7 +14,7 @@ import { liveSession } from "../sessions/live-session.ts";
 import type { Tx } from "../storage/access.ts";
 import { DOCUMENTS } from "../storage/collections.ts";
 import { DocumentWriter, hiddenIn, namespaceRow, visibleDocument } from "../storage/document-records.ts";
-import { AFTER_ALL, behind, documentKey, documentSpace, hashKey, namespaceKey, ownDocuments } from "../storage/keys.ts";
+import { MAX_KEY, successor, documentKey, documentSpace, hashKey, namespaceKey, ownDocuments } from "../storage/keys.ts";
 import { generationOf } from "../storage/memory-records.ts";
 import type { Owner } from "../storage/owner.ts";
 import {
@@ -215,7 +215,7 @@ export class Batch {
   #pop(namespace: string, order: Order, param: string): JsonText {
     const own = ownDocuments(namespace);
     const descending = order === "desc";
-    let span = { from: own, to: own + AFTER_ALL };
+    let span = { from: own, to: own + MAX_KEY };
     const pops = this.#pops.get(endOf(namespace, order)) ?? 0;
     this.#pops.delete(endOf(namespace, order));
     // Each of them removes the next one: all are fetched together.
@@ -233,7 +233,7 @@ export class Batch {
             { param, retryAfterSeconds: 1 },
           );
         }
-        span = descending ? { ...span, to: key } : { ...span, from: behind(key) };
+        span = descending ? { ...span, to: key } : { ...span, from: successor(key) };
       }
       if (keys.length < atOnce) return toJson(null);
     }

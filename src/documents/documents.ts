@@ -10,7 +10,7 @@
 import { nextTurn } from "../lib/clock.ts";
 import { ApiError } from "../lib/errors.ts";
 import type { FairSemaphore } from "../lib/fair-semaphore.ts";
-import { homeOfUser, NO_HOME } from "../lib/ids.ts";
+import { homeOfUser, NO_PARTITION } from "../lib/ids.ts";
 import { invariant } from "../lib/invariant.ts";
 import { toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
@@ -60,7 +60,7 @@ export async function changeDocuments(deps: DocumentDeps, caller: Caller, named:
   const prepared = await prepareAll(changes);
   const { active } = deps.embeddings;
   const embeddings = await embedAll(deps, active, prepared, caller.limitsId ?? BACKGROUND.limitsId);
-  const answer = await commitFor(deps, caller, owner.userId === undefined ? NO_HOME : homeOfUser(owner.userId), (tx) => {
+  const answer = await commitFor(deps, caller, owner.userId === undefined ? NO_PARTITION : homeOfUser(owner.userId), (tx) => {
     const batch = new Batch(tx, owner, active, changes);
     const results = eachFetched(Array.from(changes.entries()), ([i, change]) =>
       batch.run(change, `operations.${i}`, prepared[i], embeddings[i]),

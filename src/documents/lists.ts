@@ -7,8 +7,8 @@ import { toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import { eachFetched, FIRST, type Reader, type Span } from "../storage/access.ts";
 import { hiddenIn, namespaceRow, visibleDocument } from "../storage/document-records.ts";
 import {
-  AFTER_ALL,
-  behind,
+  MAX_KEY,
+  successor,
   changeKey,
   documentKey,
   DOCUMENT_SPACE_LENGTH,
@@ -141,7 +141,7 @@ export async function listDocuments(
         if (!budget.takes(json)) return page(true);
         data.push(json);
       }
-      at = { ...at, span: at.descending ? { ...at.span, to: place } : { ...at.span, from: behind(place) } };
+      at = { ...at, span: at.descending ? { ...at.span, to: place } : { ...at.span, from: successor(place) } };
       await budget.look(length, filter, shown);
       if (budget.isSpent) return page(true);
     }
@@ -155,8 +155,8 @@ export async function listDocuments(
 function spanOf(space: string, { namespace, deep, order, after, before, cursor }: Listing): { from: string; to: string } {
   const top = namespaceKey(space, namespace);
   const first = deep ? top : ownDocuments(top);
-  const from = after === undefined ? first : behind(documentKey(top, after));
-  const to = before === undefined ? first + AFTER_ALL : documentKey(top, before);
+  const from = after === undefined ? first : successor(documentKey(top, after));
+  const to = before === undefined ? first + MAX_KEY : documentKey(top, before);
   if (cursor === undefined) return { from, to: to < from ? from : to };
   const at = space + cursor;
   return order === "asc" ? { from: at < from ? from : at > to ? to : at, to } : { from, to: at > to ? to : at < from ? from : at };
@@ -167,7 +167,7 @@ export async function listNamespaces(store: RecordStore, space: string, listing:
   const data: JsonText[] = [];
   const star = prefix.indexOf("*");
   const first = namespaceKey(space, star === -1 ? prefix : prefix.slice(0, star));
-  const to = first + AFTER_ALL;
+  const to = first + MAX_KEY;
   let from = cursor === undefined || space + cursor < first ? first : space + cursor;
   let passed = 0;
   const page = (hasMore: boolean) => pageJson(data, hasMore ? from : undefined, offset - passed);
@@ -189,7 +189,7 @@ export async function listNamespaces(store: RecordStore, space: string, listing:
         if (!budget.takes(json)) return page(true);
         data.push(json);
       }
-      from = isFound && parts.length >= maxDepth ? namespaceKey(space, cut) + AFTER_ALL : behind(key);
+      from = isFound && parts.length >= maxDepth ? namespaceKey(space, cut) + MAX_KEY : successor(key);
       await budget.look(key.length);
       if (budget.isSpent) return page(true);
     }

@@ -6,10 +6,10 @@
  */
 import { DAY_MS } from "../lib/duration.ts";
 import { ApiError } from "../lib/errors.ts";
-import { NO_HOME } from "../lib/ids.ts";
+import { NO_PARTITION } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
 import { eachFetched, type Reader, type Tx } from "../storage/access.ts";
-import { AFTER_ALL, behind } from "../storage/keys.ts";
+import { MAX_KEY, successor } from "../storage/keys.ts";
 import type { RecordStore } from "../storage/record-store.ts";
 import { documents, DOCUMENTS_MARK, meta } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
@@ -38,14 +38,14 @@ export async function documentOrder(store: RecordStore, log: Log): Promise<Task>
 /** @returns where to continue; undefined once all have their entry */
 async function orderSome(store: RecordStore, from: string): Promise<string | undefined> {
   if ((await store.read((reader) => reader.get(meta, DOCUMENTS_MARK))) !== undefined) return undefined;
-  const span = { from, to: AFTER_ALL, limit: DOCUMENTS_PER_COMMIT };
+  const span = { from, to: MAX_KEY, limit: DOCUMENTS_PER_COMMIT };
   const keys = await store.read((reader) => reader.keys(documents, span));
   const last = keys.length < DOCUMENTS_PER_COMMIT ? undefined : keys.at(-1);
-  await store.commit(NO_HOME, (tx) => {
+  await store.commit(NO_PARTITION, (tx) => {
     order(tx, keys);
     if (last === undefined) tx.put(meta, DOCUMENTS_MARK, "1");
   });
-  return last === undefined ? undefined : behind(last);
+  return last === undefined ? undefined : successor(last);
 }
 
 function order(tx: Tx, keys: readonly string[]): void {

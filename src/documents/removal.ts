@@ -10,7 +10,7 @@ import type { Log } from "../lib/log.ts";
 import { FIRST, type Span, type Tx } from "../storage/access.ts";
 import { BadRows, rowOfEntry, type Isolate } from "../storage/bad-rows.ts";
 import { DocumentWriter, isEmptied } from "../storage/document-records.ts";
-import { AFTER_ALL, behind, namespaceOfDocument, numberKey } from "../storage/keys.ts";
+import { MAX_KEY, successor, namespaceOfDocument, numberKey } from "../storage/keys.ts";
 import { documentRemovals, documents, namespaces } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
 import type { Deps } from "../traces/record.ts";
@@ -86,7 +86,7 @@ export function documentRemoval({ store }: Deps, log: Log): Task {
  */
 export function removeEmptied(tx: Tx, namespace: string, after: string, isolate: Isolate): string | undefined {
   const [table, last] = [after.slice(0, 1), after.slice(1)];
-  const span = { from: last === "" ? namespace : behind(last), to: namespace + AFTER_ALL, limit: DOCUMENTS_PER_COMMIT };
+  const span = { from: last === "" ? namespace : successor(last), to: namespace + MAX_KEY, limit: DOCUMENTS_PER_COMMIT };
   return table === NAMESPACES ? removeNamespaces(tx, namespace, span, isolate) : removeDocuments(tx, span, isolate);
 }
 

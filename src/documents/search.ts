@@ -18,7 +18,7 @@ import { LIMITS } from "../lib/limits.ts";
 import { eachFetched, eachRead, FIRST, type Reader } from "../storage/access.ts";
 import { DOCUMENTS, hasVector } from "../storage/collections.ts";
 import { emptiedUntil, visibleDocument } from "../storage/document-records.ts";
-import { behind, hashKey, namespaceKey } from "../storage/keys.ts";
+import { successor, hashKey, namespaceKey } from "../storage/keys.ts";
 import { generationOf } from "../storage/memory-records.ts";
 import type { RecordStore } from "../storage/record-store.ts";
 import { documentRemovals, documents, indexedDocuments, type DocumentRow } from "../storage/tables.ts";
@@ -199,7 +199,7 @@ class Finding {
     const { store } = this.#deps;
     const found = new Map(before.map(({ id, score }) => [id, score]));
     const emptied = await store.read((reader) => emptiedUntil(reader, this.#namespace));
-    const from = emptied && behind(emptied);
+    const from = emptied && successor(emptied);
     for (let last: BareId | undefined, isEnd = false; !isEnd && !this.#budget.isSpent;) {
       const { ids, next } = await store.walk(indexedDocuments, this.#filter, { from, before: last }, DOCUMENTS_AT_ONCE);
       const others = ids.filter((id) => !found.has(id));

@@ -10,8 +10,8 @@
 import { nextTurn } from "../lib/clock.ts";
 import { ApiError } from "../lib/errors.ts";
 import { Deadline, unlessAborted } from "../lib/deadline.ts";
-import { NO_HOME } from "../lib/ids.ts";
-import { AFTER_ALL, behind } from "../storage/keys.ts";
+import { NO_PARTITION } from "../lib/ids.ts";
+import { MAX_KEY, successor } from "../storage/keys.ts";
 import { generationOf } from "../storage/memory-records.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import type { RecordStore } from "../storage/record-store.ts";
@@ -130,7 +130,7 @@ export class Embeddings {
     const notStarted = this.#notStarted;
     if (notStarted === undefined) return;
     const { row } = this.#provider;
-    const isStarted = await this.#store.commit(NO_HOME, (tx) => {
+    const isStarted = await this.#store.commit(NO_PARTITION, (tx) => {
       // Another provider may have been set meanwhile, with a generation of its own, and is about to be activated.
       if (tx.get(provider, PROVIDER_KEY)?.identity !== notStarted.stored) return false;
       startGeneration(tx, row);
@@ -168,9 +168,9 @@ export class Embeddings {
 
   /** The same inside a scope, of what was counted before. */
   progressIn(reader: Reader, { pending, stored }: VectorCounts): Progress {
-    const replacesUntil = this.#notStarted === undefined ? reader.get(provider, PROVIDER_KEY)?.replacesUntil : AFTER_ALL;
+    const replacesUntil = this.#notStarted === undefined ? reader.get(provider, PROVIDER_KEY)?.replacesUntil : MAX_KEY;
     // New ones are few as long as there are old ones, which are removed first.
-    const newerThan = (until: string, table: AnyTable) => reader.keys(table, { from: behind(until), to: AFTER_ALL }).length;
+    const newerThan = (until: string, table: AnyTable) => reader.keys(table, { from: successor(until), to: MAX_KEY }).length;
     const found = replacesUntil === undefined ? stored : VECTOR_TABLES.reduce((sum, table) => sum + newerThan(replacesUntil, table), 0);
     // What is pending has its words there already.
     const ready = Math.max(0, found - pending);
@@ -221,7 +221,7 @@ export class Embeddings {
     await remote.probe();
     if (row.measured !== undefined) return;
     const measured = await measuredBy(remote, row.identity);
-    await this.#store.commit(NO_HOME, (tx) => putRow(tx, measured));
+    await this.#store.commit(NO_PARTITION, (tx) => putRow(tx, measured));
     const stored = await this.#store.read(storedProvider);
     this.#activate(this.#provider, stored);
   }
@@ -369,7 +369,7 @@ async function measuredBy(remote: OpenAiEmbedder, identity: string): Promise<Pro
 
 /** From now on vectors are of another provider. The records of those there are get new ones from `memories/backfill.ts`. */
 function startGeneration(tx: Tx, row: ProviderFacts): void {
-  const newest = VECTOR_TABLES.flatMap((table) => tx.keys(table, { from: "", to: AFTER_ALL, limit: 1, descending: true }))
+  const newest = VECTOR_TABLES.flatMap((table) => tx.keys(table, { from: "", to: MAX_KEY, limit: 1, descending: true }))
     .toSorted()
     .at(-1);
   const replaces = newest === undefined ? {} : { replacesUntil: newest };

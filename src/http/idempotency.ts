@@ -17,7 +17,7 @@ import { statusAndJson, type Answered, type AnswerJson } from "../lib/answer.ts"
 import type { Clock } from "../lib/clock.ts";
 import { HOUR_MS } from "../lib/duration.ts";
 import { ApiError } from "../lib/errors.ts";
-import { NO_HOME } from "../lib/ids.ts";
+import { NO_PARTITION } from "../lib/ids.ts";
 import type { JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import type { Log } from "../lib/log.ts";
@@ -25,7 +25,7 @@ import { packed } from "../lib/packed-json.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import { BadRows } from "../storage/bad-rows.ts";
 import { isAnswerErased, keptJson } from "../storage/erasure.ts";
-import { AFTER_ALL, hashKey, numberKey } from "../storage/keys.ts";
+import { MAX_KEY, hashKey, numberKey } from "../storage/keys.ts";
 import type { RecordStore } from "../storage/record-store.ts";
 import { idempotency, type IdempotencyRow } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
@@ -130,7 +130,7 @@ export class Idempotency {
       // A change that found nothing to change has no transaction to join. Its answer is kept all the same: by the time it is
       // sent again somebody else may have changed what it would then change back.
       if (!isSaved) {
-        await this.#store.commit(NO_HOME, (tx) => {
+        await this.#store.commit(NO_PARTITION, (tx) => {
           guard.claim(tx);
           guard.save(tx, { json: answer, users: [], asksForRoom: "if large" }, { hasSecret: false });
         });
@@ -163,7 +163,7 @@ export function idempotencyRetention({ store, clock }: { store: RecordStore; clo
       const keysIn = (from: string, to: string) => bad.keysOfOthers(byTime, { from, to, limit: ROWS_PER_COMMIT });
       const old = await keysIn("", numberKey(Math.max(0, now - KEPT_MS)));
       // From a clock that was ahead.
-      const entries = [...old, ...(await keysIn(numberKey(now + KEPT_MS), AFTER_ALL))];
+      const entries = [...old, ...(await keysIn(numberKey(now + KEPT_MS), MAX_KEY))];
       // A key that was used again since has a new answer, which stays.
       if (entries.length > 0) await bad.removeRowsOf(entries, idempotency, byTime);
       return entries.length >= ROWS_PER_COMMIT ? 0 : IDLE_MS;

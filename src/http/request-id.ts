@@ -3,11 +3,11 @@
  *
  * @module
  */
-import { NO_HOME, type IdSource } from "../lib/ids.ts";
+import { NO_PARTITION, type IdSource } from "../lib/ids.ts";
 
 const SANE = /^[\w.:/+=-]{1,128}$/;
 
 export function requestIdOf(headers: Headers, ids: IdSource): string {
   const sent = headers.get("x-request-id");
-  return sent !== null && SANE.test(sent) ? sent : ids.next("req", NO_HOME);
+  return sent !== null && SANE.test(sent) ? sent : ids.next("req", NO_PARTITION);
 }

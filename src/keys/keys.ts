@@ -10,14 +10,14 @@
 import { randomBase62 } from "../lib/base62.ts";
 import { DAY_MS, HOUR_MS } from "../lib/duration.ts";
 import { ApiError } from "../lib/errors.ts";
-import { bare, isId, NO_HOME, nothingWithId, type KeyId } from "../lib/ids.ts";
+import { bare, isId, NO_PARTITION, nothingWithId, type KeyId } from "../lib/ids.ts";
 import { toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import type { Log } from "../lib/log.ts";
 import { hasScope, type Scope } from "../lib/scopes.ts";
 import { isoOrNull, toIso } from "../lib/time.ts";
 import type { Reader, Tx } from "../storage/access.ts";
-import { AFTER_ALL } from "../storage/keys.ts";
+import { MAX_KEY } from "../storage/keys.ts";
 import { EVERYBODY, isBound, type Owner } from "../storage/owner.ts";
 import { pageOf, rowsOfEntries, type Page } from "../storage/page.ts";
 import { apiKeys, deletedKeys, kindCode, type ApiKeyRow, type KeyKind } from "../storage/tables.ts";
@@ -163,7 +163,7 @@ export async function createFirstKey(deps: Deps, caller: Caller): Promise<string
   // Without a commit where there is nothing to do, so that a start needs no space on the disk.
   if (await deps.store.read(hasKeys)) return undefined;
   const secret = newSecret();
-  return deps.store.commit(NO_HOME, (tx) => {
+  return deps.store.commit(NO_PARTITION, (tx) => {
     if (hasKeys(tx)) return undefined;
     addNewKey(tx, caller, secret, { name: "first key", scopes: ["admin"], tier: "enterprise" });
     return secret;
@@ -207,7 +207,7 @@ async function registerKey(deps: Deps, caller: Caller, secret: string, log: Log)
   const hash = hashOf(secret);
   const isNew = (reader: Reader) => !reader.has(apiKeys, hash) && !reader.has(deletedKeys, hash);
   if (await store.read(isNew)) {
-    await store.commit(NO_HOME, (tx) => {
+    await store.commit(NO_PARTITION, (tx) => {
       if (isNew(tx)) addNewKey(tx, caller, secret, { name: "from the environment", scopes: ["admin"], tier: "enterprise" });
     });
   }
@@ -231,7 +231,7 @@ export function listKeys(
 ): JsonText | Promise<JsonText> {
   return store.read((reader) => {
     const [index, from] = kind === undefined ? [byId, ""] : [byKind, kindCode(kind)];
-    const to = from + (page.startingAfter === undefined ? AFTER_ALL : bare(page.startingAfter));
+    const to = from + (page.startingAfter === undefined ? MAX_KEY : bare(page.startingAfter));
     const rows = rowsOfEntries(reader, apiKeys, index, { from, to, descending: true }, page.limit + 1);
     return pageOf(
       rows.map(({ row }) => ({ id: row.id, json: keyJson(row, lastUseOf(row, lastUses)) })),
@@ -286,7 +286,7 @@ export function removeKey(tx: Tx, caller: Caller, { hash, row }: StoredKey, reas
  */
 export function sessionKeysOf(reader: Reader, source: KeyId): StoredKey[] {
   const from = bare(source);
-  const entries = reader.keys(bySource, { from, to: from + AFTER_ALL });
+  const entries = reader.keys(bySource, { from, to: from + MAX_KEY });
   reader.ahead(
     apiKeys,
     entries.map((entry) => bySource.recordOf(entry)),
@@ -311,7 +311,7 @@ function refuseEndOfLastAdmin(reader: Reader, row: ApiKeyRow): void {
   if (!isUsableAdmin(row)) return;
   // Both ends of the list: most often the first key ever made, or one of the latest, is an admin key too.
   for (const descending of [false, true]) {
-    const span = { from: kindCode("key"), to: kindCode("key") + AFTER_ALL, limit: LIMITS.adminKeysSearchedMax / 2, descending };
+    const span = { from: kindCode("key"), to: kindCode("key") + MAX_KEY, limit: LIMITS.adminKeysSearchedMax / 2, descending };
     const entries = reader.keys(byKind, span);
     // The first is most often one.
     reader.ahead(

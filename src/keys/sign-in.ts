@@ -11,12 +11,12 @@
  */
 import { ApiError } from "../lib/errors.ts";
 import { HOUR_MS, MINUTE_MS } from "../lib/duration.ts";
-import { NO_HOME, type KeyId } from "../lib/ids.ts";
+import { NO_PARTITION, type KeyId } from "../lib/ids.ts";
 import { toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import type { Log } from "../lib/log.ts";
 import { BadRows } from "../storage/bad-rows.ts";
-import { AFTER_ALL, numberKey } from "../storage/keys.ts";
+import { MAX_KEY, numberKey } from "../storage/keys.ts";
 import { apiKeys } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
 import { commitAdmin, commitSecret, type Caller, type Deps } from "../traces/record.ts";
@@ -91,7 +91,7 @@ export function signOut(deps: Deps, caller: KeyCaller): Promise<JsonText> {
 /** Makes a link's key: good for signing in once, as an admin. @returns it, for the address of the page */
 export function createLink(deps: Deps, caller: Caller): Promise<string> {
   const secret = newSecret();
-  return deps.store.commit(NO_HOME, (tx) => {
+  return deps.store.commit(NO_PARTITION, (tx) => {
     const rights = { scopes: ["admin" as const], tier: "enterprise" as const, ...RATE_LIMITS.enterprise };
     addTracedKey(tx, caller, secret, { kind: "link", name: "sign-in link", ...rights, expiresAt: tx.now + LINK_MS });
     return secret;
@@ -110,7 +110,7 @@ export function keyExpiry({ store }: Pick<Deps, "store">, log: Log): Task {
     async run() {
       const now = await store.read((reader) => reader.now);
       const passed = { from: "", to: numberKey(now + 1) };
-      const madeAhead = { from: numberKey(now + MADE_AHEAD_MS + 1), to: AFTER_ALL };
+      const madeAhead = { from: numberKey(now + MADE_AHEAD_MS + 1), to: MAX_KEY };
       const due = await bad.keysOfOthers(byEnd, { ...passed, limit: KEYS_PER_COMMIT });
       if (due.length < KEYS_PER_COMMIT) due.push(...(await bad.keysOfOthers(byEnd, { ...madeAhead, limit: KEYS_PER_COMMIT - due.length })));
       if (due.length === 0) return POLL_MS;

@@ -5,7 +5,7 @@
  */
 import type { BareId } from "../lib/ids.ts";
 import type { Reader } from "../storage/access.ts";
-import { AFTER_ALL } from "../storage/keys.ts";
+import { MAX_KEY } from "../storage/keys.ts";
 import { apiKeys, type ApiKeyRow } from "../storage/tables.ts";
 
 /** A key and the SHA-256 that it is stored under. */
@@ -16,7 +16,7 @@ export interface StoredKey {
 
 export function storedKey(reader: Reader, id: BareId): StoredKey | undefined {
   const { byId } = apiKeys.index;
-  const [entry] = reader.keys(byId, { from: id, to: id + AFTER_ALL, limit: 1 });
+  const [entry] = reader.keys(byId, { from: id, to: id + MAX_KEY, limit: 1 });
   const hash = entry && byId.recordOf(entry);
   const row = hash && reader.get(apiKeys, hash);
   return hash && row ? { hash, row } : undefined;

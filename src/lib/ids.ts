@@ -4,10 +4,10 @@
  * ```
  * sess_0VQk3aB4x1Zq
  *      └──┬──┘└┬─┘└┬┘
- *   Unix ms (7) │  home (2)
+ *   Unix ms (7) │  partition (2)
  *       3 that start at random in each millisecond and rise within it
  * ```
- * A home is a hash of the user, or of the session where there is none: all records of one user can lie together when the
+ * A partition is a hash of the user, or of the session where there is none: all records of one user can lie together when the
  * store is spread over several machines, and an id alone says where its record is.
  *
  * So an id is its own sort key and its own page cursor. The source never goes back: when the system's clock does, ids
@@ -43,22 +43,22 @@ const TIME_MAX = 62 ** ID_TIME_WIDTH - 1;
 export const BARE_ID_LENGTH = ID_TIME_WIDTH + COUNTER_WIDTH + HOME_WIDTH;
 
 /** Two base62 characters: one of 3,844 places for the records of a user. */
-export type Home = string & { readonly __home?: never };
+export type Partition = string & { readonly __home?: never };
 
-/** The home of records that belong to no user: keys, webhooks, settings. */
-export const NO_HOME: Home = "0".repeat(HOME_WIDTH);
+/** The partition of records that belong to no user: keys, webhooks, settings. */
+export const NO_PARTITION: Partition = "0".repeat(HOME_WIDTH);
 
 const HOMES = 62 ** HOME_WIDTH;
 
-/** The home of a user's records; a session without a user has one by chance, and its records follow it. */
-export function homeOfUser(userId: string | null): Home {
+/** The partition of a user's records; a session without a user has one by chance, and its records follow it. */
+export function homeOfUser(userId: string | null): Partition {
   return toBase62(userId === null ? Math.floor(chance() * HOMES) : Bun.hash.xxHash32(userId) % HOMES, HOME_WIDTH);
 }
 
-/** The home that an id names; `NO_HOME` for what is no id. */
-export function homeOf(id: string): Home {
+/** The partition that an id names; `NO_PARTITION` for what is no id. */
+export function partitionOf(id: string): Partition {
   const end = id.length;
-  return end >= HOME_WIDTH && isDigit(id.charCodeAt(end - 1)) && isDigit(id.charCodeAt(end - 2)) ? id.slice(-HOME_WIDTH) : NO_HOME;
+  return end >= HOME_WIDTH && isDigit(id.charCodeAt(end - 1)) && isDigit(id.charCodeAt(end - 2)) ? id.slice(-HOME_WIDTH) : NO_PARTITION;
 }
 
 /** Whether a character is a digit of base62. */
@@ -99,7 +99,7 @@ export class IdSource {
    * @param now - Unix milliseconds: the time of the record, which is then that of the id too
    * @throws {ApiError} `service_unavailable` after the very last one, which takes a store that was made to hold it
    */
-  bare(home: Home, now: number = this.#clock.now()): BareId {
+  bare(partition: Partition, now: number = this.#clock.now()): BareId {
     const ms = Math.min(now, TIME_MAX);
     if (ms > this.#lastMs) {
       this.#lastMs = ms;
@@ -112,11 +112,11 @@ export class IdSource {
       this.#lastMs++;
       this.#counter = 0;
     }
-    return toBase62(this.#lastMs, ID_TIME_WIDTH) + toBase62(this.#counter, COUNTER_WIDTH) + home;
+    return toBase62(this.#lastMs, ID_TIME_WIDTH) + toBase62(this.#counter, COUNTER_WIDTH) + partition;
   }
 
-  next<Prefix extends IdPrefix>(prefix: Prefix, home: Home): Id<Prefix> {
-    return `${prefix}_${this.bare(home)}`;
+  next<Prefix extends IdPrefix>(prefix: Prefix, partition: Partition): Id<Prefix> {
+    return `${prefix}_${this.bare(partition)}`;
   }
 }
 

@@ -21,9 +21,9 @@ import { ProviderError } from "../embeddings/remote/provider-error.ts";
 import { wordsOf } from "../embeddings/words/terms.ts";
 import { nextTurn } from "../lib/clock.ts";
 import { HOUR_MS } from "../lib/duration.ts";
-import { NO_HOME, withPrefix, type BareId } from "../lib/ids.ts";
+import { NO_PARTITION, withPrefix, type BareId } from "../lib/ids.ts";
 import { BadRows } from "../storage/bad-rows.ts";
-import { AFTER_ALL, behind } from "../storage/keys.ts";
+import { MAX_KEY, successor } from "../storage/keys.ts";
 import { generationOf, removeVector } from "../storage/memory-records.ts";
 import { memories, pendingEmbeddings, provider, PROVIDER_KEY } from "../storage/tables.ts";
 import { NotFetched, type Reader, type Tx } from "../storage/access.ts";
@@ -204,7 +204,7 @@ async function evict({ store }: BackfillDeps, kinds: readonly Embedded[], bad: B
   for (; kind < kinds.length; kind++, after = "") {
     const of = kinds[kind]!;
     const limit = EVICTED_PER_COMMIT - found.length;
-    const ids = await bad.keysOfOthers(of.collection.vectors, { from: behind(after), to: behind(until), limit });
+    const ids = await bad.keysOfOthers(of.collection.vectors, { from: successor(after), to: successor(until), limit });
     for (const id of ids) found.push({ of, id });
     after = ids.at(-1) ?? after;
     if (ids.length === limit) break;
@@ -309,7 +309,7 @@ function nextBatch(
 ): { pending: Pending[]; next: string | undefined } {
   const batch: Pending[] = [];
   let characters = 0;
-  const rows = reader.rows(pendingEmbeddings, { from, to: AFTER_ALL, limit: LOOKED_AT_PER_RUN });
+  const rows = reader.rows(pendingEmbeddings, { from, to: MAX_KEY, limit: LOOKED_AT_PER_RUN });
   for (const { key, row: mark } of rows) {
     const wasRejected = mark === markOf(active);
     if ((wasRejected && !isRetryingAll) || bad.has(key)) continue;
@@ -323,10 +323,10 @@ function nextBatch(
     }
     batch.push({ key, ...found, wasRejected });
     characters += found.text?.length ?? 0;
-    if (batch.length === MADE_PER_COMMIT || characters >= CHARACTERS_PER_COMMIT) return { pending: batch, next: behind(key) };
+    if (batch.length === MADE_PER_COMMIT || characters >= CHARACTERS_PER_COMMIT) return { pending: batch, next: successor(key) };
   }
   const last = rows.at(-1);
-  return { pending: batch, next: last === undefined || rows.length < LOOKED_AT_PER_RUN ? undefined : behind(last.key) };
+  return { pending: batch, next: last === undefined || rows.length < LOOKED_AT_PER_RUN ? undefined : successor(last.key) };
 }
 
 /** Ids are of one kind only. */
@@ -344,7 +344,7 @@ type Outcome = "made" | "rejected" | "failed";
 
 async function make(deps: BackfillDeps, active: Active, batch: readonly Pending[], bad: BadRows): Promise<(Outcome | undefined)[]> {
   // What cannot be stored need not be paid for: this finds out if the disk is full.
-  if (active.remote !== undefined) await deps.store.commit(NO_HOME, () => undefined);
+  if (active.remote !== undefined) await deps.store.commit(NO_PARTITION, () => undefined);
   const embedded = async ({ key, text }: Pending) => {
     try {
       return text === undefined ? undefined : await embeddingOf(active, text);
@@ -354,7 +354,7 @@ async function make(deps: BackfillDeps, active: Active, batch: readonly Pending[
     }
   };
   const made = await Promise.all(batch.map(embedded));
-  const outcomes = await deps.store.commit(NO_HOME, (tx) => batch.map((item, i) => settle(tx, active, item, made[i])));
+  const outcomes = await deps.store.commit(NO_PARTITION, (tx) => batch.map((item, i) => settle(tx, active, item, made[i])));
   for (const index of new Set(batch.map(({ of }) => of?.index))) index?.changed();
   return outcomes;
 }

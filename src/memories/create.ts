@@ -8,7 +8,7 @@
  */
 import { nextTurn } from "../lib/clock.ts";
 import { ApiError } from "../lib/errors.ts";
-import { bare, homeOf, withPrefix, type BareId } from "../lib/ids.ts";
+import { bare, partitionOf, withPrefix, type BareId } from "../lib/ids.ts";
 import { toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import { BACKGROUND, type Active, type MadeEmbedding } from "../embeddings/embeddings.ts";
 import { laterOf, liveSession, type LiveSession } from "../sessions/live-session.ts";
@@ -233,7 +233,7 @@ function createMemory(
   embedding: MadeEmbedding | undefined,
 ): CreatedMemory {
   const superseded = toSupersede(tx, caller, { userId, agentId }, input.supersedes ?? []);
-  const id = tx.id("mem", session === undefined ? undefined : homeOf(session.id));
+  const id = tx.id("mem", session === undefined ? undefined : partitionOf(session.id));
   const key = bare(id);
   const row: MemoryRow = {
     ...(session === undefined ? {} : { sessionId: session.id }),

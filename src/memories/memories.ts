@@ -5,7 +5,7 @@
  */
 import { nextTurn } from "../lib/clock.ts";
 import { Existing, type AnswerJson } from "../lib/answer.ts";
-import { homeOf, homeOfUser, type BareId, type MemoryId } from "../lib/ids.ts";
+import { partitionOf, homeOfUser, type BareId, type MemoryId } from "../lib/ids.ts";
 import { jsonArray, jsonWith, mergeObjects, toJson, type JsonText } from "../lib/json.ts";
 import { BACKGROUND } from "../embeddings/embeddings.ts";
 import { liveSession } from "../sessions/live-session.ts";
@@ -28,9 +28,9 @@ import type { Shown } from "./status.ts";
 import { shownMemories } from "./validity.ts";
 
 export async function addMemory(deps: MemoryDeps, caller: Caller, input: NewMemory): Promise<AnswerJson> {
-  const home = homeOfNew(caller, input);
+  const partition = homeOfNew(caller, input);
   const prepared = await prepareMemories(deps, caller, [input]);
-  const answer = await commitFor(deps, caller, home, (tx) => {
+  const answer = await commitFor(deps, caller, partition, (tx) => {
     const { row, json, isNew } = createMemories(tx, caller, prepared)[0]!;
     return ofUser<AnswerJson>(row, isNew ? json : new Existing(json));
   });
@@ -40,9 +40,9 @@ export async function addMemory(deps: MemoryDeps, caller: Caller, input: NewMemo
 
 /** Adds all of them or none. */
 export async function addMemories(deps: MemoryDeps, caller: Caller, inputs: readonly NewMemory[]): Promise<JsonText> {
-  const home = homeOfNew(caller, inputs[0]!);
+  const partition = homeOfNew(caller, inputs[0]!);
   const prepared = await prepareMemories(deps, caller, inputs, "memories");
-  const answer = await commitFor(deps, caller, home, (tx) => {
+  const answer = await commitFor(deps, caller, partition, (tx) => {
     const created = createMemories(tx, caller, prepared);
     const users = new Set(created.flatMap(({ row }) => row.userId ?? []));
     const json = jsonWith({ object: "list" }, { data: jsonArray(created.map((one) => one.json)) });
@@ -54,7 +54,7 @@ export async function addMemories(deps: MemoryDeps, caller: Caller, inputs: read
 
 /** Where the records of a new memory lie: with its session's, or with its user's. */
 function homeOfNew({ owner }: Caller, { sessionId, userId }: NewMemory): string {
-  return sessionId === undefined ? homeOfUser(owner.userId ?? userId ?? null) : homeOf(sessionId);
+  return sessionId === undefined ? homeOfUser(owner.userId ?? userId ?? null) : partitionOf(sessionId);
 }
 
 export function getMemory({ store }: Deps, owner: Owner, id: string): JsonText | Promise<JsonText> {
@@ -161,7 +161,7 @@ export async function updateMemory(deps: MemoryDeps, caller: Caller, id: string,
     changes.content === undefined || changes.content === current.row.content || !current.row.embed
       ? undefined
       : await deps.embeddings.embedMemory(active, changes.content, caller.limitsId ?? BACKGROUND.limitsId);
-  const answer = await commitFor(deps, caller, homeOf(id), (tx) => {
+  const answer = await commitFor(deps, caller, partitionOf(id), (tx) => {
     const memory = findMemory(tx, caller.owner, id);
     const { metadata: before } = memory.row;
     const metadata = changes.metadata === undefined ? before : mergeObjects(before, changes.metadata);
@@ -173,7 +173,7 @@ export async function updateMemory(deps: MemoryDeps, caller: Caller, id: string,
 }
 
 export async function deleteMemory(deps: MemoryDeps, caller: Caller, id: string, reason: string | undefined): Promise<JsonText> {
-  const answer = await commitFor(deps, caller, homeOf(id), (tx) => {
+  const answer = await commitFor(deps, caller, partitionOf(id), (tx) => {
     const memory = findMemory(tx, caller.owner, id);
     removeRecord(tx, MEMORIES, memory.key);
     touchSession(tx, memory.row.sessionId, -1);

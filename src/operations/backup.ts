@@ -16,7 +16,7 @@ import { mkdirSync } from "node:fs";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
 import { digest, type Digest } from "../lib/files.ts";
-import { NO_HOME } from "../lib/ids.ts";
+import { NO_PARTITION } from "../lib/ids.ts";
 import { toIso } from "../lib/time.ts";
 import { version } from "../lib/version.ts";
 import { isDamage } from "../storage/lmdb/disk/disk-errors.ts";
@@ -98,7 +98,7 @@ export async function restoreBackup(
     counts = { sessions: store.count(sessions), memories: store.count(memories) };
     const { schema } = store;
     // The store that the backup is of may be in use, and the one that is replaced has backups.
-    await store.commit(NO_HOME, (tx) => (number === undefined ? tx.remove(meta, BACKUP_NUMBER) : tx.put(meta, BACKUP_NUMBER, number)));
+    await store.commit(NO_PARTITION, (tx) => (number === undefined ? tx.remove(meta, BACKUP_NUMBER) : tx.put(meta, BACKUP_NUMBER, number)));
     await store.close();
     if (schema !== description.schema) throw new OperationError(`${path} has another schema than it says. Nothing was changed.`);
   });

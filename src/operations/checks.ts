@@ -14,7 +14,7 @@ import { shownCount } from "../sessions/branches.ts";
 import { readable } from "../storage/bad-rows.ts";
 import { COLLECTIONS, DOCUMENTS, MEMORIES, wantsVector, type Collection, type EmbeddedRow } from "../storage/collections.ts";
 import { DocumentWriter, emptiedUntil, isEmptied, namespaceRow } from "../storage/document-records.ts";
-import { AFTER_ALL, namespaceOfDocument, namespacesAbove, versionKey } from "../storage/keys.ts";
+import { MAX_KEY, namespaceOfDocument, namespacesAbove, versionKey } from "../storage/keys.ts";
 import { generationOf, removeRecord, removeVector } from "../storage/memory-records.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import type { WholeRow, WholeStore } from "../storage/record-store.ts";
@@ -227,7 +227,7 @@ function* keysOf(
   prefix: string,
   onKeys: (keys: readonly string[]) => void = () => undefined,
 ): Generator<string, void, undefined> {
-  const to = prefix + AFTER_ALL;
+  const to = prefix + MAX_KEY;
   for (let from = prefix; ;) {
     const keys = reader.keys(table, { from, to, limit: KEYS_PER_READ });
     onKeys(keys);
@@ -259,7 +259,7 @@ function firstNumber(reader: Reader, session: BareId): number {
 
 /** The branch that is current; undefined for a session without rows of branches. */
 function lastBranch(reader: Reader, session: BareId): number | undefined {
-  const [key] = reader.keys(branches, { from: session, to: session + AFTER_ALL, limit: 1, descending: true });
+  const [key] = reader.keys(branches, { from: session, to: session + MAX_KEY, limit: 1, descending: true });
   return key === undefined ? undefined : fromBase62(key.slice(BARE_ID_LENGTH));
 }
 
@@ -298,7 +298,7 @@ function sessionCheck(table: AnyTable): KeyCheck {
   return function* (reader, { key }) {
     const session = key.slice(0, BARE_ID_LENGTH);
     if (reader.has(sessions, session) || reader.has(removals, session)) return;
-    const isIn = (index: AnyTable) => reader.keys(index, { from: session, to: session + AFTER_ALL, limit: 1 }).length > 0;
+    const isIn = (index: AnyTable) => reader.keys(index, { from: session, to: session + MAX_KEY, limit: 1 }).length > 0;
     const { byParent, byMemorySession } = branches.index;
     const isShared = table !== versions && (isIn(byParent) || (table === branches && isIn(byMemorySession)));
     if (isShared) return;

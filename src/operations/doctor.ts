@@ -7,7 +7,7 @@
  * @module
  */
 import { join } from "node:path";
-import { NO_HOME } from "../lib/ids.ts";
+import { NO_PARTITION } from "../lib/ids.ts";
 import { eachFetched } from "../storage/access.ts";
 import { DATA_FILE } from "../storage/lmdb/file/data-file.ts";
 import { Store } from "../storage/lmdb/store.ts";
@@ -91,7 +91,7 @@ async function repair(store: ChangedStore, onProgress: OnProgress | undefined): 
 }
 
 async function commitAll(store: ChangedStore, repairs: readonly NonNullable<Problem["repair"]>[]): Promise<void> {
-  await store.commit(NO_HOME, (tx) => eachFetched(repairs, (one) => one(tx)));
+  await store.commit(NO_PARTITION, (tx) => eachFetched(repairs, (one) => one(tx)));
 }
 
 async function rowsOf(store: ChangedStore): Promise<number> {

@@ -12,7 +12,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { storedKey } from "../keys/stored-key.ts";
 import type { Clock } from "../lib/clock.ts";
-import { bare, NO_HOME, withPrefix, type BareId } from "../lib/ids.ts";
+import { bare, NO_PARTITION, withPrefix, type BareId } from "../lib/ids.ts";
 import { jsonDepth } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { isShortened } from "../lib/urls.ts";
@@ -179,7 +179,7 @@ async function readInto(
 }
 
 async function commitLines(store: ChangedStore, list: string, lines: readonly ImportLine[]): Promise<void> {
-  await store.commit(NO_HOME, (tx) => eachFetched(lines, (line) => add(tx, line)));
+  await store.commit(NO_PARTITION, (tx) => eachFetched(lines, (line) => add(tx, line)));
   appendFileSync(list, lines.map(({ table, key }) => `${table.name} ${key}\n`).join(""), { mode: 0o600 });
 }
 

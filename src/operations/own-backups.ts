@@ -8,7 +8,7 @@
  */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { NO_HOME } from "../lib/ids.ts";
+import { NO_PARTITION } from "../lib/ids.ts";
 import { DATA_FILE } from "../storage/lmdb/file/data-file.ts";
 import { Pages } from "../storage/lmdb/file/pages.ts";
 import type { Store } from "../storage/lmdb/store.ts";
@@ -31,7 +31,7 @@ export async function backupNumber(store: Store): Promise<string> {
   const known = knownBackupNumber(store);
   if (known !== undefined) return known;
   const drawn = String(crypto.getRandomValues(new Uint32Array(1))[0]);
-  return store.commit(NO_HOME, (tx) => {
+  return store.commit(NO_PARTITION, (tx) => {
     const number = tx.get(meta, BACKUP_NUMBER) ?? drawn;
     tx.put(meta, BACKUP_NUMBER, number);
     return number;

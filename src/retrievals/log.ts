@@ -10,7 +10,7 @@
 import type { Clock } from "../lib/clock.ts";
 import { within } from "../lib/deadline.ts";
 import { DAY_MS } from "../lib/duration.ts";
-import { bare, bareIdTime, homeOf, withPrefix, type BareId, type SessionId } from "../lib/ids.ts";
+import { bare, bareIdTime, partitionOf, withPrefix, type BareId, type SessionId } from "../lib/ids.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { describeError, type Log } from "../lib/log.ts";
 import { copyOf, firstCodePoints } from "../lib/text.ts";
@@ -164,8 +164,8 @@ export class RetrievalLog {
     const { store, quotas } = this.#parts;
     if (!quotas.hasRoomForLogs || !store.health.hasRoomForLogs) return this.#drop(rows.length, "the store or its disk is nearly full");
     try {
-      const home = homeOf(rows[0]?.row.sessionId ?? "");
-      const written = await store.commit(home, (tx) => rows.filter((row) => put(tx, row)).length);
+      const partition = partitionOf(rows[0]?.row.sessionId ?? "");
+      const written = await store.commit(partition, (tx) => rows.filter((row) => put(tx, row)).length);
       this.counts.logged += written;
     } catch (error) {
       this.#drop(rows.length, describeError(error));
@@ -193,7 +193,7 @@ export class RetrievalLog {
 function put(tx: Tx, { session, retentionDays, row, agents }: Waiting): boolean {
   const found = tx.get(sessions, session);
   if (found === undefined || !isLive(tx, session, found)) return false;
-  const id = tx.bareId(homeOf(row.sessionId));
+  const id = tx.bareId(partitionOf(row.sessionId));
   tx.add(retrievals, id, {
     expiresAt: tx.now + retentionDays * DAY_MS,
     ...(bareIdTime(id) > tx.now ? { at: tx.now } : {}),

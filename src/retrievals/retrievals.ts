@@ -12,7 +12,7 @@ import { toIso } from "../lib/time.ts";
 import { preview, visibleMemories } from "../memories/record.ts";
 import { findLiveSession, liveSession, type LiveSession } from "../sessions/live-session.ts";
 import { eachFetched, type Reader, type Span } from "../storage/access.ts";
-import { AFTER_ALL } from "../storage/keys.ts";
+import { MAX_KEY } from "../storage/keys.ts";
 import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
 import { EVERYBODY, isOwned, mayBeOwned, type Owner } from "../storage/owner.ts";
 import type { Page } from "../storage/page.ts";
@@ -128,7 +128,7 @@ export function retrievalJson(reader: Reader, owner: Owner, session: LiveSession
 }
 
 function firstAfter(session: BareId, id: BareId): Span {
-  return { from: session + id, to: session + AFTER_ALL, limit: 1 };
+  return { from: session + id, to: session + MAX_KEY, limit: 1 };
 }
 
 /** The turn that came of it: the first one that was added after it. */

@@ -11,10 +11,10 @@
  *
  * @module
  */
-import { BARE_ID_LENGTH, homeOf, type BareId } from "../lib/ids.ts";
+import { BARE_ID_LENGTH, partitionOf, type BareId } from "../lib/ids.ts";
 import { fromBase62 } from "../lib/base62.ts";
 import type { Reader, Tx } from "../storage/access.ts";
-import { AFTER_ALL, behind, versionKey } from "../storage/keys.ts";
+import { MAX_KEY, successor, versionKey } from "../storage/keys.ts";
 import { branches, sessions, turns, versionHeads, type BranchRow, type SessionRow } from "../storage/tables.ts";
 import type { LiveSession } from "./live-session.ts";
 
@@ -51,19 +51,19 @@ function* pathFrom(reader: Reader, end: End): Generator<{ end: End; row: BranchR
 }
 
 function presentEnd({ key, row }: Pick<LiveSession, "key" | "row">): End {
-  return { session: key, branch: row.branch ?? 0, until: AFTER_ALL, floor: "" };
+  return { session: key, branch: row.branch ?? 0, until: MAX_KEY, floor: "" };
 }
 
 /** The ranges of the turns that are shown, newest first, read as they are asked for. */
 export function* shownRanges(reader: Reader, session: LiveSession): Generator<Range, void, undefined> {
-  if (session.row.branch === undefined) yield { session: session.key, from: session.key, until: AFTER_ALL };
+  if (session.row.branch === undefined) yield { session: session.key, from: session.key, until: MAX_KEY };
   else for (const { range } of pathFrom(reader, presentEnd(session))) if (range.from < range.until) yield range;
 }
 
 /** The same with all that the session has hidden. */
 export function* allRanges(reader: Reader, session: LiveSession): Generator<Range, void, undefined> {
   const { key, row } = session;
-  yield { session: key, from: key, until: AFTER_ALL };
+  yield { session: key, from: key, until: MAX_KEY };
   const first = row.branch === undefined ? undefined : reader.get(branches, versionKey(key, 0));
   if (first?.before === undefined) return;
   for (const { range } of pathFrom(reader, { ...first.before, floor: first.from ?? "" })) if (range.from < range.until) yield range;
@@ -105,7 +105,7 @@ function endOfVersion(reader: Reader, session: BareId, version: number): BareId 
 function endAt(reader: Reader, { key, row }: LiveSession, version: number, now: BareId): End {
   const until = version === row.version ? now : endOfVersion(reader, key, version);
   if (row.branch === undefined) return { session: key, branch: 0, until, floor: "" };
-  const [last] = reader.keys(branches, { from: key, to: behind(versionKey(key, version)), limit: 1, descending: true });
+  const [last] = reader.keys(branches, { from: key, to: successor(versionKey(key, version)), limit: 1, descending: true });
   return { session: key, branch: last === undefined ? 0 : fromBase62(last.slice(BARE_ID_LENGTH)), until, floor: "" };
 }
 
@@ -151,7 +151,7 @@ function partBefore(last: Last | undefined, floor: BareId | "" = last?.end.floor
 /** Begins a branch after the turns that were shown while a version was current, unless they are those that are shown now. */
 export function withTurnsOf(tx: Tx, session: LiveSession, version: number): LiveSession {
   const { id, key, row } = session;
-  const start = tx.bareId(homeOf(id));
+  const start = tx.bareId(partitionOf(id));
   const then = lastOf(tx, endAt(tx, session, version, start));
   const now = lastOf(tx, { ...presentEnd(session), until: start });
   if (then?.id === now?.id) return session;
@@ -214,7 +214,7 @@ const REFERENCES_READ = 100;
 /** Which turns of a session, that may be gone, branches of other sessions show; undefined where they show none. */
 export function sharedRange(reader: Reader, session: BareId): Range | undefined {
   const { byParent } = branches.index;
-  const span = { from: session, to: session + AFTER_ALL, limit: REFERENCES_READ, descending: true };
+  const span = { from: session, to: session + MAX_KEY, limit: REFERENCES_READ, descending: true };
   const entries = reader.keys(byParent, span);
   const [last] = entries;
   if (last === undefined) return undefined;

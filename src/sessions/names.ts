@@ -6,10 +6,10 @@
  */
 import { ApiError } from "../lib/errors.ts";
 import { DAY_MS } from "../lib/duration.ts";
-import { NO_HOME, type BareId } from "../lib/ids.ts";
+import { NO_PARTITION, type BareId } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
 import { eachFetched, type Reader } from "../storage/access.ts";
-import { AFTER_ALL, behind } from "../storage/keys.ts";
+import { MAX_KEY, successor } from "../storage/keys.ts";
 import type { RecordStore } from "../storage/record-store.ts";
 import { meta, NAMES_MARK, sessions, type SessionRow } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
@@ -38,17 +38,17 @@ export async function completedNames(store: RecordStore, log: Log): Promise<Task
 async function completeNames(store: RecordStore): Promise<void> {
   if ((await store.read((reader) => reader.get(meta, NAMES_MARK))) !== undefined) return;
   for (let from = ""; ;) {
-    const entries = await store.read((reader) => reader.keys(byExternalId, { from, to: AFTER_ALL, limit: ENTRIES_PER_COMMIT }));
+    const entries = await store.read((reader) => reader.keys(byExternalId, { from, to: MAX_KEY, limit: ENTRIES_PER_COMMIT }));
     const keys = [...new Set(entries.map((entry) => byExternalId.recordOf(entry) as BareId))];
     if ((await store.read((reader) => incomplete(reader, keys))).length > 0)
-      await store.commit(NO_HOME, (tx) => {
+      await store.commit(NO_PARTITION, (tx) => {
         for (const { key, row } of incomplete(tx, keys)) tx.put(sessions, key, { ...row, namedWithin: "user" });
       });
     const last = entries.at(-1);
     if (last === undefined || entries.length < ENTRIES_PER_COMMIT) break;
-    from = behind(last);
+    from = successor(last);
   }
-  await store.commit(NO_HOME, (tx) => tx.put(meta, NAMES_MARK, "1"));
+  await store.commit(NO_PARTITION, (tx) => tx.put(meta, NAMES_MARK, "1"));
 }
 
 /** The rows that do not say within what their name is unique. */

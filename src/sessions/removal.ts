@@ -16,7 +16,7 @@ import { eachFetched, FIRST, type Reader, type Tx } from "../storage/access.ts";
 import { BadRows, readable } from "../storage/bad-rows.ts";
 import { MEMORIES } from "../storage/collections.ts";
 import { DocumentWriter } from "../storage/document-records.ts";
-import { AFTER_ALL } from "../storage/keys.ts";
+import { MAX_KEY } from "../storage/keys.ts";
 import { isAnyErased } from "../storage/erasure.ts";
 import { removeRecord } from "../storage/memory-records.ts";
 import {
@@ -92,7 +92,7 @@ const OWNED_BUT_MEMORIES = OWNED.filter((table) => table !== memories.index.bySe
 
 /** The keys of the turns of a session but those in a range. */
 function outside(session: BareId, shared: Range | undefined): { from: string; until: string }[] {
-  const all = { from: session, until: session + AFTER_ALL };
+  const all = { from: session, until: session + MAX_KEY };
   if (shared === undefined) return [all];
   return [
     { ...all, from: session + shared.until },
@@ -117,9 +117,9 @@ function removeTurn(tx: Tx, key: string): void {
 function removeSomeRecords(tx: Tx, session: BareId, removal: RemovalRow): boolean {
   let budget = RECORDS_PER_COMMIT;
   if (removal.memories) sharedMemoriesAhead(tx, session);
-  tx.aheadOf(removal.memories ? OWNED : OWNED_BUT_MEMORIES, { from: session, to: session + AFTER_ALL, limit: budget });
+  tx.aheadOf(removal.memories ? OWNED : OWNED_BUT_MEMORIES, { from: session, to: session + MAX_KEY, limit: budget });
   const owned = (table: AnyTable, from = "") => {
-    const keys = budget === 0 ? [] : tx.keys(table, { from: session + from, to: session + AFTER_ALL, limit: budget });
+    const keys = budget === 0 ? [] : tx.keys(table, { from: session + from, to: session + MAX_KEY, limit: budget });
     budget -= keys.length;
     return keys;
   };

@@ -8,7 +8,7 @@
 import { Existing, type Answered, type AnswerJson } from "../lib/answer.ts";
 import { textBytes } from "../lib/cache.ts";
 import { ApiError } from "../lib/errors.ts";
-import { bare, homeOf, homeOfUser, isId, withPrefix, type SessionId } from "../lib/ids.ts";
+import { bare, partitionOf, homeOfUser, isId, withPrefix, type SessionId } from "../lib/ids.ts";
 import { invariant } from "../lib/invariant.ts";
 import { refuseFuture } from "../lib/occurred-at.ts";
 import { jsonWith, mergeObjects, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
@@ -238,7 +238,7 @@ export function updateSession(
   id: string,
   changes: { metadata?: JsonObject | undefined; ttlSeconds?: TimeToLive | undefined },
 ): Promise<JsonText> {
-  return commitFor(deps, caller, homeOf(id), (tx) => {
+  return commitFor(deps, caller, partitionOf(id), (tx) => {
     const { now } = tx;
     const session = liveSession(tx, caller.owner, id);
     const metadata = changes.metadata === undefined ? session.row.metadata : mergeObjects(session.row.metadata, changes.metadata);
@@ -279,7 +279,7 @@ export interface Fork {
 /** A new session that starts from a version of another one, which stays as it is. Turns and memories are shown, not copied. */
 export function forkSession(deps: Deps, caller: Caller, id: string, { version, turns, memories }: Fork): Promise<JsonText> {
   deps.quotas?.refuseGrowth();
-  return commitFor(deps, caller, homeOf(id), (tx) => {
+  return commitFor(deps, caller, partitionOf(id), (tx) => {
     const source = liveSession(tx, caller.owner, id);
     const forkVersion = resolveVersion(tx, deps, source, version ?? source.row.version);
     const {
@@ -320,7 +320,7 @@ export function forkSession(deps: Deps, caller: Caller, id: string, { version, t
 
 /** Removes a session with its states, turns and memories; what a commit cannot hold is gone for readers and removed later. */
 export function deleteSession(deps: Deps, caller: Caller, id: string, reason: string | undefined): Promise<JsonText> {
-  return commitFor(deps, caller, homeOf(id), (tx) => {
+  return commitFor(deps, caller, partitionOf(id), (tx) => {
     const session = liveSession(tx, caller.owner, id);
     const { row } = session;
     record(tx, caller, {

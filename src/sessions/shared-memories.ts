@@ -11,7 +11,7 @@ import { BARE_ID_LENGTH, bare, type BareId } from "../lib/ids.ts";
 import { ApiError } from "../lib/errors.ts";
 import { LIMITS } from "../lib/limits.ts";
 import type { Reader, Tx } from "../storage/access.ts";
-import { AFTER_ALL, versionKey } from "../storage/keys.ts";
+import { MAX_KEY, versionKey } from "../storage/keys.ts";
 import { branches, memories, removals, sessions, type BranchRow, type MemoryRow, type SessionRow } from "../storage/tables.ts";
 import { posting, type Posting } from "../storage/walk.ts";
 import type { LiveSession } from "./live-session.ts";
@@ -27,7 +27,7 @@ const firstBranch = (session: BareId): string => versionKey(session, 0);
 
 /** Whose memories a session shows: its own first, and those that it began with. */
 export function shownMemoryRanges(reader: Reader, { key, row }: Pick<LiveSession, "key" | "row">): MemoryRange[] {
-  const own = { session: key, until: AFTER_ALL };
+  const own = { session: key, until: MAX_KEY };
   const isFork = row.forkedFrom !== undefined && row.branch !== undefined;
   return [own, ...((isFork ? reader.get(branches, firstBranch(key))?.memories : undefined) ?? [])];
 }
@@ -73,7 +73,7 @@ export function withMemoriesOfParent(tx: Tx, fork: LiveSession, parent: LiveSess
   return row;
 }
 
-const sharedSpan = (session: BareId) => ({ from: session, to: session + AFTER_ALL, limit: 1, descending: true });
+const sharedSpan = (session: BareId) => ({ from: session, to: session + MAX_KEY, limit: 1, descending: true });
 
 /** Has what `sharedMemoriesEnd` reads come with the next trip to a database. */
 export function sharedMemoriesAhead(reader: Reader, session: BareId): void {

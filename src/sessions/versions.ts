@@ -7,7 +7,7 @@
  * @module
  */
 import { ApiError } from "../lib/errors.ts";
-import { homeOf, type BareId } from "../lib/ids.ts";
+import { partitionOf, type BareId } from "../lib/ids.ts";
 import { jsonWith, mergeObjects, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import { invariant } from "../lib/invariant.ts";
 import { toIso } from "../lib/time.ts";
@@ -24,7 +24,7 @@ import { withTurnsOf } from "./branches.ts";
 import { laterOf, liveSession, sessionJson, type LiveSession } from "./live-session.ts";
 
 export function addVersion(tx: Tx, session: BareId, version: number, row: Omit<VersionRow, "id">): void {
-  tx.add(versions, versionKey(session, version), { id: version === 0 ? session : tx.bareId(homeOf(session)), ...row });
+  tx.add(versions, versionKey(session, version), { id: version === 0 ? session : tx.bareId(partitionOf(session)), ...row });
 }
 
 /** The state of a version that exists. */
@@ -95,7 +95,7 @@ interface Changed {
 export function updateState(deps: Deps, caller: Caller, id: string, update: StateUpdate): Promise<JsonText> {
   deps.quotas?.refuseGrowth();
   const body = toJson(update.state);
-  return commitFor(deps, caller, homeOf(id), (tx) => {
+  return commitFor(deps, caller, partitionOf(id), (tx) => {
     const session = liveSession(tx, caller.owner, id);
     refuseOtherVersion(session, update.expectedVersion);
     return ofUser(session.row, replaceState(tx, deps, caller, session, update, body).json);
@@ -115,7 +115,7 @@ export function replaceState(tx: Tx, deps: Deps, caller: Caller, session: LiveSe
  * @throws {ApiError} `payload_too_large` when the merged state would be more than a body can bring
  */
 export function patchState(deps: Deps, caller: Caller, id: string, update: StateUpdate): Promise<JsonText> {
-  return commitFor(deps, caller, homeOf(id), (tx) => {
+  return commitFor(deps, caller, partitionOf(id), (tx) => {
     const session = liveSession(tx, caller.owner, id);
     refuseOtherVersion(session, update.expectedVersion);
     return ofUser(session.row, stateJson(tx, mergeState(tx, deps, caller, session, update, "state")));
@@ -207,7 +207,7 @@ function rollBack(
   answerOf: (tx: Tx, session: JsonText, restored: number) => JsonText,
 ): Promise<JsonText> {
   deps.quotas?.refuseGrowth();
-  return commitFor(deps, caller, homeOf(id), (tx) => {
+  return commitFor(deps, caller, partitionOf(id), (tx) => {
     const session = liveSession(tx, caller.owner, id);
     refuseOtherVersion(session, rollback.expectedVersion);
     const version = resolveVersion(tx, deps, session, rollback.version);

@@ -4,8 +4,8 @@
  *
  * @module
  */
-import type { BareId, Home, Id, IdPrefix } from "../lib/ids.ts";
-import { AFTER_ALL } from "./keys.ts";
+import type { BareId, Partition, Id, IdPrefix } from "../lib/ids.ts";
+import { MAX_KEY } from "./keys.ts";
 import type { AnyTable, Index, Readable, Table, VectorTable } from "./tables.ts";
 
 /** Keys from `from` (included) to `to` (excluded), ascending unless said otherwise. */
@@ -20,7 +20,7 @@ export interface Span {
 export type PrefixSpan = Omit<Span, "descending"> & { limit: number };
 
 /** The first key of a table, if there is one. */
-export const FIRST: Span = { from: "", to: AFTER_ALL, limit: 1 };
+export const FIRST: Span = { from: "", to: MAX_KEY, limit: 1 };
 
 /** Thrown into a work that reads what the store has still to fetch: then the work is run again, and has to let it pass. */
 export class NotFetched extends Error {
@@ -68,7 +68,7 @@ export function lastOfEachKey(reader: Pick<Reader, "keys">, table: AnyTable, wid
     const [first] = reader.keys(table, { from: at, to, limit: 1 });
     if (first === undefined) break;
     const prefix = first.slice(0, width);
-    at = prefix + AFTER_ALL;
+    at = prefix + MAX_KEY;
     found.push(...reader.keys(table, { from: prefix, to: at, limit: 1, descending: true }));
   }
   return found;
@@ -133,11 +133,11 @@ export interface Tx extends Reader {
   /** About what the work has written so far. */
   readonly bytesWritten: number;
   /**
-   * @param home - of the id; that of the commit when none is given
+   * @param partition - of the id; that of the commit when none is given
    * @param after - the id is greater than this one, which a server whose clock is ahead may have given
    */
-  bareId(home?: Home, after?: BareId): BareId;
-  id<Prefix extends IdPrefix>(prefix: Prefix, home?: Home): Id<Prefix>;
+  bareId(partition?: Partition, after?: BareId): BareId;
+  id<Prefix extends IdPrefix>(prefix: Prefix, partition?: Partition): Id<Prefix>;
   /** Writes a row that is not there yet. */
   add<Row>(table: Writable<Row>, key: string, row: Row): void;
   put<Row>(table: Writable<Row>, key: string, row: Row): void;

@@ -5,7 +5,7 @@
  */
 import { bare, isId } from "../lib/ids.ts";
 import type { Reader } from "./access.ts";
-import { AFTER_ALL } from "./keys.ts";
+import { MAX_KEY } from "./keys.ts";
 import { erasures, provider, PROVIDER_KEY, removals, sessions, turns, versions } from "./tables.ts";
 
 type Read = (reader: Reader) => unknown;
@@ -25,7 +25,7 @@ export function readsAhead(sessionId: unknown, parts: readonly Ahead[], turnsMax
     (reader) => reader.get(sessions, key),
     (reader) => reader.isEmpty(erasures),
   );
-  const newest = (limit: number) => ({ from: key, to: key + AFTER_ALL, limit, descending: true });
+  const newest = (limit: number) => ({ from: key, to: key + MAX_KEY, limit, descending: true });
   if (parts.includes("state")) reads.push((reader) => reader.rows(versions, newest(1)));
   if (parts.includes("turns")) reads.push((reader) => reader.rows(turns, newest(turnsMax)));
   return reads;

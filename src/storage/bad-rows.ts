@@ -7,7 +7,7 @@
  * @module
  */
 import { ApiError } from "../lib/errors.ts";
-import { NO_HOME } from "../lib/ids.ts";
+import { NO_PARTITION } from "../lib/ids.ts";
 import { invariant } from "../lib/invariant.ts";
 import { describeError, type Log } from "../lib/log.ts";
 import { NotFetched, type Reader, type Span, type Tx, type Writable } from "./access.ts";
@@ -62,7 +62,7 @@ export class BadRows {
         delete current.key;
       };
       try {
-        return await this.#store.commit(NO_HOME, (tx) => {
+        return await this.#store.commit(NO_PARTITION, (tx) => {
           delete current.key;
           missing.length = 0;
           const result = work(tx, isolate);

@@ -7,11 +7,11 @@
  *
  * @module
  */
-import { bare, BARE_ID_LENGTH, homeOf, type BareId } from "../lib/ids.ts";
+import { bare, BARE_ID_LENGTH, partitionOf, type BareId } from "../lib/ids.ts";
 import { eachFetched, type Reader, type Tx } from "./access.ts";
 import { DOCUMENTS } from "./collections.ts";
 import { isAnyErased, isErased } from "./erasure.ts";
-import { AFTER_ALL, behind, namespaceOfDocument, namespacesAbove, numberKey } from "./keys.ts";
+import { MAX_KEY, successor, namespaceOfDocument, namespacesAbove, numberKey } from "./keys.ts";
 import { removeRecord } from "./memory-records.ts";
 import {
   documentRemovals,
@@ -69,7 +69,7 @@ export function hiddenIn(reader: Reader, namespace: string): Set<string> {
   const { bySession, byExpiry } = documents.index;
   const due = { from: "", to: numberKey(reader.now + 1) };
   const dueSessions = { ...due, limit: ENDED_SESSIONS_MAX };
-  const removed = { from: "", to: AFTER_ALL, limit: ENDED_SESSIONS_MAX };
+  const removed = { from: "", to: MAX_KEY, limit: ENDED_SESSIONS_MAX };
   reader.aheadOf([sessions.index.byExpiry], dueSessions);
   reader.aheadOf([removals], removed);
   const found = new Set(reader.keys(byExpiry, { ...due, limit: HIDDEN_MAX }).map((entry) => byExpiry.recordOf(entry)));
@@ -81,7 +81,7 @@ export function hiddenIn(reader: Reader, namespace: string): Set<string> {
   eachFetched(ended, (session) => {
     const from = session + namespace;
     const limit = Math.max(0, HIDDEN_MAX - found.size);
-    for (const entry of limit === 0 ? [] : reader.keys(bySession, { from, to: from + AFTER_ALL, limit }))
+    for (const entry of limit === 0 ? [] : reader.keys(bySession, { from, to: from + MAX_KEY, limit }))
       found.add(bySession.recordOf(entry));
   });
   const below = Array.from(found).filter((key) => key.startsWith(namespace));
@@ -93,9 +93,9 @@ export function hiddenIn(reader: Reader, namespace: string): Set<string> {
 function erasedSessions(reader: Reader): BareId[] {
   if (!isAnyErased(reader)) return [];
   const { byUser } = sessions.index;
-  const begun = reader.rows(erasures, { from: "", to: AFTER_ALL, limit: ENDED_SESSIONS_MAX });
+  const begun = reader.rows(erasures, { from: "", to: MAX_KEY, limit: ENDED_SESSIONS_MAX });
   const found = eachFetched(begun, ({ key, row }) =>
-    reader.keys(byUser, { from: key, to: key + behind(row.until), limit: ENDED_SESSIONS_MAX }),
+    reader.keys(byUser, { from: key, to: key + successor(row.until), limit: ENDED_SESSIONS_MAX }),
   );
   return found.flat().map((entry) => byUser.recordOf(entry));
 }
@@ -121,12 +121,12 @@ export class DocumentWriter {
 
   /**
    * Ids rise, also after a restart with a clock that was set back, and on a server whose clock is behind: so the last one is stored.
-   * Each home has its own row of it, so that changes of several users do not wait for each other.
+   * Each partition has its own row of it, so that changes of several users do not wait for each other.
    */
   id(): BareId {
     const id = this.#tx.bareId();
-    const last = this.#lastId ?? this.#tx.get(lastDocumentId, homeOf(id));
-    return (this.#lastId = last === undefined || id > last ? id : this.#tx.bareId(homeOf(id), last));
+    const last = this.#lastId ?? this.#tx.get(lastDocumentId, partitionOf(id));
+    return (this.#lastId = last === undefined || id > last ? id : this.#tx.bareId(partitionOf(id), last));
   }
 
   /** Without a vector: that is the caller's to make. */
@@ -160,7 +160,7 @@ export class DocumentWriter {
    */
   empty(namespace: string, atOnce: number): number {
     this.flush();
-    const keys = this.#tx.keys(documents, { from: namespace, to: namespace + AFTER_ALL, limit: atOnce + 1 });
+    const keys = this.#tx.keys(documents, { from: namespace, to: namespace + MAX_KEY, limit: atOnce + 1 });
     const isAll = keys.length <= atOnce && unlessUnreadable(() => eachFetched(keys, (key) => this.remove(key))) !== undefined;
     this.flush();
     if (isAll) return keys.length;
@@ -181,7 +181,7 @@ export class DocumentWriter {
     }
     eachFetched(Array.from(below), ([namespace, added]) => this.#count(namespace, this.#added.get(namespace) ?? 0, added));
     this.#added.clear();
-    if (this.#lastId !== undefined) this.#tx.put(lastDocumentId, homeOf(this.#lastId), this.#lastId);
+    if (this.#lastId !== undefined) this.#tx.put(lastDocumentId, partitionOf(this.#lastId), this.#lastId);
     this.#lastId = undefined;
   }
 

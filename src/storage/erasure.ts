@@ -13,7 +13,7 @@ import { bare, ID_PREFIXES, isId, type BareId, type Id, type SessionId } from ".
 import type { JsonText } from "../lib/json.ts";
 import { unpacked } from "../lib/packed-json.ts";
 import type { Reader } from "./access.ts";
-import { AFTER_ALL, hashKey } from "./keys.ts";
+import { MAX_KEY, hashKey } from "./keys.ts";
 import { erasures, sessions, traces, type ErasureRow, type IdempotencyRow, type OutboxRow } from "./tables.ts";
 
 /** Whether a record with this user is being erased. Its id says whether it was there by then, which its time need not. */
@@ -40,7 +40,7 @@ function userOfSession(reader: Reader, session: SessionId): string | undefined {
   if (row !== undefined) return row.userId === null ? undefined : hashKey(row.userId);
   const { bySession } = traces.index;
   // More than one, as the first of them may be of nobody.
-  for (const entry of reader.keys(bySession, { from: key, to: key + AFTER_ALL, limit: 8 })) {
+  for (const entry of reader.keys(bySession, { from: key, to: key + MAX_KEY, limit: 8 })) {
     const userId = reader.get(traces, bySession.recordOf(entry))?.userId;
     if (userId !== undefined) return hashKey(userId);
   }

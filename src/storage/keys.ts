@@ -12,9 +12,9 @@ import { BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
 import { memoize } from "../lib/memoize.ts";
 
 /** Greater than every character of a key. */
-export const AFTER_ALL = "~";
+export const MAX_KEY = "~";
 /** Where what follows a key starts: no character of a key is less than `!`. */
-export function behind(key: string): string {
+export function successor(key: string): string {
   return `${key}!`;
 }
 /** Matches any key. */

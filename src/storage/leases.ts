@@ -45,10 +45,10 @@ const LOOK_MS = 1_000;
 
 /** The same store, which commits nothing while this server does not hold a lease. */
 function underLease(store: RecordStore, leases: Leases, nameOf: () => string): RecordStore {
-  const commit: RecordStore["commit"] = (home, work) => {
+  const commit: RecordStore["commit"] = (partition, work) => {
     const name = nameOf();
     const lease = leases.find(name);
-    return store.commit(home, (tx) => {
+    return store.commit(partition, (tx) => {
       if (lease === undefined) throw new LeaseLost(name);
       lease.check(tx);
       return work(tx);

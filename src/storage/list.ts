@@ -83,11 +83,11 @@ export function entryAt<Prefix extends IdPrefix>(
   probes = PROBES_PER_HIDDEN_ROW,
 ): PageEntry {
   if (json !== undefined) return { id: withPrefix(prefix, key), json };
-  return { passed: withPrefix(prefix, isBound(owner) ? withoutHome(key) : key), probes };
+  return { passed: withPrefix(prefix, isBound(owner) ? withoutPartition(key) : key), probes };
 }
 
-/** A cursor in the place of an id that may be somebody else's: no two ids differ in their homes alone. */
-function withoutHome(id: BareId): BareId {
+/** A cursor in the place of an id that may be somebody else's: no two ids differ in their partitions alone. */
+function withoutPartition(id: BareId): BareId {
   return id.slice(0, -HOME_WIDTH) + "z".repeat(HOME_WIDTH);
 }
 

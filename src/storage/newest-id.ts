@@ -5,7 +5,7 @@
  */
 import { BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
 import { eachFetched, type Reader } from "./access.ts";
-import { AFTER_ALL } from "./keys.ts";
+import { MAX_KEY } from "./keys.ts";
 import {
   apiKeys,
   erasures,
@@ -23,13 +23,13 @@ import { unlessUnreadable } from "./unreadable.ts";
 
 /** As keys have it; undefined in a store without records. */
 export function newestId(reader: Reader): BareId | undefined {
-  const newest = (table: AnyTable, from = "", to = AFTER_ALL) => reader.keys(table, { from, to, limit: 1, descending: true });
+  const newest = (table: AnyTable, from = "", to = MAX_KEY) => reader.keys(table, { from, to, limit: 1, descending: true });
   const ids = [sessions, memories, retrievals, ...VECTOR_TABLES, outbox, apiKeys.index.byId, webhooks, payloads].flatMap((table) =>
     newest(table),
   );
   // A trace's key begins with its action.
   for (let [key] = newest(traces); key !== undefined; [key] = newest(traces, "", key.slice(0, 1))) ids.push(key.slice(1));
-  const untils = eachFetched(reader.keys(erasures, { from: "", to: AFTER_ALL }), (user) =>
+  const untils = eachFetched(reader.keys(erasures, { from: "", to: MAX_KEY }), (user) =>
     unlessUnreadable(() => reader.get(erasures, user)?.until),
   );
   ids.push(...untils.filter((id) => id !== undefined));

@@ -9,7 +9,7 @@ import { LIMITS } from "../lib/limits.ts";
 import { UTF8_BYTES_PER_UNIT_MAX } from "../lib/text.ts";
 import { jsonArray, jsonWith, type JsonText } from "../lib/json.ts";
 import { eachFetched, type Reader, type Span } from "./access.ts";
-import { behind } from "./keys.ts";
+import { successor } from "./keys.ts";
 import type { Index, Readable } from "./tables.ts";
 import { unlessUnreadable } from "./unreadable.ts";
 import { PROBES_PER_TURN } from "./walk.ts";
@@ -181,6 +181,6 @@ function* inPieces<Row>(
     const last = rows.at(-1);
     if (last === undefined || rows.length < limit) return;
     if (span.descending === true) to = last.at;
-    else from = behind(last.at);
+    else from = successor(last.at);
   }
 }

@@ -5,7 +5,7 @@
  */
 import type { CacheUses } from "../lib/cache.ts";
 import type { ApiError } from "../lib/errors.ts";
-import type { BareId, Home, Id, IdPrefix } from "../lib/ids.ts";
+import type { BareId, Partition, Id, IdPrefix } from "../lib/ids.ts";
 import type { JsonText } from "../lib/json.ts";
 import type { LatestReader, Reader, Tx } from "./access.ts";
 import type { Listing } from "./list.ts";
@@ -43,9 +43,9 @@ export interface RecordStore {
    * Runs `work`; resolves with its result once what it has written is durable. When `work` throws, nothing of it is kept and the
    * promise rejects with what was thrown.
    *
-   * @param home - of the records it writes
+   * @param partition - of the records it writes
    */
-  commit<Result>(home: Home, work: (tx: Tx) => Result): Promise<Result>;
+  commit<Result>(partition: Partition, work: (tx: Tx) => Result): Promise<Result>;
   /** One page of a list. */
   list<Prefix extends IdPrefix>(
     listing: Listing<Prefix>,

@@ -70,7 +70,7 @@
  * document_vectors     embedding                    bytes, as of vectors
  * namespaces           #user #agent namespace       NamespaceRow: how many documents are in it and below it, or a user has
  * document_removals    #user #agent namespace       DocumentRemovalRow: what is left of a namespace that was emptied
- * last_document_id     home                         text: the last id of that home in these three, whose keys do not tell
+ * last_document_id     partition                    text: the last id of that partition in these three, whose keys do not tell
  * users                #user                        UserRow: whom a session or a memory names
  *   byName             name !#user                  the name in hex, of its UTF-8
  *   bySeen             ms #user

@@ -8,7 +8,7 @@
  * @module
  */
 import { BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
-import { AFTER_ALL } from "./keys.ts";
+import { MAX_KEY } from "./keys.ts";
 import type { Reader } from "./access.ts";
 import type { AnyTable } from "./tables.ts";
 
@@ -73,7 +73,7 @@ export function* leapfrogJoin(
   let passed: BareId | undefined;
   let last: BareId | undefined;
   for (let done = looksPerStep; ; done += looksPerStep) {
-    let target: BareId = AFTER_ALL;
+    let target: BareId = MAX_KEY;
     for (const stream of streams) {
       const head = stream.head();
       if (head === undefined) return;
@@ -135,7 +135,7 @@ class Stream implements IdStream {
   readonly #prefix: string;
   readonly #from: string;
 
-  constructor(reader: Reader, table: AnyTable, prefix: string, { from = "", before = AFTER_ALL, few = CHUNK_FIRST }: Bounds) {
+  constructor(reader: Reader, table: AnyTable, prefix: string, { from = "", before = MAX_KEY, few = CHUNK_FIRST }: Bounds) {
     this.#reader = reader;
     this.#table = table;
     this.#prefix = prefix;
@@ -158,7 +158,7 @@ class Stream implements IdStream {
     // Beyond this chunk: jump there instead of reading what lies between. Right after it, reading on is all there is to do.
     if (this.#next > key) {
       this.#size = Math.min(CHUNK_MAX, 2 * this.#used);
-      this.#next = where === "at" ? key + AFTER_ALL : key;
+      this.#next = where === "at" ? key + MAX_KEY : key;
     }
   }
 

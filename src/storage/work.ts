@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { BareId, Home, IdSource } from "../lib/ids.ts";
+import type { BareId, Partition, IdSource } from "../lib/ids.ts";
 import { invariant } from "../lib/invariant.ts";
 import type { Reader, Tx } from "./access.ts";
 import { areSameWrites, WriteBuffer, type TxContext, type Write } from "./write-buffer.ts";
@@ -13,7 +13,7 @@ export const checks = { runsTwice: false };
 
 /** A commit that waits for its transaction. */
 export interface QueuedCommit {
-  readonly home: Home;
+  readonly partition: Partition;
   readonly run: (tx: Tx) => unknown;
   readonly resolve: (result: unknown) => void;
   readonly reject: (reason: unknown) => void;
@@ -23,7 +23,7 @@ export interface QueuedCommit {
 
 /** A moment that gives the same ids once more after each `rewind`, unless they are asked for after a greater one by then. */
 export function repeatable(
-  { now, elapsed, home }: Pick<TxContext, "now" | "elapsed" | "home">,
+  { now, elapsed, partition }: Pick<TxContext, "now" | "elapsed" | "partition">,
   source: () => IdSource,
 ): TxContext & { rewind(): void } {
   const ids: BareId[] = [];
@@ -31,7 +31,7 @@ export function repeatable(
   return {
     now,
     elapsed,
-    home,
+    partition,
     id: (idHome, after) => {
       const known = ids[next];
       if (known !== undefined && (after === undefined || known > after)) return ids[next++]!;

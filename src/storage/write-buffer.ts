@@ -7,7 +7,7 @@
  *
  * @module
  */
-import { withPrefix, type BareId, type Home, type Id, type IdPrefix } from "../lib/ids.ts";
+import { withPrefix, type BareId, type Partition, type Id, type IdPrefix } from "../lib/ids.ts";
 import { FIRST, lastOfEachKey, type PrefixSpan, type Reader, type Span, type Tx, type Writable } from "./access.ts";
 import type { AnyTable, Index, Readable, Table, VectorTable } from "./tables.ts";
 
@@ -26,8 +26,8 @@ export interface Write {
 export interface TxContext {
   readonly now: number;
   readonly elapsed: number;
-  readonly home: Home;
-  id(home: Home, after?: BareId): BareId;
+  readonly partition: Partition;
+  id(partition: Partition, after?: BareId): BareId;
 }
 
 /**
@@ -76,12 +76,12 @@ export class WriteBuffer implements Tx {
     for (const write of writes) this.#writes.push(write);
   }
 
-  bareId(home: Home = this.#context.home, after?: BareId): BareId {
-    return this.#context.id(home, after);
+  bareId(partition: Partition = this.#context.partition, after?: BareId): BareId {
+    return this.#context.id(partition, after);
   }
 
-  id<Prefix extends IdPrefix>(prefix: Prefix, home?: Home): Id<Prefix> {
-    return withPrefix(prefix, this.bareId(home));
+  id<Prefix extends IdPrefix>(prefix: Prefix, partition?: Partition): Id<Prefix> {
+    return withPrefix(prefix, this.bareId(partition));
   }
 
   add<Row>(table: Writable<Row>, key: string, row: Row): void {

@@ -18,7 +18,7 @@ import { isLive, liveSession, type LiveSession } from "../sessions/live-session.
 import { shownMemoryRanges, type MemoryRange } from "../sessions/shared-memories.ts";
 import { changedVersion, versionsInOrder } from "../sessions/versions.ts";
 import { eachFetched, eachRead, type Reader } from "../storage/access.ts";
-import { AFTER_ALL, behind, NUMBER_KEY_LENGTH, timeKey, turnKey } from "../storage/keys.ts";
+import { MAX_KEY, successor, NUMBER_KEY_LENGTH, timeKey, turnKey } from "../storage/keys.ts";
 import { generationOf } from "../storage/memory-records.ts";
 import type { Owner } from "../storage/owner.ts";
 import { pageOfBatches, type PageEntry, type Page } from "../storage/page.ts";
@@ -116,7 +116,7 @@ function placeOf(reader: Reader, session: LiveSession, id: BareId): string {
 function idAt(place: string): BareId {
   const [time, id] = [place.slice(0, NUMBER_KEY_LENGTH), place.slice(NUMBER_KEY_LENGTH)];
   if (id.startsWith(time)) return id;
-  return time < id ? time + AFTER_ALL : time;
+  return time < id ? time + MAX_KEY : time;
 }
 
 /** The next places of all kinds, merged. */
@@ -143,7 +143,7 @@ function placesOf(reader: Reader, session: LiveSession, kind: Kind, walk: Walk):
   const after = walk.after === undefined ? undefined : idAt(walk.after);
   if (kind === "version") return [versionPlaces(reader, session, { ...walk, after })];
   if (kind === "memory") return shownMemoryRanges(reader, session).map((range) => places(reader, kind, range, { ...walk, after }));
-  if (kind !== "turn") return [places(reader, kind, { session: session.key, until: AFTER_ALL }, { ...walk, after })];
+  if (kind !== "turn") return [places(reader, kind, { session: session.key, until: MAX_KEY }, { ...walk, after })];
   const { timedFrom } = session.row;
   const shown = walk.status === "all" ? allRanges(reader, session) : shownRanges(reader, session);
   if (timedFrom === undefined) return [turnPlaces(reader, shown, { ...walk, after })];
@@ -193,7 +193,7 @@ const TABLE_OF: Record<Exclude<Kind, "version" | "turn">, AnyTable> = {
 function idsIn(reader: Reader, table: AnyTable, { session, until }: MemoryRange, { after, descending, atOnce }: Walk): BareId[] {
   const cursor = session + (after ?? "");
   const span = {
-    from: descending || after === undefined ? session : behind(cursor),
+    from: descending || after === undefined ? session : successor(cursor),
     to: session + (descending && after !== undefined && after < until ? after : until),
     limit: atOnce,
     descending,

@@ -8,7 +8,7 @@ import { bare, bareIdTime, firstBareIdAt, withPrefix, type BareId, type SessionI
 import type { LatestReader, Reader } from "../storage/access.ts";
 import { readable } from "../storage/bad-rows.ts";
 import { isErased } from "../storage/erasure.ts";
-import { AFTER_ALL, behind, hashKey } from "../storage/keys.ts";
+import { MAX_KEY, successor, hashKey } from "../storage/keys.ts";
 import { isOwned, narrowed, type Owner } from "../storage/owner.ts";
 import type { RecordStore } from "../storage/record-store.ts";
 import { traces, type Index, type TraceRow } from "../storage/tables.ts";
@@ -417,7 +417,7 @@ export class EventStream {
   #forgetSent(): void {
     if (this.#lateMs === 0) return;
     const told = firstBareIdAt(Math.max(0, this.#clock.now() - 2 * this.#lateMs));
-    const read = this.#from ?? (this.#isLive ? AFTER_ALL : (this.#cursor ?? ""));
+    const read = this.#from ?? (this.#isLive ? MAX_KEY : (this.#cursor ?? ""));
     for (const oldest of this.#sentLately) {
       if (oldest >= told || oldest > read) break;
       this.#sentLately.delete(oldest);
@@ -466,12 +466,12 @@ export class EventStream {
     const limit = this.#atOnce;
     const keysIn = (index: Index<TraceRow>, of: string) =>
       // Entries end with the action, which comes before what sorts behind all of them.
-      reader.keys(index, { from: `${of}${after}${AFTER_ALL}`, to: of + AFTER_ALL, limit }).map((entry) => index.recordOf(entry));
+      reader.keys(index, { from: `${of}${after}${MAX_KEY}`, to: of + MAX_KEY, limit }).map((entry) => index.recordOf(entry));
     if (userId !== undefined) return keysIn(byUser, hashKey(userId));
     if (agentId !== undefined) return keysIn(byAgent, hashKey(agentId));
     if (sessionId !== undefined) return keysIn(bySession, bare(sessionId as SessionId));
     return this.#actions
-      .flatMap((action) => reader.keys(traces, { from: behind(actionCode(action) + after), to: actionCode(action) + AFTER_ALL, limit }))
+      .flatMap((action) => reader.keys(traces, { from: successor(actionCode(action) + after), to: actionCode(action) + MAX_KEY, limit }))
       .toSorted((a, b) => (a.slice(1) < b.slice(1) ? -1 : 1))
       .slice(0, limit);
   }

@@ -9,11 +9,11 @@
 import type { Answered, AnswerJson } from "../lib/answer.ts";
 import type { Clock } from "../lib/clock.ts";
 import { DAY_MS } from "../lib/duration.ts";
-import { bareIdTime, homeOf, NO_HOME, type BareId, type Home, type KeyId, type SessionId } from "../lib/ids.ts";
+import { bareIdTime, partitionOf, NO_PARTITION, type BareId, type Partition, type KeyId, type SessionId } from "../lib/ids.ts";
 import { toJson, type JsonText } from "../lib/json.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import { readable } from "../storage/bad-rows.ts";
-import { AFTER_ALL, hashKey } from "../storage/keys.ts";
+import { MAX_KEY, hashKey } from "../storage/keys.ts";
 import { EVERYBODY, type Owner } from "../storage/owner.ts";
 import type { RecordStore } from "../storage/record-store.ts";
 import { outbox, traces, webhooks, type TraceRow, type WebhookRow } from "../storage/tables.ts";
@@ -109,25 +109,25 @@ export function systemCaller(retentionDays: () => number): Caller {
 /**
  * One change asked for by a caller: commits what `work` writes together with the answer it returns.
  *
- * @param home - of the records that it changes
+ * @param partition - of the records that it changes
  */
 export function commitFor<Answer extends AnswerJson>(
   deps: Deps,
   caller: Caller,
-  home: Home,
+  partition: Partition,
   work: (tx: Tx) => Answered<Answer>,
 ): Promise<Answer> {
-  return commitOnce(deps, caller, home, work, { hasSecret: false });
+  return commitOnce(deps, caller, partition, work, { hasSecret: false });
 }
 
 /** The same for a change of keys, webhooks, settings or backups, whose answer shows no content of a user's. */
 export function commitAdmin(deps: Deps, caller: Caller, work: (tx: Tx) => JsonText): Promise<JsonText> {
-  return commitOnce(deps, caller, NO_HOME, (tx) => ofNobody(work(tx)), { hasSecret: false });
+  return commitOnce(deps, caller, NO_PARTITION, (tx) => ofNobody(work(tx)), { hasSecret: false });
 }
 
 /** The same for an answer that shows a secret: for a replay of the request it is kept encrypted. */
 export function commitSecret(deps: Deps, caller: Caller, work: (tx: Tx) => JsonText): Promise<JsonText> {
-  return commitOnce(deps, caller, NO_HOME, (tx) => ofNobody(work(tx)), { hasSecret: true });
+  return commitOnce(deps, caller, NO_PARTITION, (tx) => ofNobody(work(tx)), { hasSecret: true });
 }
 
 function ofNobody(json: JsonText): Answered<JsonText> {
@@ -137,11 +137,11 @@ function ofNobody(json: JsonText): Answered<JsonText> {
 function commitOnce<Answer extends AnswerJson>(
   deps: Deps,
   { once }: Caller,
-  home: Home,
+  partition: Partition,
   work: (tx: Tx) => Answered<Answer>,
   how: { hasSecret: boolean },
 ): Promise<Answer> {
-  return deps.store.commit(home, (tx) => {
+  return deps.store.commit(partition, (tx) => {
     once?.claim(tx);
     const given = work(tx);
     once?.save(tx, given, how);
@@ -152,8 +152,8 @@ function commitOnce<Answer extends AnswerJson>(
 /** Writes the trace of a change, and the events that follow from it for the webhooks that want them. */
 export function record(tx: Tx, caller: Caller, entry: TraceEntry): void {
   const { action, sessionId, userId, agentId, recordId } = entry;
-  const home = sessionId === null ? recordId && homeOf(recordId) : homeOf(sessionId);
-  const id = tx.bareId(home);
+  const partition = sessionId === null ? recordId && partitionOf(recordId) : partitionOf(sessionId);
+  const id = tx.bareId(partition);
   const key = actionCode(action) + id;
   const { startedAt, requestId } = caller;
   const row: TraceRow = {
@@ -168,14 +168,14 @@ export function record(tx: Tx, caller: Caller, entry: TraceEntry): void {
   };
   tx.add(traces, key, row);
   const receivers = enabledWebhooks(tx);
-  if (receivers.length > 0) putEvents(tx, entry, key, home, receivers);
+  if (receivers.length > 0) putEvents(tx, entry, key, partition, receivers);
 }
 
 function putEvents(
   tx: Tx,
   entry: TraceEntry,
   trace: string,
-  home: Home | undefined,
+  partition: Partition | undefined,
   receivers: readonly { key: BareId; row: WebhookRow }[],
 ): void {
   const recordEvent = entry.record === undefined ? undefined : recordEventOf(entry.action);
@@ -183,7 +183,7 @@ function putEvents(
   const types = events.filter((type) => receivers.some(({ row }) => row.events.includes(type)));
   if (types.length === 0) return;
   const wanting = receivers.filter(({ row }) => types.some((type) => row.events.includes(type)));
-  tx.add(outbox, tx.bareId(home), {
+  tx.add(outbox, tx.bareId(partition), {
     types,
     webhooks: wanting.map(({ key }) => key),
     createdAt: tx.now,
@@ -198,7 +198,7 @@ function putEvents(
 /** Without one whose row cannot be read, so that the others continue. */
 export function enabledWebhooks(reader: Reader): { key: BareId; row: WebhookRow }[] {
   if (reader.isEmpty(webhooks)) return [];
-  return reader.keys(webhooks, { from: "", to: AFTER_ALL }).flatMap((key) => {
+  return reader.keys(webhooks, { from: "", to: MAX_KEY }).flatMap((key) => {
     const row = readable(() => reader.get(webhooks, key));
     return row?.enabled === true ? [{ key, row }] : [];
   });

@@ -13,7 +13,7 @@ import { bareIdTime, firstBareIdAt } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
 import type { Span } from "../storage/access.ts";
 import { BadRows } from "../storage/bad-rows.ts";
-import { AFTER_ALL, behind } from "../storage/keys.ts";
+import { MAX_KEY, successor } from "../storage/keys.ts";
 import { traces, type AnyTable } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
 import { actionCode, TRACE_ACTIONS } from "./events.ts";
@@ -49,7 +49,7 @@ export function traceRetention({ store, clock }: Deps, lengths: () => readonly n
       return left;
     });
     for (const days of kept) found.add(days);
-    cursors.set(id, behind(last));
+    cursors.set(id, successor(last));
     return true;
   }
 
@@ -61,7 +61,7 @@ export function traceRetention({ store, clock }: Deps, lengths: () => readonly n
         for (const code of TRACE_ACTIONS.map(actionCode))
           if (await sweep(`${code}${days}`, traces, { from: code, to: code + until })) return 0;
       }
-      if (await sweep("ahead", ahead, { from: "", to: AFTER_ALL }, (entry) => ahead.recordOf(entry))) return 0;
+      if (await sweep("ahead", ahead, { from: "", to: MAX_KEY }, (entry) => ahead.recordOf(entry))) return 0;
       cursors.delete("ahead");
       return IDLE_MS;
     },

@@ -8,7 +8,7 @@ import { bare, bareIdTime, isId, nothingWithId, withPrefix, type BareId, type Tr
 import { jsonWith, toJson, type JsonText } from "../lib/json.ts";
 import { toIso } from "../lib/time.ts";
 import type { Reader } from "../storage/access.ts";
-import { AFTER_ALL } from "../storage/keys.ts";
+import { MAX_KEY } from "../storage/keys.ts";
 import { isErased } from "../storage/erasure.ts";
 import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
 import { isBound, mayBeOwned, narrowed, ownedPostings, type Owner } from "../storage/owner.ts";
@@ -73,7 +73,7 @@ export async function listTraces(
 function isOfOwner(reader: Reader, owner: Owner, session: BareId): boolean {
   const { bySession } = traces.index;
   // More than one, as what an administrator did may be among them, and that is nobody's.
-  const entries = reader.keys(bySession, { from: session, to: session + AFTER_ALL, limit: 8 });
+  const entries = reader.keys(bySession, { from: session, to: session + MAX_KEY, limit: 8 });
   return entries.some((entry) => mayBeOwned(reader, owner, traces.index, entry.slice(session.length)));
 }
 

@@ -10,7 +10,7 @@ import { BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
 import { isIn, shownRanges, type Range } from "../sessions/branches.ts";
 import type { LiveSession } from "../sessions/live-session.ts";
 import type { Reader } from "../storage/access.ts";
-import { AFTER_ALL, behind, NUMBER_KEY_LENGTH } from "../storage/keys.ts";
+import { MAX_KEY, successor, NUMBER_KEY_LENGTH } from "../storage/keys.ts";
 import { rowsOf } from "../storage/page.ts";
 import { turns, type TurnRow } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
@@ -32,7 +32,7 @@ export function* spansOf(
   { after, descending }: Walk,
 ): Generator<{ from: string; to: string; descending: boolean }> {
   for (const { session, from, until } of descending ? ranges : [...ranges].reverse()) {
-    const low = !descending && after !== undefined && after >= from ? behind(after) : from;
+    const low = !descending && after !== undefined && after >= from ? successor(after) : from;
     const high = descending && after !== undefined && after < until ? after : until;
     if (low < high) yield { from: session + low, to: session + high, descending };
   }
@@ -75,8 +75,8 @@ interface Timed {
 export function* timedTurns(reader: Reader, session: BareId, ranges: readonly Range[], { after, descending }: Walk): Generator<Timed> {
   const { byTime } = turns.index;
   const own = ranges.filter((range) => range.session === session);
-  let from = session + (descending || after === undefined ? "" : behind(after));
-  let to = session + (descending && after !== undefined ? after : AFTER_ALL);
+  let from = session + (descending || after === undefined ? "" : successor(after));
+  let to = session + (descending && after !== undefined ? after : MAX_KEY);
   for (let looked = 0; looked < ENTRIES_LOOKED_AT; looked += ENTRIES_AT_ONCE) {
     const entries = reader.keys(byTime, { from, to, limit: ENTRIES_AT_ONCE, descending });
     for (const entry of entries) {
@@ -86,7 +86,7 @@ export function* timedTurns(reader: Reader, session: BareId, ranges: readonly Ra
     const last = entries.at(-1);
     if (last === undefined || entries.length < ENTRIES_AT_ONCE) return;
     if (descending) to = last;
-    else from = behind(last);
+    else from = successor(last);
   }
 }
 
@@ -103,7 +103,7 @@ export function* newestTurns(reader: Reader, session: LiveSession, after: BareId
   const walk = { after: undefined, descending: true };
   const idOf = (key: string): BareId => key.slice(BARE_ID_LENGTH);
   if (timedFrom === undefined) {
-    const ranges = after === "" ? shownRanges(reader, session) : cut(shownRanges(reader, session), behind(after), "from");
+    const ranges = after === "" ? shownRanges(reader, session) : cut(shownRanges(reader, session), successor(after), "from");
     for (const { key, row } of turnsIn(reader, ranges, walk, limit)) yield { id: idOf(key), row };
     return;
   }

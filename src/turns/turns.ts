@@ -5,14 +5,14 @@
  */
 import { Existing, type Answered, type AnswerJson } from "../lib/answer.ts";
 import { ApiError } from "../lib/errors.ts";
-import { bare, BARE_ID_LENGTH, bareIdTime, homeOf, isId, withPrefix, type TurnId } from "../lib/ids.ts";
+import { bare, BARE_ID_LENGTH, bareIdTime, partitionOf, isId, withPrefix, type TurnId } from "../lib/ids.ts";
 import { jsonArray, jsonMembers, jsonWith, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import { createMemories, memoriesCreated, prepareMemories, type CreatedMemory, type NewMemory } from "../memories/create.ts";
 import type { MemoryDeps } from "../memories/deps.ts";
 import { refuseFuture } from "../lib/occurred-at.ts";
 import { toIso } from "../lib/time.ts";
 import type { Reader, Tx } from "../storage/access.ts";
-import { AFTER_ALL, turnKey, turnNameKey } from "../storage/keys.ts";
+import { MAX_KEY, turnKey, turnNameKey } from "../storage/keys.ts";
 import type { Owner } from "../storage/owner.ts";
 import { pageOf, type Page } from "../storage/page.ts";
 import { sessions, turns, type SessionRow, type TurnRow } from "../storage/tables.ts";
@@ -84,7 +84,7 @@ export async function addTurn(deps: MemoryDeps, caller: Caller, sessionId: strin
   }
   const inputs = (step.memories ?? []).map((memory) => ({ ...memory, sessionId }));
   const memories = inputs.length === 0 ? undefined : await prepareMemories(deps, caller, inputs, "memories");
-  const answer = await commitFor<AnswerJson>(deps, caller, homeOf(sessionId), (tx) => {
+  const answer = await commitFor<AnswerJson>(deps, caller, partitionOf(sessionId), (tx) => {
     const session = liveSession(tx, caller.owner, sessionId);
     const existing = externalId === undefined ? undefined : existingTurn(tx, session, externalId);
     if (existing !== undefined) return existing;
@@ -118,7 +118,7 @@ function withMemories(turn: JsonText, created: readonly CreatedMemory[]): Answer
  */
 export function addTurns(deps: Deps, caller: Caller, sessionId: string, given: readonly NewTurn[]): Promise<AnswerJson> {
   const ready = given.map(prepared);
-  return commitFor<AnswerJson>(deps, caller, homeOf(sessionId), (tx) => {
+  return commitFor<AnswerJson>(deps, caller, partitionOf(sessionId), (tx) => {
     let session = liveSession(tx, caller.owner, sessionId);
     const { row: before } = session;
     let isAnyThere = false;
@@ -158,7 +158,7 @@ function namedTurn(reader: Reader, session: LiveSession, externalId: string): st
     if (asked.has(range.session)) continue;
     asked.add(range.session);
     const name = turnNameKey(range.session, externalId);
-    const [entry] = reader.keys(byExternalId, { from: name, to: name + AFTER_ALL, limit: 1 });
+    const [entry] = reader.keys(byExternalId, { from: name, to: name + MAX_KEY, limit: 1 });
     const key = entry === undefined ? undefined : byExternalId.recordOf(entry);
     if (key !== undefined && (range.session === session.key || isShown(reader, session, key))) return key;
   }

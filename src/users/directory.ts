@@ -6,11 +6,11 @@
  * @module
  */
 import { ApiError } from "../lib/errors.ts";
-import { NO_HOME } from "../lib/ids.ts";
+import { NO_PARTITION } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
 import { eachFetched, type Reader } from "../storage/access.ts";
 import { readable } from "../storage/bad-rows.ts";
-import { AFTER_ALL, behind } from "../storage/keys.ts";
+import { MAX_KEY, successor } from "../storage/keys.ts";
 import type { RecordStore } from "../storage/record-store.ts";
 import { meta, users, USERS_MARK } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
@@ -26,7 +26,7 @@ export async function trackUsers(store: RecordStore, log: Log): Promise<void> {
   if ((await store.read((reader) => reader.get(meta, USERS_MARK))) !== undefined) return;
   try {
     for (let after: string | undefined = ""; after !== undefined;) after = await settleSome(store, after);
-    await store.commit(NO_HOME, (tx) => tx.put(meta, USERS_MARK, "1"));
+    await store.commit(NO_PARTITION, (tx) => tx.put(meta, USERS_MARK, "1"));
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     log.error("not all users are listed yet: trying again until they can be written", { reason: error.message });
@@ -48,7 +48,7 @@ export function userDirectory(store: RecordStore): Task {
 async function settleSome(store: RecordStore, after: string): Promise<string | undefined> {
   const { missing, left, next } = await store.read((reader) => differences(reader, after));
   if (missing.length > 0 || left.length > 0) {
-    await store.commit(NO_HOME, (tx) => {
+    await store.commit(NO_PARTITION, (tx) => {
       for (const hash of missing) {
         const found = tx.has(users, hash) ? undefined : readable(() => foundBy(tx, USERS, newestOf(tx, USERS, hash)));
         if (found !== undefined) tx.put(users, hash, { userId: found.name, seenAt: found.seenAt });
@@ -64,17 +64,17 @@ async function settleSome(store: RecordStore, after: string): Promise<string | u
 /** Users who are named and not noted, and those who are noted and not named, in the order of their keys. */
 function differences(reader: Reader, after: string): { missing: string[]; left: string[]; next: string | undefined } {
   const named = nextNewest(reader, USERS, after, USERS_PER_COMMIT).map(({ hash }) => hash);
-  const noted = reader.keys(users, { from: after, to: AFTER_ALL, limit: USERS_PER_COMMIT });
+  const noted = reader.keys(users, { from: after, to: MAX_KEY, limit: USERS_PER_COMMIT });
   // What is behind the end of either may be in it all the same.
   const ends = [named, noted].flatMap((hashes) => (hashes.length < USERS_PER_COMMIT ? [] : [hashes.at(-1)!]));
-  const end = ends.toSorted()[0] ?? AFTER_ALL;
+  const end = ends.toSorted()[0] ?? MAX_KEY;
   const [isNamed, isNoted] = [new Set(named), new Set(noted)];
   const unnamed = noted.filter((hash) => hash <= end && !isNamed.has(hash));
   reader.ahead(users, unnamed);
   return {
     missing: named.filter((hash) => hash <= end && !isNoted.has(hash)),
     left: eachFetched(unnamed, (hash) => (isUnnamed(reader, hash) ? [hash] : [])).flat(),
-    next: ends.length === 0 ? undefined : behind(end),
+    next: ends.length === 0 ? undefined : successor(end),
   };
 }
 

@@ -22,7 +22,7 @@ import { eachFetched, FIRST, type Reader, type Span, type Tx } from "../storage/
 import { BadRows, passingOver, readable } from "../storage/bad-rows.ts";
 import { MEMORIES } from "../storage/collections.ts";
 import { isEventOf, isKeptSince, usersOfAnswer } from "../storage/erasure.ts";
-import { AFTER_ALL, behind, documentsOfUser, hashKey } from "../storage/keys.ts";
+import { MAX_KEY, successor, documentsOfUser, hashKey } from "../storage/keys.ts";
 import { DocumentWriter, namespaceRow } from "../storage/document-records.ts";
 import { removeRecord } from "../storage/memory-records.ts";
 import { EVERYBODY } from "../storage/owner.ts";
@@ -111,7 +111,7 @@ export async function eraseUser({ store }: Deps, caller: Caller & { actor: strin
 function untilNow(tx: Tx, hash: string): BareId {
   const newest = [sessions.index.byUser, memories.index.byUser, traces.index.byUser].flatMap((byUser) =>
     tx
-      .keys(byUser, { from: hash, to: hash + AFTER_ALL, limit: 1, descending: true })
+      .keys(byUser, { from: hash, to: hash + MAX_KEY, limit: 1, descending: true })
       .map((entry) => entry.slice(hash.length, hash.length + BARE_ID_LENGTH)),
   );
   return tx.bareId(undefined, newest.toSorted().at(-1));
@@ -131,7 +131,7 @@ export function getErasure({ store }: Deps, userId: string): JsonText | Promise<
 /** The details of the trace of a user's last erasure, if it is among their newest traces. */
 function lastErasure(reader: Reader, hash: string): JsonText | undefined {
   const { byUser } = traces.index;
-  for (const entry of reader.keys(byUser, { from: hash, to: hash + AFTER_ALL, limit: TRACES_SEARCHED, descending: true })) {
+  for (const entry of reader.keys(byUser, { from: hash, to: hash + MAX_KEY, limit: TRACES_SEARCHED, descending: true })) {
     const key = byUser.recordOf(entry);
     if (actionOf(key) === "user.erased") return reader.get(traces, key)?.body;
   }
@@ -239,7 +239,7 @@ type Phase = (tx: Tx, hash: string, erasure: ErasureRow) => string | undefined;
 const PHASES: Record<ErasureRow["phase"], Phase> = {
   sessions(tx, hash, { until, after, counts }) {
     const { byUser } = sessions.index;
-    const entries = tx.keys(byUser, { from: after === "" ? hash : behind(after), to: hash + until, limit: SESSIONS_PER_COMMIT });
+    const entries = tx.keys(byUser, { from: after === "" ? hash : successor(after), to: hash + until, limit: SESSIONS_PER_COMMIT });
     tx.ahead(
       sessions,
       entries.map((entry) => byUser.recordOf(entry)),
@@ -251,7 +251,7 @@ const PHASES: Record<ErasureRow["phase"], Phase> = {
       const row = readable(() => tx.get(sessions, session));
       if (row === undefined) continue;
       const { bySession } = retrievals.index;
-      const found = tx.keys(bySession, { from: session, to: session + AFTER_ALL, limit: budget });
+      const found = tx.keys(bySession, { from: session, to: session + MAX_KEY, limit: budget });
       for (const one of found) tx.remove(retrievals, bySession.recordOf(one));
       counts.retrievals += found.length;
       budget -= found.length;
@@ -269,7 +269,7 @@ const PHASES: Record<ErasureRow["phase"], Phase> = {
 
   memories(tx, hash, { until, after, counts }) {
     const { byUser } = memories.index;
-    const entries = tx.keys(byUser, { from: after === "" ? hash : behind(after), to: hash + until, limit: ROWS_PER_COMMIT });
+    const entries = tx.keys(byUser, { from: after === "" ? hash : successor(after), to: hash + until, limit: ROWS_PER_COMMIT });
     eachFetched(entries, (entry) => {
       const memory = byUser.recordOf(entry);
       const row = readable(() => tx.get(memories, memory));
@@ -283,7 +283,7 @@ const PHASES: Record<ErasureRow["phase"], Phase> = {
 
   traces(tx, hash, { until, after, counts }) {
     const { byUser } = traces.index;
-    const entries = tx.keys(byUser, { from: after === "" ? hash : behind(after), to: hash + until, limit: ROWS_PER_COMMIT });
+    const entries = tx.keys(byUser, { from: after === "" ? hash : successor(after), to: hash + until, limit: ROWS_PER_COMMIT });
     eachFetched(entries, (entry) => {
       const key = byUser.recordOf(entry);
       const row = readable(() => tx.get(traces, key));
@@ -337,10 +337,10 @@ const PHASES: Record<ErasureRow["phase"], Phase> = {
 
   /** What removed sessions have left, of this user and of others: it is hidden, and still there. */
   leftovers(tx, _, { after, until }) {
-    const [session] = tx.keys(removals, { from: after, to: behind(until), limit: 1 });
-    if (session !== undefined) return readable(() => removeLeftovers(tx, session)) === false ? session : behind(session);
+    const [session] = tx.keys(removals, { from: after, to: successor(until), limit: 1 });
+    if (session !== undefined) return readable(() => removeLeftovers(tx, session)) === false ? session : successor(session);
     // A fork that was the last to show turns of a session leaves a note for that one, which comes before it.
-    const again = after === "" ? [] : tx.keys(removals, { from: "", to: behind(until), limit: REMOVALS_LOOKED_AT });
+    const again = after === "" ? [] : tx.keys(removals, { from: "", to: successor(until), limit: REMOVALS_LOOKED_AT });
     return again.some((one) => readable(() => removeLeftovers(tx, one)) !== undefined) ? "" : undefined;
   },
 
@@ -383,13 +383,13 @@ function nextEntries(
   after: string,
   limit: number,
 ): { keys: string[]; last: string | undefined } {
-  const entries = reader.keys(byUser, { from: after === "" ? hash : behind(after), to: hash + AFTER_ALL, limit });
+  const entries = reader.keys(byUser, { from: after === "" ? hash : successor(after), to: hash + MAX_KEY, limit });
   return { keys: entries.map((entry) => byUser.recordOf(entry)), last: entries.length < limit ? undefined : entries.at(-1) };
 }
 
 /** The next keys of a table that is walked from end to end. */
 function nextKeys(reader: Reader, table: AnyTable, after: string): { keys: string[]; last: string | undefined } {
-  const span: Span = { from: after === "" ? "" : behind(after), to: AFTER_ALL, limit: ROWS_PER_COMMIT };
+  const span: Span = { from: after === "" ? "" : successor(after), to: MAX_KEY, limit: ROWS_PER_COMMIT };
   const keys = reader.keys(table, span);
   return { keys, last: keys.length < ROWS_PER_COMMIT ? undefined : keys.at(-1) };
 }

@@ -6,7 +6,7 @@
  *
  * @module
  */
-import { AFTER_ALL, hashKey } from "../storage/keys.ts";
+import { MAX_KEY, hashKey } from "../storage/keys.ts";
 import type { RecordStore } from "../storage/record-store.ts";
 import { traces } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
@@ -34,7 +34,7 @@ export function endsErasure(keys: readonly string[]): boolean {
 /** Finds erasures that other servers have ended. */
 export function erasureWatch(store: RecordStore, caches: readonly Forgetful[]): Task {
   const code = actionCode("user.erased");
-  const span = { from: code, to: code + AFTER_ALL, limit: ERASURES_COMPARED, descending: true };
+  const span = { from: code, to: code + MAX_KEY, limit: ERASURES_COMPARED, descending: true };
   let known = "";
   return {
     name: "erasures of other servers",

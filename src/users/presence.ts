@@ -6,7 +6,7 @@
  */
 import { namespaceRow } from "../storage/document-records.ts";
 import { eachFetched, type Reader } from "../storage/access.ts";
-import { AFTER_ALL, documentsOfUser, hashKey } from "../storage/keys.ts";
+import { MAX_KEY, documentsOfUser, hashKey } from "../storage/keys.ts";
 import { deliveries, erasures, idempotency, memories, sessions, traces } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
 import { actionOf, isAdminAction } from "../traces/events.ts";
@@ -19,7 +19,7 @@ const TRACES_SEARCHED = 100;
 export function hasRecords(reader: Reader, userId: string): boolean {
   const hash = hashKey(userId);
   const indexes = [sessions, memories, traces, deliveries, idempotency].map(({ index }) => index.byUser);
-  const span = { from: hash, to: hash + AFTER_ALL, limit: 1 };
+  const span = { from: hash, to: hash + MAX_KEY, limit: 1 };
   return eachFetched(indexes, (index) => reader.keys(index, span).length > 0).includes(true) || hasDocuments(reader, userId);
 }
 
@@ -30,7 +30,7 @@ export function hasContent(reader: Reader, userId: string): boolean {
   const until = erasedUntil(reader, hash);
   // A later event comes with a later trace, and so does an answer.
   if (until === "") {
-    const span = { from: hash, to: hash + AFTER_ALL, limit: 1 };
+    const span = { from: hash, to: hash + MAX_KEY, limit: 1 };
     const indexes = [sessions, memories, deliveries, idempotency].map(({ index }) => index.byUser);
     if (eachFetched(indexes, (index) => reader.keys(index, span).length > 0).includes(true)) return true;
   }
@@ -45,7 +45,7 @@ export function erasedUntil(reader: Reader, hash: string): string {
 /** Whether there are traces with content: an erasure takes it from all that there are, so the newest one says it. */
 function hasTraces(reader: Reader, hash: string, until: string): boolean {
   const { byUser } = traces.index;
-  const span = { from: hash + until, to: hash + AFTER_ALL, limit: TRACES_SEARCHED, descending: true };
+  const span = { from: hash + until, to: hash + MAX_KEY, limit: TRACES_SEARCHED, descending: true };
   for (const entry of reader.keys(byUser, span)) {
     const key = byUser.recordOf(entry);
     const action = actionOf(key);

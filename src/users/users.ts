@@ -11,7 +11,7 @@ import { LIMITS } from "../lib/limits.ts";
 import { isoOrNull } from "../lib/time.ts";
 import { eachFetched, FIRST, type Reader } from "../storage/access.ts";
 import { isErased } from "../storage/erasure.ts";
-import { AFTER_ALL, behind, documentsOfUser, hashKey, HASH_KEY_LENGTH, nameKey } from "../storage/keys.ts";
+import { MAX_KEY, successor, documentsOfUser, hashKey, HASH_KEY_LENGTH, nameKey } from "../storage/keys.ts";
 import { pageOf, pageOfBatches, type PageEntry } from "../storage/page.ts";
 import {
   documentRemovals,
@@ -87,7 +87,7 @@ export async function listUsers({ store, listProbesMax }: Deps, { order, prefix 
       for (const one of items) yield one;
       if (isEnd || last === undefined) return;
       if (descending) span.to = last;
-      else span.from = behind(last);
+      else span.from = successor(last);
     }
   }
   return pageOfBatches(found(), limit, listProbesMax);
@@ -96,12 +96,12 @@ export async function listUsers({ store, listProbesMax }: Deps, { order, prefix 
 /** A name that is gone is a cursor too. */
 function spanOfNames(prefix: string, after: string | undefined): { from: string; to: string } {
   const begin = nameKey(prefix);
-  const behindName = after === undefined ? begin : behind(`${nameKey(after)}!${hashKey(after)}`);
-  return { from: behindName > begin ? behindName : begin, to: begin + AFTER_ALL };
+  const behindName = after === undefined ? begin : successor(`${nameKey(after)}!${hashKey(after)}`);
+  return { from: behindName > begin ? behindName : begin, to: begin + MAX_KEY };
 }
 
 function spanOfSeen(reader: Reader, after: string | undefined): { from: string; to: string } {
-  if (after === undefined) return { from: "", to: AFTER_ALL };
+  if (after === undefined) return { from: "", to: MAX_KEY };
   const hash = hashKey(after);
   const row = reader.get(users, hash);
   if (row === undefined)
@@ -115,7 +115,7 @@ const NO_RECORDS = { sessions: 0, memories: 0 };
 
 /** A user with what is counted, unless nothing is left, or it is being erased. */
 function listedUser(reader: Reader, hash: string, prefix: string): PageEntry[] {
-  const span = { from: hash, to: hash + AFTER_ALL, limit: LIMITS.listedUserRecordsCountedMax + 1, descending: true };
+  const span = { from: hash, to: hash + MAX_KEY, limit: LIMITS.listedUserRecordsCountedMax + 1, descending: true };
   const [ofSessions = [], ofMemories = []] = eachFetched([USERS.sessions, USERS.memories], (index) => reader.keys(index, span));
   const row = unlessUnreadable(() => reader.get(users, hash));
   if (row === undefined) return [];
@@ -148,7 +148,7 @@ export function listAgents(deps: Deps, page: NamePage): JsonText | Promise<JsonT
 function listAgentsOf({ store }: Deps, { limit, startingAfter }: NamePage): JsonText | Promise<JsonText> {
   return store.read((reader) => {
     const items: { id: string; json: JsonText }[] = [];
-    let after = startingAfter === undefined ? "" : hashKey(startingAfter) + AFTER_ALL;
+    let after = startingAfter === undefined ? "" : hashKey(startingAfter) + MAX_KEY;
     for (let wanted = limit + 1; wanted > 0; wanted = limit + 1 - items.length) {
       const newest = nextNewest(reader, AGENTS, after, wanted);
       eachFetched(newest, (entries) => {
@@ -158,7 +158,7 @@ function listAgentsOf({ store }: Deps, { limit, startingAfter }: NamePage): Json
         items.push({ id: name, json: toJson({ object: "agent", id: name, last_session_at: isoOrNull(newestAt) }) });
       });
       if (newest.length < wanted) break;
-      after = newest.at(-1)!.hash + AFTER_ALL;
+      after = newest.at(-1)!.hash + MAX_KEY;
     }
     return pageOf(items, limit);
   });
@@ -173,7 +173,7 @@ interface NewestEntries {
 /** Those of the next `limit` names, in the order of their hashes. */
 export function nextNewest(reader: Reader, naming: Naming, after: string, limit: number): (NewestEntries & { readonly hash: string })[] {
   const [ofSessions = [], ofMemories = []] = eachFetched([naming.sessions, naming.memories], (index) =>
-    reader.lastOfEach(index, HASH_KEY_LENGTH, { from: after, to: AFTER_ALL, limit }),
+    reader.lastOfEach(index, HASH_KEY_LENGTH, { from: after, to: MAX_KEY, limit }),
   );
   const found = new Map<string, NewestEntries>();
   for (const session of ofSessions) found.set(session.slice(0, HASH_KEY_LENGTH), { session });
@@ -186,7 +186,7 @@ export function nextNewest(reader: Reader, naming: Naming, after: string, limit:
 }
 
 export function newestOf(reader: Reader, naming: Naming, hash: string): NewestEntries {
-  const span = { from: hash, to: hash + AFTER_ALL, limit: 1, descending: true };
+  const span = { from: hash, to: hash + MAX_KEY, limit: 1, descending: true };
   const [session, memory] = eachFetched([naming.sessions, naming.memories], (index) => reader.keys(index, span)[0]);
   return { session, memory };
 }
@@ -218,7 +218,7 @@ export function getUser({ store }: Deps, userId: string): JsonText | Promise<Jso
     const records = [sessions.index.byUser, memories.index.byUser, traces.index.byUser];
     reader.aheadOf([erasures], FIRST);
     reader.ahead(users, [hash]);
-    const span = { from: hash + erasedUntil(reader, hash), to: hash + AFTER_ALL, limit: LIMITS.userRecordsCountedMax + 1 };
+    const span = { from: hash + erasedUntil(reader, hash), to: hash + MAX_KEY, limit: LIMITS.userRecordsCountedMax + 1 };
     reader.aheadOf(records, span);
     for (const table of [namespaces, documentRemovals]) reader.ahead(table, [documentsOfUser(userId)]);
     const found = foundBy(reader, USERS, newestOf(reader, USERS, hash));

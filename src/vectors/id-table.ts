@@ -64,7 +64,7 @@ export class IdTable {
   }
 
   /** What `storedHome` gives for the vector of a slot. */
-  home(slot: number): number {
+  partition(slot: number): number {
     return this.#pieces[slot >>> PIECE_BITS]![(slot & SLOT_MASK) * SLOT_WORDS + SLOT_WORDS - 1]! & 0xffff;
   }
 

@@ -15,7 +15,7 @@ import { BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
 import { placesOfLargest } from "../lib/kth-largest.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { MEMORIES, type Collection } from "../storage/collections.ts";
-import { behind } from "../storage/keys.ts";
+import { successor } from "../storage/keys.ts";
 import type { Store } from "../storage/lmdb/store.ts";
 import { generationOf, vectorOf } from "../storage/memory-records.ts";
 import { provider, PROVIDER_KEY } from "../storage/tables.ts";
@@ -142,11 +142,11 @@ export class Indexer {
   *#storedIds(): Generator<Uint8Array> {
     const { replacesUntil } = this.#store.latest.get(provider, PROVIDER_KEY) ?? {};
     const ids = Buffer.alloc(IDS_PER_LOOK * BARE_ID_LENGTH);
-    for (let from = replacesUntil === undefined ? "" : behind(replacesUntil); ;) {
+    for (let from = replacesUntil === undefined ? "" : successor(replacesUntil); ;) {
       const count = this.#store.copyKeys(this.#collection.vectors, from, ids, BARE_ID_LENGTH);
       yield ids.subarray(0, count * BARE_ID_LENGTH);
       if (count < IDS_PER_LOOK) return;
-      from = behind(ids.toString("latin1", ids.length - BARE_ID_LENGTH));
+      from = successor(ids.toString("latin1", ids.length - BARE_ID_LENGTH));
     }
   }
 
@@ -154,7 +154,12 @@ export class Indexer {
     const { slots, behind, waiting } = this.#index;
     const notInGraph = this.hasGraph ? waiting : 0;
     const rebuilding = this.#rebuilding === undefined ? 0 : this.#rebuilding.behind + this.#rebuilding.waiting;
-    return { indexed: slots.size - notInGraph, pending: notInGraph + behind + rebuilding, removed: slots.removed, unsaved: this.#unsaved };
+    return {
+      indexed: slots.size - notInGraph,
+      pending: notInGraph + behind + rebuilding,
+      removed: slots.removed,
+      unsaved: this.#unsaved,
+    };
   }
 
   get bytes(): IndexBytes {

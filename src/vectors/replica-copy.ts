@@ -11,7 +11,7 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fromBase62, toBase62 } from "../lib/base62.ts";
 import { nextTurn, type Clock } from "../lib/clock.ts";
-import { bare, BARE_ID_LENGTH, NO_HOME, withPrefix, type BareId, type Id } from "../lib/ids.ts";
+import { bare, BARE_ID_LENGTH, NO_PARTITION, withPrefix, type BareId, type Id } from "../lib/ids.ts";
 import { describeError, type Log } from "../lib/log.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import { COLLECTIONS, DOCUMENTS, MEMORIES, type Collection, type CollectionName, type EmbeddedRow } from "../storage/collections.ts";
@@ -118,7 +118,7 @@ export class ReplicaCopy {
     try {
       if (store.latest.get(meta, MARK) === saved.mark) {
         // Should a crash of the machine bring back the file, the store that was changed since is known by that.
-        await store.commit(NO_HOME, (tx) => tx.remove(meta, MARK));
+        await store.commit(NO_PARTITION, (tx) => tx.remove(meta, MARK));
         return new ReplicaCopy(store, saved, directory, options);
       }
     } catch (error) {
@@ -211,7 +211,7 @@ export class ReplicaCopy {
 
   async #commit<Result>(work: (tx: Tx) => Result): Promise<Result> {
     try {
-      return await this.store.commit(NO_HOME, work);
+      return await this.store.commit(NO_PARTITION, work);
     } catch (error) {
       throw new CopyLost(describeError(error));
     }

@@ -19,7 +19,7 @@ import { ApiError } from "../lib/errors.ts";
 import { bare, type BareId } from "../lib/ids.ts";
 import { describeError } from "../lib/log.ts";
 import { COLLECTIONS, type Collection } from "../storage/collections.ts";
-import { AFTER_ALL, behind } from "../storage/keys.ts";
+import { MAX_KEY, successor } from "../storage/keys.ts";
 import type { ChangeFeed, FeedPosition } from "../storage/postgres/follow/change-feed.ts";
 import { provider } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
@@ -209,11 +209,11 @@ export class Replica {
   async #load(copy: ReplicaCopy, collection: Collection): Promise<void> {
     const { source } = this.#options;
     for (let from = ""; !this.#isClosed;) {
-      const ids = await source.readNewest((reader) => reader.keys(collection.vectors, { from, to: AFTER_ALL, limit: RECORDS_AT_ONCE }));
+      const ids = await source.readNewest((reader) => reader.keys(collection.vectors, { from, to: MAX_KEY, limit: RECORDS_AT_ONCE }));
       const last = ids.at(-1);
       if (last === undefined) return;
       await copy.load(collection, ids);
-      from = behind(last);
+      from = successor(last);
       await nextTurn();
     }
   }

@@ -11,7 +11,7 @@ import type { CacheUses } from "../lib/cache.ts";
 import type { BareId } from "../lib/ids.ts";
 import { CACHE_BYTES_MAX } from "../lib/limits.ts";
 import { MEMORIES, type Collection } from "../storage/collections.ts";
-import { AFTER_ALL } from "../storage/keys.ts";
+import { MAX_KEY } from "../storage/keys.ts";
 import type { Store } from "../storage/lmdb/store.ts";
 import { generationOf, vectorOf } from "../storage/memory-records.ts";
 import type { Filter } from "../storage/walk.ts";
@@ -161,7 +161,7 @@ export class ResidentSets {
 
   #open(table: string, prefix: string): Entry {
     const { sizeMax } = this.#options;
-    const keys = this.#store.latest.keys({ name: table }, { from: prefix, to: prefix + AFTER_ALL, limit: sizeMax + 1 });
+    const keys = this.#store.latest.keys({ name: table }, { from: prefix, to: prefix + MAX_KEY, limit: sizeMax + 1 });
     const unread = keys.length > sizeMax ? undefined : keys.map((key) => key.slice(prefix.length));
     return { set: new ResidentSet(), bytes: 0, unread, removalsApplied: this.#deleted.length };
   }

@@ -13,7 +13,7 @@
 import { randomUUID } from "node:crypto";
 import type { BareId } from "../lib/ids.ts";
 import type { Reader } from "../storage/access.ts";
-import { AFTER_ALL, behind } from "../storage/keys.ts";
+import { MAX_KEY, successor } from "../storage/keys.ts";
 import type { VectorTable } from "../storage/tables.ts";
 import { dotStored, hasNoVector, storedGeneration, storedMemory, storedPassages, storedTerms } from "./encoding.ts";
 import { HnswIndex } from "./hnsw-index.ts";
@@ -63,7 +63,7 @@ export class SearchIndex {
     this.#graph = parts?.graph;
     this.#graphEnd = parts?.graphEnd ?? 0;
     const { length } = this.slots;
-    if (length > 0) this.#trackFrom = behind(this.slots.id(length - 1));
+    if (length > 0) this.#trackFrom = successor(this.slots.id(length - 1));
     for (let slot = this.#graphEnd; slot < this.slots.length; slot++) if (!this.slots.has(slot)) this.#removedAhead++;
   }
 
@@ -106,10 +106,10 @@ export class SearchIndex {
   /** Notes the vectors that were stored since the last look. */
   note(reader: Reader): void {
     for (;;) {
-      const ids = reader.keys(this.#table, { from: this.#trackFrom, to: AFTER_ALL, limit: IDS_PER_LOOK });
+      const ids = reader.keys(this.#table, { from: this.#trackFrom, to: MAX_KEY, limit: IDS_PER_LOOK });
       for (const id of ids) this.#noted.push(id);
       const last = ids.at(-1);
-      if (last !== undefined) this.#trackFrom = behind(last);
+      if (last !== undefined) this.#trackFrom = successor(last);
       if (ids.length < IDS_PER_LOOK) return;
     }
   }
@@ -117,7 +117,7 @@ export class SearchIndex {
   /** Takes in some of what is noted, or the numbers of what a snapshot had. @returns whether there was anything to do */
   takeIn(reader: Reader, count: number): boolean {
     if (!this.hasAllRows) {
-      if (this.rows.length === 0) this.rows.expect(this.slots.homes());
+      if (this.rows.length === 0) this.rows.expect(this.slots.partitions());
       const end = Math.min(this.slots.length, this.rows.length + count);
       while (this.rows.length < end) this.rows.add(this.#stored(reader, this.slots.id(this.rows.length)));
       if (this.behind === 0) return true;

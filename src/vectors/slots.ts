@@ -99,8 +99,8 @@ export class Slots {
   }
 
   /** What `storedHome` gives for each vector; undefined for one that was removed. */
-  *homes(): Generator<number | undefined> {
-    for (let slot = 0; slot < this.#length; slot++) yield this.has(slot) ? this.ids.home(slot) : undefined;
+  *partitions(): Generator<number | undefined> {
+    for (let slot = 0; slot < this.#length; slot++) yield this.has(slot) ? this.ids.partition(slot) : undefined;
   }
 
   /** The slot of a vector; undefined when it is not here, or removed. O(log n) */

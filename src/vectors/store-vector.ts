@@ -4,7 +4,7 @@
  * @module
  */
 import type { Embedding } from "../embeddings/embedder.ts";
-import { bare, homeOf, type BareId, type Id } from "../lib/ids.ts";
+import { bare, partitionOf, type BareId, type Id } from "../lib/ids.ts";
 import type { Tx } from "../storage/access.ts";
 import type { Collection, EmbeddedRow } from "../storage/collections.ts";
 import { encodeVector } from "./encoding.ts";
@@ -19,7 +19,7 @@ export function storeVector(
   record: BareId,
   generation: number,
   embedding: Embedding,
-  id: Id<"emb"> = tx.id("emb", homeOf(record)),
+  id: Id<"emb"> = tx.id("emb", partitionOf(record)),
 ): NonNullable<EmbeddedRow["embedding"]> {
   tx.putVector(vectors, bare(id), encodeVector(embedding, { memory: record, generation }));
   return embedding.vector.length === 0 ? { id, generation, hasNoVector: true } : { id, generation };

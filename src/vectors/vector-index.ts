@@ -14,7 +14,7 @@ import { ApiError } from "../lib/errors.ts";
 import type { BareId } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
 import { MEMORIES, type Collection } from "../storage/collections.ts";
-import { AFTER_ALL } from "../storage/keys.ts";
+import { MAX_KEY } from "../storage/keys.ts";
 import type { Store } from "../storage/lmdb/store.ts";
 import { matches, leapfrogJoin, type Filter } from "../storage/walk.ts";
 import type { CandidateIndex } from "./candidate-index.ts";
@@ -166,7 +166,7 @@ export class VectorIndex implements CandidateIndex {
     const reader = this.#store.latest;
     const candidates = new CandidateReader(reader, this.#collection, query);
     if (!this.#needsWorker()) {
-      const all = reader.keys(this.#collection.vectors, { from: "", to: AFTER_ALL }).flatMap((id) => candidates.candidate(id) ?? []);
+      const all = reader.keys(this.#collection.vectors, { from: "", to: MAX_KEY }).flatMap((id) => candidates.candidate(id) ?? []);
       return all.filter(({ memory }) => matches(reader, filter, memory));
     }
     const few = this.#few(filter);

@@ -4,8 +4,8 @@
  *
  * A row is what the store has of a vector before whose it is (`encoding.ts`): half a kilobyte for a memory of the built-in provider, up
  * to 1.6 KB for one of another. Rows lie in chunks, where `row-comparer.ts` compares them; what is not written yet of one takes no memory.
- * A row is never taken out: the index is rebuilt when many are of deleted vectors. Rows of one home lie together, in blocks: those of a
- * user are compared in a third of the time that it takes when each has to come from another page of memory. Those that a start reads
+ * A row is never taken out: the index is rebuilt when many are of deleted vectors. Rows of one partition lie together, in blocks: those
+ * of a user are compared in a third of the time that it takes when each has to come from another page of memory. Those that a start reads
  * stand side by side, which takes another tenth off.
  *
  * ```
@@ -27,15 +27,15 @@ const SLOT_MASK = PIECE_SLOTS - 1;
 const PLACE_WORDS = 4;
 const CHUNK_BYTES = 64 * 1024 * 1024;
 /**
- * Blocks grow with what the home has, so that little of the last one is empty. A user of 400 memories is compared in .88 of the time that
- * it takes with a quarter and 16 KB, and rows take a fortieth more.
+ * Blocks grow with what the partition has, so that little of the last one is empty. A user of 400 memories is compared in .88 of the
+ * time that it takes with a quarter and 16 KB, and rows take a fortieth more.
  */
 const BLOCK_MIN_BYTES = 2_048;
 const BLOCK_MAX_BYTES = 32_768;
 const BLOCK_SHARE = 0.5;
 /** The processor reads a longer one hardly faster, where rows are expected. */
 const EXPECTED_BLOCK_MAX_BYTES = 131_072;
-/** Rows are not equally long: with room for two more those of a home hardly ever need another block. */
+/** Rows are not equally long: with room for two more those of a partition hardly ever need another block. */
 const EXPECTED_MORE = 2;
 
 const NO_TERMS = new Uint32Array(0);
@@ -55,7 +55,7 @@ export class VectorRows {
   readonly #chunks: Chunk[] = [];
   readonly #places: Uint32Array[] = [];
   #made: RowComparer | undefined;
-  /** By home: where its next row goes, if it is not too long. */
+  /** By partition: where its next row goes, if it is not too long. */
   readonly #blocks = new Map<number, Block>();
   #told: Uint32Array;
   #shared: SharedRows | undefined;
@@ -119,12 +119,12 @@ export class VectorRows {
     this.#told = new Uint32Array(new SharedArrayBuffer(4));
   }
 
-  /** Tells of rows that are going to be added, so that those of a home get room side by side. @param homes - of each; undefined: none */
-  expect(homes: Iterable<number | undefined>): void {
+  /** Announces rows that will be added, so that those of a partition get room side by side. @param partitions - undefined: none */
+  expect(partitions: Iterable<number | undefined>): void {
     this.#expectedTo = this.#length;
-    for (const home of homes) {
+    for (const partition of partitions) {
       this.#expectedTo++;
-      if (home !== undefined) this.#blockOf(home).expected++;
+      if (partition !== undefined) this.#blockOf(partition).expected++;
     }
   }
 
@@ -147,9 +147,9 @@ export class VectorRows {
     Atomics.store(this.#told, 0, this.#length);
   }
 
-  /** Takes room where other rows of the home are. */
-  #takeIn(home: number, bytes: number): [chunk: number, at: number] {
-    const block = this.#blockOf(home);
+  /** Takes room where other rows of the partition are. */
+  #takeIn(partition: number, bytes: number): [chunk: number, at: number] {
+    const block = this.#blockOf(partition);
     block.taken += bytes;
     block.rows++;
     const isExpected = this.#length < this.#expectedTo;
@@ -170,9 +170,9 @@ export class VectorRows {
     return [chunk, at];
   }
 
-  #blockOf(home: number): Block {
-    let block = this.#blocks.get(home);
-    if (block === undefined) this.#blocks.set(home, (block = { chunk: 0, at: 0, end: 0, taken: 0, rows: 0, expected: 0 }));
+  #blockOf(partition: number): Block {
+    let block = this.#blocks.get(partition);
+    if (block === undefined) this.#blocks.set(partition, (block = { chunk: 0, at: 0, end: 0, taken: 0, rows: 0, expected: 0 }));
     return block;
   }
 
@@ -232,7 +232,7 @@ function sharedBuffer({ buffer }: Uint32Array): SharedArrayBuffer {
   return buffer as SharedArrayBuffer;
 }
 
-/** The rest of the last block of a home, what it has of rows in all, and how many more are expected. */
+/** The rest of the last block of a partition, what it has of rows in all, and how many more are expected. */
 interface Block {
   chunk: number;
   at: number;

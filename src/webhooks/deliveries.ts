@@ -4,12 +4,12 @@
  * @module
  */
 import { ApiError } from "../lib/errors.ts";
-import { bare, BARE_ID_LENGTH, firstBareIdAt, isId, NO_HOME, withPrefix, type BareId, type Id } from "../lib/ids.ts";
+import { bare, BARE_ID_LENGTH, firstBareIdAt, isId, NO_PARTITION, withPrefix, type BareId, type Id } from "../lib/ids.ts";
 import { jsonWith, toJson, type JsonText } from "../lib/json.ts";
 import { isoOrNull, toIso } from "../lib/time.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { isEventErased } from "../storage/erasure.ts";
-import { AFTER_ALL, hashKey } from "../storage/keys.ts";
+import { MAX_KEY, hashKey } from "../storage/keys.ts";
 import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
 import { EVERYBODY } from "../storage/owner.ts";
 import { pageOfBatches, type PageEntry, type Page } from "../storage/page.ts";
@@ -65,7 +65,7 @@ export async function listDeliveries(
 /** Deliveries of all webhooks that are not tried again, newest first. */
 export async function listFailedDeliveries({ store, listProbesMax }: Deps, { limit, startingAfter }: Page<DeliveryId>): Promise<JsonText> {
   async function* found(): AsyncGenerator<PageEntry[], void, undefined> {
-    let to = startingAfter === undefined ? AFTER_ALL : bare(startingAfter);
+    let to = startingAfter === undefined ? MAX_KEY : bare(startingAfter);
     for (;;) {
       const { batch, last, isEnd } = await store.read((reader) => {
         const atOnce = Math.min(limit + 1, reader.recordsAtOnce);
@@ -138,7 +138,7 @@ export async function recoverDeliveries(deps: WebhookDeps, caller: Caller, webho
     const { key: webhook, row: hook } = findWebhook(tx, webhookId);
     refuseDisabled(webhookId, hook);
     const from = webhook + deliveryCode("failed");
-    const span = { from: from + firstBareIdAt(since), to: from + AFTER_ALL, limit: LIMITS.recoveredAtOnceMax + 1 };
+    const span = { from: from + firstBareIdAt(since), to: from + MAX_KEY, limit: LIMITS.recoveredAtOnceMax + 1 };
     const entries = tx.keys(byStatus, span);
     const taken = entries.slice(0, LIMITS.recoveredAtOnceMax);
     const made = eachFetched(taken, (entry) => {
@@ -167,7 +167,7 @@ function madeAgain(before: DeliveryRow, now: number): DeliveryRow {
 
 /** Has a delivery made again, at once and with all its retries, whatever became of it before. Its event keeps its id. */
 export async function retryDelivery(deps: WebhookDeps, caller: Caller, webhookId: string, id: string): Promise<JsonText> {
-  const answer = await commitFor(deps, caller, NO_HOME, (tx) => {
+  const answer = await commitFor(deps, caller, NO_PARTITION, (tx) => {
     const { webhook, delivery, row: before, hook } = findDelivery(tx, webhookId, id);
     refuseDisabled(webhookId, hook);
     const row = madeAgain(before, tx.now);

@@ -7,13 +7,13 @@
  *
  * @module
  */
-import { homeOf, NO_HOME, withPrefix, type BareId } from "../lib/ids.ts";
+import { partitionOf, NO_PARTITION, withPrefix, type BareId } from "../lib/ids.ts";
 import { jsonWith, type JsonText } from "../lib/json.ts";
 import type { Log } from "../lib/log.ts";
 import { toIso } from "../lib/time.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import { BadRows, readable, type Isolate } from "../storage/bad-rows.ts";
-import { AFTER_ALL } from "../storage/keys.ts";
+import { MAX_KEY } from "../storage/keys.ts";
 import { leasedTask, type Leases } from "../storage/leases.ts";
 import type { RecordStore } from "../storage/record-store.ts";
 import { outbox, payloads, traces, webhooks, type DeliveryRow, type OutboxRow } from "../storage/tables.ts";
@@ -44,7 +44,7 @@ function drainTask(store: RecordStore, log: Log, activator: Activator, deliverie
     name: NAME,
     activator,
     async run() {
-      const keys = await bad.keysOfOthers(outbox, { from: "", to: AFTER_ALL, limit: CHANGES_PER_COMMIT });
+      const keys = await bad.keysOfOthers(outbox, { from: "", to: MAX_KEY, limit: CHANGES_PER_COMMIT });
       if (keys.length === 0) return IDLE_MS;
       const done = await bad.commit((tx, isolate) => drain(tx, keys, isolate));
       if (done.deliveries > 0) deliveries.wake();
@@ -81,7 +81,7 @@ function addDeliveries(tx: Tx, row: OutboxRow): { deliveries: number; length: nu
     const wanting = receivers.filter(({ webhook }) => webhook.events.includes(type));
     const data = wanting.length === 0 ? undefined : dataOf(tx, row, type);
     if (data === undefined) return [];
-    const event = tx.bareId(row.sessionId === null ? NO_HOME : homeOf(row.sessionId));
+    const event = tx.bareId(row.sessionId === null ? NO_PARTITION : partitionOf(row.sessionId));
     const payload = payloadJson(event, { type, createdAt: row.createdAt }, data);
     addEvent(
       tx,
@@ -94,10 +94,10 @@ function addDeliveries(tx: Tx, row: OutboxRow): { deliveries: number; length: nu
 
 /** Writes a payload and its deliveries. @returns the ids of these */
 export function addEvent(tx: Tx, body: JsonText, receivers: readonly { webhook: BareId; row: Omit<DeliveryRow, "payload"> }[]): BareId[] {
-  const home = homeOf(receivers[0]?.row.eventId ?? "");
-  const given = receivers.map(() => tx.bareId(home));
+  const partition = partitionOf(receivers[0]?.row.eventId ?? "");
+  const given = receivers.map(() => tx.bareId(partition));
   // The last of these ids: its key is the newest that a start finds, so that none of them is given again.
-  const payload = tx.bareId(home);
+  const payload = tx.bareId(partition);
   tx.add(payloads, payload, body);
   receivers.forEach(({ webhook, row }, index) => putDelivery(tx, { webhook, delivery: given[index]!, row: { ...row, payload } }));
   return given;

@@ -20,7 +20,7 @@ import { fromBase62 } from "../lib/base62.ts";
 import { BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
 import { readable } from "../storage/bad-rows.ts";
 import type { Reader, Tx } from "../storage/access.ts";
-import { AFTER_ALL, behind, NUMBER_KEY_LENGTH } from "../storage/keys.ts";
+import { MAX_KEY, successor, NUMBER_KEY_LENGTH } from "../storage/keys.ts";
 import { deliveries, lineOf, type DeliveryRow } from "../storage/tables.ts";
 
 const { due, inLine } = deliveries.index;
@@ -51,7 +51,7 @@ export function nextDue(
   onUnreadable: (key: string, error: unknown) => void = () => undefined,
 ): Next {
   for (let from: string = webhook; ;) {
-    const keys = reader.keys(due, { from, to: webhook + AFTER_ALL, limit: KEYS_PER_READ });
+    const keys = reader.keys(due, { from, to: webhook + MAX_KEY, limit: KEYS_PER_READ });
     for (const key of keys) {
       const delivery = key.slice(-BARE_ID_LENGTH);
       if (isInFlight(delivery)) continue;
@@ -64,13 +64,13 @@ export function nextDue(
       if (row !== undefined) return { kind: "now", queued: { webhook, delivery, row } };
     }
     if (keys.length < KEYS_PER_READ) return { kind: "none" };
-    from = keys.at(-1) + AFTER_ALL;
+    from = keys.at(-1) + MAX_KEY;
   }
 }
 
 /** When the first delivery of a webhook is due; undefined where none is to be made. */
 export function firstDueAt(reader: Reader, webhook: BareId): number | undefined {
-  const [entry] = reader.keys(due, { from: webhook, to: webhook + AFTER_ALL, limit: 1 });
+  const [entry] = reader.keys(due, { from: webhook, to: webhook + MAX_KEY, limit: 1 });
   return entry === undefined ? undefined : dueAt(entry);
 }
 
@@ -100,12 +100,12 @@ export function removeDeliveries(tx: Tx, keys: readonly string[]): void {
 /** Passes over rows that cannot be read: they would block their line for ever. */
 function makeFirstDue(tx: Tx, line: string): void {
   for (let from = line; ;) {
-    const [entry] = tx.keys(inLine, { from, to: line + AFTER_ALL, limit: 1 });
+    const [entry] = tx.keys(inLine, { from, to: line + MAX_KEY, limit: 1 });
     if (entry === undefined) return;
     const key = inLine.recordOf(entry);
     const row = readable(() => tx.get(deliveries, key));
     if (row?.nextAttemptAt === null) tx.put(deliveries, key, { ...row, nextAttemptAt: tx.now });
     if (row !== undefined) return;
-    from = behind(entry);
+    from = successor(entry);
   }
 }

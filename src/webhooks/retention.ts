@@ -9,11 +9,11 @@
  * @module
  */
 import { DAY_MS, HOUR_MS } from "../lib/duration.ts";
-import { BARE_ID_LENGTH, firstBareIdAt, NO_HOME } from "../lib/ids.ts";
+import { BARE_ID_LENGTH, firstBareIdAt, NO_PARTITION } from "../lib/ids.ts";
 import { LIMITS } from "../lib/limits.ts";
 import type { Log } from "../lib/log.ts";
 import { BadRows, readable } from "../storage/bad-rows.ts";
-import { AFTER_ALL, behind } from "../storage/keys.ts";
+import { MAX_KEY, successor } from "../storage/keys.ts";
 import { eachFetched, type Tx } from "../storage/access.ts";
 import { deliveries, payloads, webhooks, type DeliveryRow } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
@@ -86,11 +86,11 @@ class DeliveryRetention {
    */
   async #sweepDeliveries(from: string): Promise<{ table: "deliveries" | "payloads"; from: string }> {
     const found = await this.#deps.store.read((reader) => {
-      const [first] = reader.keys(deliveries, { from, to: AFTER_ALL, limit: 1 });
+      const [first] = reader.keys(deliveries, { from, to: MAX_KEY, limit: 1 });
       if (first === undefined) return undefined;
       const webhook = first.slice(0, BARE_ID_LENGTH);
       const start = webhook + firstBareIdAt(reader.now + AHEAD_MS);
-      const span = { from: start > from ? start : from, to: webhook + AFTER_ALL, limit: SWEPT_PER_COMMIT };
+      const span = { from: start > from ? start : from, to: webhook + MAX_KEY, limit: SWEPT_PER_COMMIT };
       return { webhook, keys: reader.keys(deliveries, span) };
     });
     if (found === undefined) return { table: "payloads", from: "" };
@@ -101,7 +101,7 @@ class DeliveryRetention {
       });
     }
     const last = keys.at(-1);
-    return { table: "deliveries", from: keys.length < SWEPT_PER_COMMIT || last === undefined ? webhook + AFTER_ALL : behind(last) };
+    return { table: "deliveries", from: keys.length < SWEPT_PER_COMMIT || last === undefined ? webhook + MAX_KEY : successor(last) };
   }
 
   /** @returns where to continue; undefined at the end */
@@ -109,17 +109,17 @@ class DeliveryRetention {
     const { store } = this.#deps;
     const { rows, old } = await store.read((reader) => {
       const start = firstBareIdAt(reader.now + AHEAD_MS);
-      const found = reader.rows(payloads, { from: start > from ? start : from, to: AFTER_ALL, limit: SWEPT_PER_COMMIT });
+      const found = reader.rows(payloads, { from: start > from ? start : from, to: MAX_KEY, limit: SWEPT_PER_COMMIT });
       const keptFrom = reader.now - LIMITS.deliveryDays * DAY_MS - PAYLOAD_MARGIN_MS;
       return { rows: found, old: found.filter(({ row }) => payloadTime(row) < keptFrom) };
     });
     if (old.length > 0) {
-      await store.commit(NO_HOME, (tx) => {
+      await store.commit(NO_PARTITION, (tx) => {
         for (const { key } of old) tx.remove(payloads, key);
       });
     }
     const last = rows.at(-1);
-    return rows.length < SWEPT_PER_COMMIT || last === undefined ? undefined : { table: "payloads", from: behind(last.key) };
+    return rows.length < SWEPT_PER_COMMIT || last === undefined ? undefined : { table: "payloads", from: successor(last.key) };
   }
 
   /** Webhook by webhook: the first ones of each, or all of one that is gone. */
@@ -128,18 +128,18 @@ class DeliveryRetention {
     let from = "";
     while (found.length < ROWS_PER_COMMIT) {
       const next = await this.#deps.store.read((reader) => {
-        const [first] = reader.keys(deliveries, { from, to: AFTER_ALL, limit: 1 });
+        const [first] = reader.keys(deliveries, { from, to: MAX_KEY, limit: 1 });
         if (first === undefined) return undefined;
         const webhook = first.slice(0, BARE_ID_LENGTH);
-        return { webhook, to: webhook + (reader.has(webhooks, webhook) ? keptFrom : AFTER_ALL) };
+        return { webhook, to: webhook + (reader.has(webhooks, webhook) ? keptFrom : MAX_KEY) };
       });
       if (next === undefined) break;
       const { webhook, to } = next;
-      const limit = to === webhook + AFTER_ALL ? ROWS_OF_GONE_PER_COMMIT : ROWS_PER_COMMIT;
+      const limit = to === webhook + MAX_KEY ? ROWS_OF_GONE_PER_COMMIT : ROWS_PER_COMMIT;
       found.push(
         ...(await this.#bad.keysOfOthers(deliveries, { from: webhook, to, limit: Math.min(limit, ROWS_PER_COMMIT - found.length) })),
       );
-      from = webhook + AFTER_ALL;
+      from = webhook + MAX_KEY;
     }
     return found;
   }
@@ -154,7 +154,7 @@ function removeDelivery(tx: Tx, key: string): void {
 
 /** Whether another delivery has the same payload: its id lies between those of the event and the payload, which were drawn with it. */
 function isShared(tx: Tx, { eventId, payload }: DeliveryRow): boolean {
-  const others = tx.lastOfEach(deliveries, BARE_ID_LENGTH, { from: "", to: AFTER_ALL, limit: WEBHOOKS_LOOKED_AT });
+  const others = tx.lastOfEach(deliveries, BARE_ID_LENGTH, { from: "", to: MAX_KEY, limit: WEBHOOKS_LOOKED_AT });
   const found = eachFetched(others, (last) => {
     const webhook = last.slice(0, BARE_ID_LENGTH);
     const keys = tx.keys(deliveries, { from: webhook + eventId, to: webhook + payload });

@@ -14,7 +14,7 @@ import { toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { toIso } from "../lib/time.ts";
 import { eachFetched, type Reader } from "../storage/access.ts";
-import { AFTER_ALL } from "../storage/keys.ts";
+import { MAX_KEY } from "../storage/keys.ts";
 import { pageOfBatches, rowsOf, type PageEntry, type Page } from "../storage/page.ts";
 import { deliveries, DELIVERY_STATUSES, deliveryCode, webhookFailures, webhooks } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
@@ -33,7 +33,7 @@ export function webhookStats({ store }: Deps, id: string): JsonText | Promise<Js
 /** Those of all webhooks, newest webhook first. A page ends early where there is much to count. */
 export async function listWebhookStats({ store, listProbesMax }: Deps, { limit, startingAfter }: Page<WebhookId>): Promise<JsonText> {
   async function* found(): AsyncGenerator<PageEntry[], void, undefined> {
-    let to = startingAfter === undefined ? AFTER_ALL : bare(startingAfter);
+    let to = startingAfter === undefined ? MAX_KEY : bare(startingAfter);
     for (;;) {
       const before = to;
       const { next, isEnd } = await store.read((reader) => {
@@ -65,7 +65,7 @@ function countedDay(reader: Reader, webhook: BareId): { json: JsonText; entries:
   const [begin = 0] = starts;
   const ofStatuses = eachFetched(DELIVERY_STATUSES, (status) => {
     const of = webhook + deliveryCode(status);
-    const span = { from: of + firstBareIdAt(begin), to: of + AFTER_ALL, limit: LIMITS.deliveriesCountedMax + 1, descending: true };
+    const span = { from: of + firstBareIdAt(begin), to: of + MAX_KEY, limit: LIMITS.deliveriesCountedMax + 1, descending: true };
     const ids = reader.keys(deliveries.index.byStatus, span).map((entry) => entry.slice(-BARE_ID_LENGTH));
     return { status, ids, last: ids.length > LIMITS.deliveriesCountedMax ? ids[LIMITS.deliveriesCountedMax - 1] : undefined };
   });
@@ -108,7 +108,7 @@ function countedDay(reader: Reader, webhook: BareId): { json: JsonText; entries:
 /** Attempts of all webhooks that failed in the hours that are counted. Each webhook that ever failed has a row, a hundred at most. */
 export function failedAttempts(reader: Reader): number {
   const [begin = 0] = countedHours(reader.now);
-  const rows = rowsOf(reader, webhookFailures, { from: "", to: AFTER_ALL }, LIMITS.webhooksMax);
+  const rows = rowsOf(reader, webhookFailures, { from: "", to: MAX_KEY }, LIMITS.webhooksMax);
   const hours = rows.flatMap(({ row }) => row.hours).filter(({ start }) => start >= begin && start <= reader.now);
   return hours.reduce((sum, { attempts }) => sum + attempts, 0);
 }

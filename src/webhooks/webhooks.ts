@@ -15,7 +15,7 @@ import { within } from "../lib/deadline.ts";
 import { isoOrNull, toIso } from "../lib/time.ts";
 import { originOnly } from "../lib/urls.ts";
 import { eachFetched, type Reader, type Tx } from "../storage/access.ts";
-import { AFTER_ALL } from "../storage/keys.ts";
+import { MAX_KEY } from "../storage/keys.ts";
 import { pageOf, rowsOf, type Page } from "../storage/page.ts";
 import { webhookFailures, webhooks, type WebhookRow } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
@@ -71,7 +71,7 @@ export async function createWebhook(deps: WebhookDeps, caller: Caller, input: Ne
   const { description, enabled } = input;
   const events = [...new Set(input.events)];
   return commitSecret(deps, caller, (tx) => {
-    if (tx.keys(webhooks, { from: "", to: AFTER_ALL }).length >= LIMITS.webhooksMax) {
+    if (tx.keys(webhooks, { from: "", to: MAX_KEY }).length >= LIMITS.webhooksMax) {
       throw new ApiError("invalid_request", `There can be at most ${LIMITS.webhooksMax} webhooks. Delete one first.`);
     }
     const key = tx.bareId();
@@ -99,7 +99,7 @@ export async function createWebhook(deps: WebhookDeps, caller: Caller, input: Ne
 
 /** Newest first. */
 export function listWebhooks({ store }: Deps, page: Page<WebhookId>): JsonText | Promise<JsonText> {
-  const to = page.startingAfter === undefined ? AFTER_ALL : bare(page.startingAfter);
+  const to = page.startingAfter === undefined ? MAX_KEY : bare(page.startingAfter);
   return store.read((reader) => {
     const rows = Array.from(rowsOf(reader, webhooks, { from: "", to, descending: true }, page.limit + 1));
     return pageOf(

@@ -1,7 +1,7 @@
 /** Ids rise, never repeat and tell their time, wherever the clock goes and however often the process starts anew. */
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { BARE_ID_LENGTH, IdSource, NO_HOME, bare, bareIdTime, firstBareIdAt, homeOfUser, isId } from "../../src/lib/ids.ts";
+import { BARE_ID_LENGTH, IdSource, NO_PARTITION, bare, bareIdTime, firstBareIdAt, homeOfUser, isId } from "../../src/lib/ids.ts";
 import { FakeClock } from "../support/clock.ts";
 
 const START = Date.parse("2026-05-07T08:00:00.000Z");
@@ -46,7 +46,7 @@ test("ids rise and never repeat, when the clock stands, jumps ahead, goes back o
 test("when a millisecond has no ids left the next one lends its own", () => {
   const clock = new FakeClock();
   const ids = new IdSource(clock, { startAfter: `${firstBareIdAt(START).slice(0, 7)}zzy99` });
-  const given = [ids.bare(NO_HOME), ids.bare("zz"), ids.bare(NO_HOME)];
+  const given = [ids.bare(NO_PARTITION), ids.bare("zz"), ids.bare(NO_PARTITION)];
   const [now, next] = [firstBareIdAt(START).slice(0, 7), firstBareIdAt(START + 1).slice(0, 7)];
   expect(given).toEqual([`${now}zzz00`, `${next}000zz`, `${next}00100`]);
   expect(given.map((id) => id.length)).toEqual([BARE_ID_LENGTH, BARE_ID_LENGTH, BARE_ID_LENGTH]);
@@ -56,9 +56,9 @@ test("a clock beyond the last millisecond of ids gives ids of that millisecond, 
   const clock = new FakeClock();
   const ids = new IdSource(clock);
   clock.set(Number.NaN);
-  const first = ids.bare(NO_HOME);
+  const first = ids.bare(NO_PARTITION);
   clock.set(62 ** 7 + 1_000);
-  const given = [ids.bare(NO_HOME), ids.bare(NO_HOME)];
+  const given = [ids.bare(NO_PARTITION), ids.bare(NO_PARTITION)];
   expect([first, ...given].toSorted()).toEqual([first, ...given]);
   expect(given.map((id) => bareIdTime(id))).toEqual([62 ** 7 - 1, 62 ** 7 - 1]);
   const last = new IdSource(clock, { startAfter: "zzzzzzzzzyzz" });

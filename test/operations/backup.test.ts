@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { NO_HOME } from "../../src/lib/ids.ts";
+import { NO_PARTITION } from "../../src/lib/ids.ts";
 import { restoreBackup, writeBackup } from "../../src/operations/backup.ts";
 import { examineAll } from "../../src/operations/doctor.ts";
 import { exportLines } from "../../src/operations/export.ts";
@@ -132,7 +132,7 @@ test("a restore that was killed leaves nothing that the next one minds", async (
   await restoreBackup(file, target, clock, { force: false });
   // As it is in the middle of one.
   const draft = await Store.open(join(target, "incoming"), clock);
-  await draft.commit(NO_HOME, (tx) => tx.put(meta, "name", "7"));
+  await draft.commit(NO_PARTITION, (tx) => tx.put(meta, "name", "7"));
   await draft.close();
   await restoreBackup(file, target, clock, { force: true });
   expect(readdirSync(target).toSorted()).toEqual(["serve.lock", "store"]);

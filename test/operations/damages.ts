@@ -6,7 +6,7 @@
 import { bare } from "../../src/lib/ids.ts";
 import { RECORDS, stored } from "../../src/operations/records.ts";
 import type { Tx } from "../../src/storage/access.ts";
-import { AFTER_ALL, numberKey } from "../../src/storage/keys.ts";
+import { MAX_KEY, numberKey } from "../../src/storage/keys.ts";
 import type { RecordStore } from "../../src/storage/record-store.ts";
 import {
   apiKeys,
@@ -31,7 +31,7 @@ import { encodeVector, storedTerms, storedVector } from "../../src/vectors/encod
 
 export const NO_ID = "000000000000";
 
-export const all = { from: "", to: AFTER_ALL };
+export const all = { from: "", to: MAX_KEY };
 export const kinds = (findings: readonly { what: string }[]) => findings.map(({ what }) => what).toSorted();
 
 /** Every table, text for text, and the bytes of every vector. */

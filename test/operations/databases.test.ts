@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { NO_HOME } from "../../src/lib/ids.ts";
+import { NO_PARTITION } from "../../src/lib/ids.ts";
 import { examineAll, repairAll } from "../../src/operations/doctor.ts";
 import { exportLines } from "../../src/operations/export.ts";
 import { importIntoDatabase, importLines } from "../../src/operations/import.ts";
@@ -180,7 +180,7 @@ if (isHere(POSTGRES, "commands on a database")) {
       await using store = await opened(await postgres.migrated());
       const count = 1_201;
       const key = (i: number) => `${"0".repeat(12)}${i.toString().padStart(12, "0")}`;
-      await store.commit(NO_HOME, (tx) => {
+      await store.commit(NO_PARTITION, (tx) => {
         for (let i = 0; i < count; i++)
           tx.add(stored(turns), key(i), `"id":"${i % 400 === 1 ? "x".repeat(1_500_000) : i}"\n"session_id":"sess_"`);
       });
@@ -192,7 +192,7 @@ if (isHere(POSTGRES, "commands on a database")) {
       await using store = await opened(await copy());
       const before = await contents(store);
       for (const [name, damage, ...finds] of MENDED) {
-        await store.commit(NO_HOME, damage);
+        await store.commit(NO_PARTITION, damage);
         const { found, left } = await repairAll(store);
         expect({ name, found: kinds(found), left }).toEqual({ name, found: finds.toSorted(), left: [] });
       }
@@ -202,7 +202,7 @@ if (isHere(POSTGRES, "commands on a database")) {
     test("vectors that are lost are found, and wait to be made again", async () => {
       for (const [name, damage, ...finds] of VECTOR_LOST) {
         await using store = await opened(await copy());
-        await store.commit(NO_HOME, damage);
+        await store.commit(NO_PARTITION, damage);
         expect({ name, kinds: kinds((await examineAll(store)).findings) }).toEqual({ name, kinds: finds });
         expect((await repairAll(store)).left).toEqual([]);
       }
@@ -212,7 +212,7 @@ if (isHere(POSTGRES, "commands on a database")) {
       // What is wrong in a row by itself is the same in every store.
       for (const [name, damage, ...finds] of NOT_MENDED.filter(([name]) => !name.startsWith("a backup number"))) {
         await using store = await opened(await copy());
-        await store.commit(NO_HOME, damage);
+        await store.commit(NO_PARTITION, damage);
         const before = await contents(store);
         const { findings } = await examineAll(store);
         expect({ name, kinds: kinds(findings), canBeMended: findings.some(({ canBeMended }) => canBeMended) }).toEqual({
@@ -275,7 +275,7 @@ if (isHere(POSTGRES, "commands on a database")) {
       cairn.key = filled.cairn.key;
       await using store = await opened(database);
       const { id } = await cairn.createSession();
-      await store.commit(NO_HOME, (tx) => {
+      await store.commit(NO_PARTITION, (tx) => {
         for (const { key, row } of tx.rows(sessions, all))
           if (`sess_${key}` !== id) tx.put(sessions, key, { ...row, turnCount: row.turnCount + 7 });
         tx.removeVector(vectors, firstKey(tx, vectors));

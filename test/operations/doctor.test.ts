@@ -2,11 +2,11 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "bun:te
 import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync, truncateSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { NO_HOME } from "../../src/lib/ids.ts";
+import { NO_PARTITION } from "../../src/lib/ids.ts";
 import { examineAll, repairAll } from "../../src/operations/doctor.ts";
 import { rebuildGraph } from "../../src/operations/graph.ts";
 import { stored } from "../../src/operations/records.ts";
-import { AFTER_ALL, numberKey } from "../../src/storage/keys.ts";
+import { MAX_KEY, numberKey } from "../../src/storage/keys.ts";
 import { Store } from "../../src/storage/lmdb/store.ts";
 import {
   documents,
@@ -81,7 +81,7 @@ test("a store that came about through the API has nothing wrong with it, and rep
 for (const [name, damage, ...finds] of [...ENTRIES, ...MENDED]) {
   test(`${name} is found, and repaired to what it was`, async () => {
     const before = await contents(store);
-    await store.commit(NO_HOME, damage);
+    await store.commit(NO_PARTITION, damage);
     expect(kinds((await examineAll(store)).findings)).toEqual(finds.toSorted());
     const { found, left } = await repairAll(store);
     // What was repaired on the way is no longer found.
@@ -92,7 +92,7 @@ for (const [name, damage, ...finds] of [...ENTRIES, ...MENDED]) {
 
 for (const [name, damage, ...finds] of VECTOR_LOST) {
   test(`${name} is found and pending; then the server makes it again`, async () => {
-    await store.commit(NO_HOME, damage);
+    await store.commit(NO_PARTITION, damage);
     expect(kinds((await examineAll(store)).findings)).toEqual(finds);
     expect((await repairAll(store)).left).toEqual([]);
     const pendingBefore = store.count(pendingEmbeddings);
@@ -111,17 +111,17 @@ for (const [name, damage, ...finds] of VECTOR_LOST) {
 
 test("without the row of the provider nobody knows what the vectors are of: the server makes all of them again", async () => {
   const count = store.count(vectors);
-  await store.commit(NO_HOME, (tx) => tx.remove(provider, PROVIDER_KEY));
+  await store.commit(NO_PARTITION, (tx) => tx.remove(provider, PROVIDER_KEY));
   expect(kinds((await examineAll(store)).findings)).toEqual([`document_${OF_ANOTHER}`, OF_ANOTHER]);
   expect((await repairAll(store)).left).toEqual([]);
   expect([store.count(vectors), store.count(documentVectors), count > 0]).toEqual([0, 0, true]);
 });
 
 test("versions, turns and retrievals of a session that is gone are noted, and the server removes them", async () => {
-  await store.commit(NO_HOME, (tx) => {
+  await store.commit(NO_PARTITION, (tx) => {
     const session = firstKey(tx, sessions);
-    const [version] = tx.rows(stored(versions), { from: session, to: session + AFTER_ALL, limit: 1 });
-    const [turn] = tx.rows(stored(turns), { from: session, to: session + AFTER_ALL, limit: 1 });
+    const [version] = tx.rows(stored(versions), { from: session, to: session + MAX_KEY, limit: 1 });
+    const [turn] = tx.rows(stored(turns), { from: session, to: session + MAX_KEY, limit: 1 });
     if (version === undefined || turn === undefined) throw new Error("no version or turn");
     tx.put(stored(versions), NO_ID + version.key.slice(12), version.row);
     // The first one is removed already.
@@ -140,13 +140,13 @@ test("versions, turns and retrievals of a session that is gone are noted, and th
 
   await using cairn = await startCairn({ directory });
   await cairn.runTask("session removal");
-  const ofNone = { from: NO_ID, to: NO_ID + AFTER_ALL };
+  const ofNone = { from: NO_ID, to: NO_ID + MAX_KEY };
   expect([versions, turns, retrievals, removals].map((table) => cairn.embedded.latest.keys(table, ofNone))).toEqual([[], [], [], []]);
 });
 
 for (const [name, damage, ...finds] of [...CUT_SHORT, ...NOT_MENDED]) {
   test(`${name} is found, and said to be still wrong after repairing, which changes nothing`, async () => {
-    await store.commit(NO_HOME, damage);
+    await store.commit(NO_PARTITION, damage);
     const before = await contents(store);
     const { findings } = await examineAll(store);
     expect({ kinds: kinds(findings), canBeMended: findings.some(({ canBeMended }) => canBeMended) }).toEqual({
@@ -159,14 +159,14 @@ for (const [name, damage, ...finds] of [...CUT_SHORT, ...NOT_MENDED]) {
 }
 
 test("versions that were removed between the first and those kept are nothing wrong", async () => {
-  await store.commit(NO_HOME, (tx) => tx.remove(versions, firstKey(tx, sessions) + numberKey(1)));
+  await store.commit(NO_PARTITION, (tx) => tx.remove(versions, firstKey(tx, sessions) + numberKey(1)));
   expect((await examineAll(store)).findings).toEqual([]);
 });
 
 test("a session without any state gets an empty one, and can be read and go", async () => {
   const session = store.latest.keys(sessions, { ...all, limit: 1 })[0] ?? "";
-  const ofSession = { from: session, to: session + AFTER_ALL };
-  await store.commit(NO_HOME, (tx) => tx.keys(versions, ofSession).forEach((version) => tx.remove(versions, version)));
+  const ofSession = { from: session, to: session + MAX_KEY };
+  await store.commit(NO_PARTITION, (tx) => tx.keys(versions, ofSession).forEach((version) => tx.remove(versions, version)));
   expect((await examineAll(store)).findings).toMatchObject([
     { what: "sessions: all versions of the state are missing", canBeMended: true },
   ]);
@@ -185,7 +185,7 @@ test("a session without any state gets an empty one, and can be read and go", as
 
 test("settings that make no sense are taken back, a key with the server it was for, and the others stay", async () => {
   const row = store.latest.get(settings, "current");
-  await store.commit(NO_HOME, (tx) =>
+  await store.commit(NO_PARTITION, (tx) =>
     tx.put(settings, "current", {
       ...row,
       max_body_bytes: 1,
@@ -201,7 +201,7 @@ test("settings that make no sense are taken back, a key with the server it was f
 });
 
 test("a delivery of nothing goes, and a memory of another user than its session's is that one's again", async () => {
-  const memory = await store.commit(NO_HOME, (tx) => {
+  const memory = await store.commit(NO_PARTITION, (tx) => {
     tx.remove(payloads, firstKey(tx, payloads));
     const found = tx
       .rows(memories, all)
@@ -222,7 +222,7 @@ test("a namespace that counts wrong is counted again, one that is missing is mad
   const [path] = store.latest.keys(namespaces, all).filter((key) => key.split("!").length === 3);
   const rows = store.latest.rows(namespaces, all);
   const { key, row } = store.latest.rows(documents, all).find((one) => one.row.sessionId !== undefined)!;
-  await store.commit(NO_HOME, (tx) => {
+  await store.commit(NO_PARTITION, (tx) => {
     tx.put(namespaces, path!, { ...tx.get(namespaces, path!)!, own: 7, all: 8 });
     tx.remove(namespaces, rows[0]!.key);
     tx.put(documents, key, { ...row, sessionId: "sess_0VQk3aB4x1Zq" });
@@ -240,7 +240,7 @@ test("a namespace that counts wrong is counted again, one that is missing is mad
 
 test("a finding counts all and shows the first five", async () => {
   const count = store.count(traces.index.bySession);
-  await store.commit(NO_HOME, (tx) => {
+  await store.commit(NO_PARTITION, (tx) => {
     for (const entry of tx.keys(traces.index.bySession, all)) tx.remove(stored(traces.index.bySession), entry);
   });
   const { findings } = await examineAll(store);
@@ -264,7 +264,7 @@ const INDEX_DAMAGE: { name: string; damage: (path: string) => void | Promise<voi
   {
     name: "is of other vectors",
     damage: () =>
-      store.commit(NO_HOME, (tx) => {
+      store.commit(NO_PARTITION, (tx) => {
         putAgain(tx, { vector: new Float32Array(1536).fill(0.01) });
       }),
     finds: "vector index on disk: points that are not the store's vectors",
@@ -272,7 +272,7 @@ const INDEX_DAMAGE: { name: string; damage: (path: string) => void | Promise<voi
   {
     name: "has other words",
     damage: () =>
-      store.commit(NO_HOME, (tx) => {
+      store.commit(NO_PARTITION, (tx) => {
         putAgain(tx, { terms: Uint32Array.of(5, 0xc0000000) });
       }),
     finds: "vector index on disk: words that are not the store's",

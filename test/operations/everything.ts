@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { NO_HOME } from "../../src/lib/ids.ts";
+import { NO_PARTITION } from "../../src/lib/ids.ts";
 import { hashKey } from "../../src/storage/keys.ts";
 import { MEMORIES } from "../../src/storage/collections.ts";
 import { removeVector } from "../../src/storage/memory-records.ts";
@@ -130,7 +130,7 @@ async function putDocuments(cairn: Cairn, session_id: string): Promise<void> {
 /** As if the process had ended right after the first commit of an erasure. */
 async function beginErasure({ service: { store } }: Cairn): Promise<void> {
   const counts = { sessions: 0, turns: 0, versions: 0, retrievals: 0, memories: 0, documents: 0, traces: 0, deliveries: 0, answers: 0 };
-  await store.commit(NO_HOME, (tx) => {
+  await store.commit(NO_PARTITION, (tx) => {
     const begun = {
       userId: "nobody",
       startedAt: tx.now,
@@ -147,7 +147,7 @@ async function beginErasure({ service: { store } }: Cairn): Promise<void> {
 
 async function makePending({ service: { store } }: Cairn, id: string): Promise<void> {
   const key = id.slice("mem_".length);
-  await store.commit(NO_HOME, (tx) => {
+  await store.commit(NO_PARTITION, (tx) => {
     const row = tx.get(memoryTable, key);
     if (row?.embedding === undefined) throw new Error("there is no vector to take away");
     const { embedding: _, ...rest } = row;

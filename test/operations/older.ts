@@ -7,18 +7,18 @@
  * @module
  */
 import { systemClock, type Clock } from "../../src/lib/clock.ts";
-import { NO_HOME } from "../../src/lib/ids.ts";
+import { NO_PARTITION } from "../../src/lib/ids.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { openService } from "../../src/service.ts";
 import type { Writable } from "../../src/storage/access.ts";
-import { AFTER_ALL } from "../../src/storage/keys.ts";
+import { MAX_KEY } from "../../src/storage/keys.ts";
 import type { Migration } from "../../src/storage/lmdb/migrate.ts";
 import { Store } from "../../src/storage/lmdb/store.ts";
 import { memories, meta, SCHEMA_VERSION, webhooks } from "../../src/storage/tables.ts";
 
 type Row = Record<string, unknown>;
 
-const ALL = { from: "", to: AFTER_ALL };
+const ALL = { from: "", to: MAX_KEY };
 
 const json = (name: string): Writable<Row> => ({
   name,
@@ -58,7 +58,7 @@ export const ROADS: readonly Migration[] = [toMiddle, toLatest];
 /** Makes a store of the oldest version of one of this. */
 export async function makeOlder(directory: string, clock: Clock): Promise<void> {
   await inStore(directory, clock, (store) =>
-    store.commit(NO_HOME, (tx) => {
+    store.commit(NO_PARTITION, (tx) => {
       for (const { key, row } of tx.rows(memoryRows, ALL)) tx.put(memoryRows, key, renamed(row, "type", "kind"));
       for (const { key, row } of tx.rows(webhookRows, ALL)) tx.put(webhookRows, key, renamed(row, "url", "address"));
       tx.put(meta, "schema", String(SCHEMA_VERSION - 2));

@@ -2,14 +2,14 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { NO_HOME } from "../../src/lib/ids.ts";
+import { NO_PARTITION } from "../../src/lib/ids.ts";
 import { toJson } from "../../src/lib/json.ts";
 import { packed } from "../../src/lib/packed-json.ts";
 import { examineAll } from "../../src/operations/doctor.ts";
 import { exportLines } from "../../src/operations/export.ts";
 import { importLines } from "../../src/operations/import.ts";
 import type { RecordStore } from "../../src/storage/record-store.ts";
-import { AFTER_ALL } from "../../src/storage/keys.ts";
+import { MAX_KEY } from "../../src/storage/keys.ts";
 import { generationOf } from "../../src/storage/memory-records.ts";
 import { idempotency, TABLES, vectors } from "../../src/storage/tables.ts";
 import { startCairn } from "../support/cairn.ts";
@@ -94,10 +94,10 @@ test("without secrets no URL has its path or query, kept answers included, and a
   const embedding = { provider: "openai", base_url: `${server.baseUrl}?key=TOP-SECRET`, model: "m", api_key: "TOP-SECRET" };
   await cairn.ok(cairn.patch("/v1/settings", { embedding }, { headers: { "Idempotency-Key": "twice" } }));
   // As an answer is kept that is longer.
-  const answers = await cairn.read((reader) => reader.rows(idempotency, { from: "", to: AFTER_ALL }));
+  const answers = await cairn.read((reader) => reader.rows(idempotency, { from: "", to: MAX_KEY }));
   const { key, row } = answers.find(({ row: { body } }) => body.includes('"object":"settings"'))!;
   const long = toJson({ ...(JSON.parse(row.body) as object), more: "x".repeat(9_000) });
-  await cairn.embedded.commit(NO_HOME, (tx) => tx.put(idempotency, `${key.slice(1)}_`, { ...row, body: packed(long)!, packed: true }));
+  await cairn.embedded.commit(NO_PARTITION, (tx) => tx.put(idempotency, `${key.slice(1)}_`, { ...row, body: packed(long)!, packed: true }));
   expect((await exported(cairn.embedded, true)).filter((line) => line.includes('"packed"')).length).toBe(1);
   const lines = await exported(cairn.embedded, false);
   expect(lines.filter((line) => line.includes("TOP-SECRET") || line.includes('"packed"'))).toEqual([]);
@@ -319,7 +319,7 @@ test("a memory whose vector is lost is exported without one, and is pending wher
   await using cairn = await startCairn();
   const session = await cairn.createSession();
   const { id } = await cairn.addMemory(session.id, "The parcel is blue.");
-  await cairn.embedded.commit(NO_HOME, (tx) => tx.removeVector(vectors, id.slice("mem_".length)));
+  await cairn.embedded.commit(NO_PARTITION, (tx) => tx.removeVector(vectors, id.slice("mem_".length)));
   await importLines(asFile(await exported(cairn.embedded)), directory, new FakeClock());
   await using imported = await startCairn({ directory, clock: cairn.clock });
   imported.key = cairn.key;

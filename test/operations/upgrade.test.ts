@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { restoreBackup } from "../../src/operations/backup.ts";
 import { examineAll } from "../../src/operations/doctor.ts";
 import { withStore } from "../../src/operations/with-store.ts";
-import { AFTER_ALL } from "../../src/storage/keys.ts";
+import { MAX_KEY } from "../../src/storage/keys.ts";
 import { MIGRATIONS, migrationsFrom, type Migration } from "../../src/storage/lmdb/migrate.ts";
 import type { Store } from "../../src/storage/lmdb/store.ts";
 import { SCHEMA_VERSION, sessions } from "../../src/storage/tables.ts";
@@ -65,7 +65,7 @@ const backups = () => fs.readdirSync(join(directory, "backups")).toSorted();
 const open = <Result>(look: (store: Store) => Result, at = directory) => inStore(at, clock, look);
 /** The version of the store, and the rows that the migrations change. */
 const state = (at?: string) =>
-  open((store) => [store.schema, ...[memoryRows, webhookRows].map((table) => store.latest.rows(table, { from: "", to: AFTER_ALL }))], at);
+  open((store) => [store.schema, ...[memoryRows, webhookRows].map((table) => store.latest.rows(table, { from: "", to: MAX_KEY }))], at);
 
 test("a start on an older store makes a backup, brings it up to date, and answers as if it had always been so", async () => {
   const before = await older();

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { NO_HOME, type SessionId } from "../../src/lib/ids.ts";
+import { NO_PARTITION, type SessionId } from "../../src/lib/ids.ts";
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -68,7 +68,7 @@ beforeAll(async () => {
   const expiresAt = now + 86_400_000;
   sessionIds = [];
   for (let first = 0; first < SESSIONS; first += SESSIONS_PER_COMMIT) {
-    const made = await store.commit(NO_HOME, (tx) =>
+    const made = await store.commit(NO_PARTITION, (tx) =>
       Array.from({ length: SESSIONS_PER_COMMIT }, (_, i) => {
         const id = tx.id("sess");
         const key = id.slice("sess_".length);
@@ -89,7 +89,7 @@ beforeAll(async () => {
     sessionIds.push(...made);
   }
   // As the encoder makes them, which would take minutes.
-  await store.commit(NO_HOME, (tx) => tx.put(provider, PROVIDER_KEY, { identity: BUILTIN_VERSION, generation: 0 }));
+  await store.commit(NO_PARTITION, (tx) => tx.put(provider, PROVIDER_KEY, { identity: BUILTIN_VERSION, generation: 0 }));
   const random = chance(1);
   const embeddings = numberedTexts(1_000).map((text) => ({
     text,
@@ -97,7 +97,7 @@ beforeAll(async () => {
   }));
   memoryIds = [];
   for (let first = 0; first < MEMORIES; first += 2_000) {
-    const made = await store.commit(NO_HOME, (tx) =>
+    const made = await store.commit(NO_PARTITION, (tx) =>
       Array.from({ length: 2_000 }, (_, i) => {
         const id = tx.id("mem");
         const key = id.slice("mem_".length);

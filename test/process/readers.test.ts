@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { closeSync, openSync, statSync } from "node:fs";
-import { NO_HOME } from "../../src/lib/ids.ts";
+import { NO_PARTITION } from "../../src/lib/ids.ts";
 import { toJson } from "../../src/lib/json.ts";
 import { payloads } from "../../src/storage/tables.ts";
 import { buildBinary } from "../support/binary.ts";
@@ -38,7 +38,7 @@ test("what a killed export was reading is let go of while the server runs, and i
   const growth = async () => {
     const size = () => statSync(directory.at("store/data.mdb")).size;
     const before = size();
-    for (let i = 0; i < 20; i++) await store.commit(NO_HOME, (tx) => tx.put(payloads, "again", toJson(`${TEXT}${i}`)));
+    for (let i = 0; i < 20; i++) await store.commit(NO_PARTITION, (tx) => tx.put(payloads, "again", toJson(`${TEXT}${i}`)));
     return size() - before;
   };
   expect(await growth()).toBeGreaterThan(10 * TEXT.length);

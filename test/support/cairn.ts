@@ -14,7 +14,7 @@ import { join } from "node:path";
 import { createApp } from "../../src/app.ts";
 import { createFirstKey, createKey, type NewKey } from "../../src/keys/keys.ts";
 import type { Clock } from "../../src/lib/clock.ts";
-import { NO_HOME } from "../../src/lib/ids.ts";
+import { NO_PARTITION } from "../../src/lib/ids.ts";
 import { createLog, type Log } from "../../src/lib/log.ts";
 import { examineAll } from "../../src/operations/doctor.ts";
 import { stored } from "../../src/operations/records.ts";
@@ -326,7 +326,7 @@ export class Cairn implements AsyncDisposable {
   /** Replaces the texts of rows that are there, whatever they are then, as a failing disk or a wrong program does. */
   async overwrite(table: AnyTable, rows: readonly { key: string; text: string }[]): Promise<void> {
     if (this.#database === undefined) {
-      await this.embedded.commit(NO_HOME, (tx) => {
+      await this.embedded.commit(NO_PARTITION, (tx) => {
         for (const { key, text } of rows) tx.put(stored(table), key, text);
       });
       return;

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { homeOf, withPrefix, type MemoryId, type SessionId } from "../../src/lib/ids.ts";
+import { partitionOf, withPrefix, type MemoryId, type SessionId } from "../../src/lib/ids.ts";
 import { MEMORIES } from "../../src/storage/collections.ts";
 import { storeVector } from "../../src/vectors/store-vector.ts";
 import { generationOf } from "../../src/storage/memory-records.ts";
@@ -18,7 +18,7 @@ export async function fillMemories(
   contents: readonly string[],
 ): Promise<MemoryId[]> {
   const { store } = cairn.service;
-  const filled = await store.commit(homeOf(session.id), (tx) =>
+  const filled = await store.commit(partitionOf(session.id), (tx) =>
     contents.map((content) => {
       const id = tx.id("mem");
       const memory = id.slice("mem_".length);

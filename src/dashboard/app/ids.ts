@@ -1,6 +1,6 @@
 /**
  * Ids as the server makes them: after the prefix 12 base62 characters, the first 7 of them Unix milliseconds, so that text order
- * is time order, the last 2 the home of the record.
+ * is time order, the last 2 the partition of the record.
  *
  * @module
  */
@@ -20,7 +20,7 @@ export function timeOf(id: string): number {
 }
 
 /** The place that all records of a user share. */
-export function homeOf(id: string): string {
+export function partitionOf(id: string): string {
   return id.slice(-HOME_WIDTH);
 }
 

@@ -15,7 +15,7 @@
  */
 import { BARE_ID_LENGTH, type BareId } from "../../lib/ids.ts";
 import type { Reader, Span } from "../access.ts";
-import { AFTER_ALL, behind } from "../keys.ts";
+import { MAX_KEY, successor } from "../keys.ts";
 import { meta, TRACES_WATERMARK, traces } from "../tables.ts";
 import { unlessUnreadable } from "../unreadable.ts";
 
@@ -207,7 +207,7 @@ export class ChangeBuffer {
     const [first, last] = [entries[0]?.key, entries.at(-1)?.key];
     if (first !== undefined && last !== undefined) {
       const start = positionOf(keys, first);
-      const removed = keys.splice(start, positionOf(keys, last + AFTER_ALL) - start);
+      const removed = keys.splice(start, positionOf(keys, last + MAX_KEY) - start);
       this.#size -= entries.length;
       flush.after = last;
       if (removed.length > entries.length) {
@@ -287,7 +287,7 @@ export function changeBufferOf(reader: Reader, perFlushMin?: number): ChangeBuff
   const watermark = reader.get(meta, TRACES_WATERMARK);
   if (watermark === undefined) return entries;
   for (const code of codesOf(reader)) {
-    for (const key of reader.keys(traces, { from: behind(code + watermark), to: code + AFTER_ALL })) {
+    for (const key of reader.keys(traces, { from: successor(code + watermark), to: code + MAX_KEY })) {
       const row = unlessUnreadable(() => reader.get(traces, key));
       if (row === undefined) continue;
       for (const index of BUFFERED_INDEXES) for (const entry of index.entriesOf(key, row)) entries.add({ table: index.name, key: entry });
@@ -299,7 +299,7 @@ export function changeBufferOf(reader: Reader, perFlushMin?: number): ChangeBuff
 /** The newest trace that there is. */
 export function newestTrace(reader: Reader): BareId {
   const ids = Array.from(codesOf(reader), (code) => {
-    const [key] = reader.keys(traces, { from: code, to: code + AFTER_ALL, limit: 1, descending: true });
+    const [key] = reader.keys(traces, { from: code, to: code + MAX_KEY, limit: 1, descending: true });
     return key!.slice(1);
   });
   return ids.toSorted().at(-1) ?? FIRST_WATERMARK;
@@ -307,8 +307,8 @@ export function newestTrace(reader: Reader): BareId {
 
 /** What the keys of traces begin with: one character for each action of which there are any. */
 function* codesOf(reader: Reader): Generator<string, void, undefined> {
-  for (let from = ""; ; from += AFTER_ALL) {
-    const [first] = reader.keys(traces, { from, to: AFTER_ALL, limit: 1 });
+  for (let from = ""; ; from += MAX_KEY) {
+    const [first] = reader.keys(traces, { from, to: MAX_KEY, limit: 1 });
     if (first === undefined) return;
     yield (from = first.slice(0, 1));
   }

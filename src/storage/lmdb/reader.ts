@@ -6,7 +6,7 @@
 import type { Database, Transaction } from "lmdb";
 import type { Clock } from "../../lib/clock.ts";
 import { FIRST, lastOfEachKey, type LatestReader, type PrefixSpan, type Reader, type Span } from "../access.ts";
-import { behind, KEY } from "../keys.ts";
+import { successor, KEY } from "../keys.ts";
 import type { WholeRow, WholeStore } from "../record-store.ts";
 import type { AnyTable, Readable, VectorTable } from "../tables.ts";
 import { ChangeBuffer, changeBufferOf } from "./change-buffer.ts";
@@ -176,7 +176,7 @@ function soundOnes<Item>(table: AnyTable, span: Span, read: (span: Span) => Item
     if (missing === 0 && found.length === 0) return items;
     found.push(...sound);
     if (missing === 0 || items.length !== left.limit) return found;
-    left = { ...left, ...(left.descending === true ? { to: end } : { from: behind(end) }), limit: missing };
+    left = { ...left, ...(left.descending === true ? { to: end } : { from: successor(end) }), limit: missing };
   }
 }
 

@@ -23,13 +23,13 @@ import { join } from "node:path";
 import { open, type Database, type RootDatabase, type Transaction } from "lmdb";
 import type { CacheUses } from "../../lib/cache.ts";
 import { afterNextTurn, afterThisTurn, nextTurn, type Clock } from "../../lib/clock.ts";
-import { IdSource, NO_HOME, type BareId, type Home, type Id, type IdPrefix } from "../../lib/ids.ts";
+import { IdSource, NO_PARTITION, type BareId, type Partition, type Id, type IdPrefix } from "../../lib/ids.ts";
 import type { JsonText } from "../../lib/json.ts";
 import { systemReason } from "../../lib/system-errors.ts";
 import type { LatestReader, Reader, Tx } from "../access.ts";
 import { Announced } from "../announced.ts";
 import type { Durability } from "../durability.ts";
-import { AFTER_ALL, behind } from "../keys.ts";
+import { MAX_KEY, successor } from "../keys.ts";
 import { listRecords, type Listing } from "../list.ts";
 import { newestId } from "../newest-id.ts";
 import type { Page } from "../page.ts";
@@ -140,7 +140,7 @@ export class Store implements RecordStore {
     const store = Store.#opened(directory, clock, durability, readOnly);
     if (!cachesRows) store.#caching = "none";
     const isNew = !store.latest.has(meta, "schema");
-    if (isNew && !readOnly) await store.commit(NO_HOME, (tx) => tx.put(meta, "schema", String(SCHEMA_VERSION)));
+    if (isNew && !readOnly) await store.commit(NO_PARTITION, (tx) => tx.put(meta, "schema", String(SCHEMA_VERSION)));
     if (isNew && readOnly) throw new StoreError(`The store in ${directory} is empty and read-only.`);
     const { schema } = store;
     if (schema === SCHEMA_VERSION || (older && schema < SCHEMA_VERSION)) return store;
@@ -265,7 +265,7 @@ export class Store implements RecordStore {
     try {
       const { db } = this.#databases.ofBytes(table) as unknown as { db: NativeTable };
       const count = db.copyKeys(into, KEY_ENCODER.writeKey(from, into, 0), width, transaction.address);
-      if (count > 0 && behind(into.toString("latin1", (count - 1) * width, count * width)) <= from) throw keysOutOfOrder(table);
+      if (count > 0 && successor(into.toString("latin1", (count - 1) * width, count * width)) <= from) throw keysOutOfOrder(table);
       return count;
     } finally {
       transaction.done();
@@ -311,15 +311,15 @@ export class Store implements RecordStore {
    *
    * `work` must be synchronous, because the writer waits for it, and repeatable: `Tx` says what that means.
    *
-   * @param home - of the records it writes
+   * @param partition - of the records it writes
    * @throws {ApiError} `service_unavailable` when the disk is full or refuses the write; then nothing was written, unless
    *   it says that this is not known
    */
-  async commit<Result>(home: Home, work: (tx: Tx) => Result): Promise<Result> {
+  async commit<Result>(partition: Partition, work: (tx: Tx) => Result): Promise<Result> {
     this.health.assertTakesChanges();
     this.onCommit();
     return new Promise<Result>((resolve, reject) => {
-      this.#queue.push({ home, run: work, resolve: resolve as (result: unknown) => void, reject, outcome: undefined });
+      this.#queue.push({ partition, run: work, resolve: resolve as (result: unknown) => void, reject, outcome: undefined });
       this.#scheduleTransaction();
     });
   }
@@ -388,7 +388,7 @@ export class Store implements RecordStore {
       await this.#transaction(() => {
         try {
           const stored = this.#insideTransaction("none");
-          outcome = { result: work(new WriteBuffer(stored, this.#contextOf(NO_HOME, stored), (write) => this.#write(write))) };
+          outcome = { result: work(new WriteBuffer(stored, this.#contextOf(NO_PARTITION, stored), (write) => this.#write(write))) };
         } catch (thrown) {
           outcome = { thrown };
           throw thrown;
@@ -428,7 +428,7 @@ export class Store implements RecordStore {
 
   /** Commits what is there already. @throws {ApiError} as `commit` does */
   async tryToWrite(): Promise<void> {
-    await this.commit(NO_HOME, (tx) => tx.put(meta, "schema", tx.get(meta, "schema") ?? String(SCHEMA_VERSION)));
+    await this.commit(NO_PARTITION, (tx) => tx.put(meta, "schema", tx.get(meta, "schema") ?? String(SCHEMA_VERSION)));
   }
 
   async probe(): Promise<void> {
@@ -439,13 +439,13 @@ export class Store implements RecordStore {
     return new InsideReader(this.#databases, this.#rows, caching, this.#clock);
   }
 
-  #contextOf(home: Home, { now }: Reader): TxContext & { rewind(): void } {
-    return repeatable({ now, elapsed: this.#clock.elapsed(), home }, () => this.#idSource());
+  #contextOf(partition: Partition, { now }: Reader): TxContext & { rewind(): void } {
+    return repeatable({ now, elapsed: this.#clock.elapsed(), partition }, () => this.#idSource());
   }
 
   /** @returns its writes, in order */
   #run(commit: QueuedCommit, stored: Reader): readonly Write[] {
-    const writes = runWork(commit, stored, this.#contextOf(commit.home, stored));
+    const writes = runWork(commit, stored, this.#contextOf(commit.partition, stored));
     const changeBuffer = this.#newestTrace === undefined ? undefined : this.#databases.changeBuffer;
     for (const write of writes) {
       if (write.value !== undefined && changeBuffer?.isOf(write.table) === true) changeBuffer.addUncommitted(write);
@@ -464,8 +464,8 @@ export class Store implements RecordStore {
     const newest = newestTrace(this.latest);
     try {
       // The newest trace can be gone: ids that are given again from there on must not be up to the mark.
-      if ((this.latest.get(meta, TRACES_WATERMARK) ?? AFTER_ALL) > newest)
-        await this.commit(NO_HOME, (tx) => tx.put(meta, TRACES_WATERMARK, newest));
+      if ((this.latest.get(meta, TRACES_WATERMARK) ?? MAX_KEY) > newest)
+        await this.commit(NO_PARTITION, (tx) => tx.put(meta, TRACES_WATERMARK, newest));
     } catch {
       return;
     }

@@ -9,7 +9,7 @@
  */
 import type { Clock } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/errors.ts";
-import { bare, withPrefix, type BareId, type Home, type Id, type IdPrefix } from "../../lib/ids.ts";
+import { bare, withPrefix, type BareId, type Partition, type Id, type IdPrefix } from "../../lib/ids.ts";
 import type { JsonText } from "../../lib/json.ts";
 import { LIMITS } from "../../lib/limits.ts";
 import type { Log } from "../../lib/log.ts";
@@ -310,15 +310,15 @@ export class PostgresStore implements RecordStore {
    * Runs `work` in a transaction that others may share; resolves with its result once that is committed. When `work` throws,
    * nothing of it is kept and the promise rejects with what was thrown.
    *
-   * @param home - of the records it writes
+   * @param partition - of the records it writes
    * @throws {ApiError} `service_unavailable` when the database cannot be reached; then nothing was written. `internal_error` when it
    *   went while it committed and did not come back in time: then nobody knows
    */
-  async commit<Result>(home: Home, work: (tx: Tx) => Result): Promise<Result> {
+  async commit<Result>(partition: Partition, work: (tx: Tx) => Result): Promise<Result> {
     this.onCommit();
     return new Promise<Result>((resolve, reject) => {
       const request = this.#requests.current;
-      this.#commits.add({ home, run: work, resolve: resolve as (result: unknown) => void, reject, outcome: undefined, request });
+      this.#commits.add({ partition, run: work, resolve: resolve as (result: unknown) => void, reject, outcome: undefined, request });
     });
   }
 

@@ -6,7 +6,7 @@
  * @module
  */
 import { expect } from "bun:test";
-import { AFTER_ALL } from "../../../src/storage/keys.ts";
+import { MAX_KEY } from "../../../src/storage/keys.ts";
 import {
   apiKeys,
   idempotency,
@@ -310,7 +310,7 @@ export class Simulation implements AsyncDisposable {
     expect(await this.#cairn.count(outbox)).toBe(0);
     await this.#cairn.runTask("session removal");
     // Those that have expired are removed late where they were kept for less time than any trace that was looked at since the start.
-    const expiries = await this.#cairn.read((reader) => reader.rows(traces, { from: "", to: AFTER_ALL }).map(({ row }) => row.expiresAt));
+    const expiries = await this.#cairn.read((reader) => reader.rows(traces, { from: "", to: MAX_KEY }).map(({ row }) => row.expiresAt));
     const isThere = (expiresAt: number) => expiresAt > world.ids.now;
     expect(expiries.filter(isThere).length).toBe(world.trail.traces.filter((trace) => isThere(trace.expiresAt)).length);
     const tables = [sessions, versions, turns, memories, vectors, apiKeys, idempotency];

@@ -1,4 +1,4 @@
-import { NO_HOME } from "../../../src/lib/ids.ts";
+import { NO_PARTITION } from "../../../src/lib/ids.ts";
 import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -35,7 +35,7 @@ async function open() {
       return embeddings;
     },
     async addVectors(count: number): Promise<void> {
-      await store.commit(NO_HOME, (tx) => {
+      await store.commit(NO_PARTITION, (tx) => {
         for (let i = 0; i < count; i++) tx.putVector(vectors, tx.bareId(), new Uint8Array(8));
       });
     },
@@ -140,7 +140,7 @@ test("a provider that is set before another one's generation could start has its
   const embeddings = await opened.embeddings(REMOTE);
   full[Symbol.dispose]();
   const prepared = await embeddings.prepare({ ...REMOTE, base_url: server.baseUrl });
-  await opened.store.commit(NO_HOME, (tx) => embeddings.put(tx, prepared));
+  await opened.store.commit(NO_PARTITION, (tx) => embeddings.put(tx, prepared));
   const generation = generationOf(opened.store.latest);
   await embeddings.startGenerationIfNeeded();
   expect([generationOf(opened.store.latest), embeddings.active.remote === prepared.remote]).toEqual([generation, false]);
@@ -173,7 +173,7 @@ test("what is measured late of a previous provider does not count for the one th
   const recovering = embeddings.recover().catch(() => undefined);
   await slow.arrived(2);
   const prepared = await embeddings.prepare({ ...REMOTE, base_url: server.baseUrl });
-  await opened.store.commit(NO_HOME, (tx) => embeddings.put(tx, prepared));
+  await opened.store.commit(NO_PARTITION, (tx) => embeddings.put(tx, prepared));
   // Between the commit and the use of it.
   release.resolve();
   await recovering;

@@ -1,4 +1,4 @@
-import { NO_HOME } from "../../../src/lib/ids.ts";
+import { NO_PARTITION } from "../../../src/lib/ids.ts";
 import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -24,7 +24,7 @@ async function open(environment: Record<string, unknown> = {}): Promise<Opened> 
     settings,
     store,
     async change(body) {
-      await store.commit(NO_HOME, (tx) => settings.put(tx, changesIn(body)));
+      await store.commit(NO_PARTITION, (tx) => settings.put(tx, changesIn(body)));
       await settings.reload();
     },
     async [Symbol.asyncDispose]() {

@@ -2,11 +2,11 @@ import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { BARE_ID_LENGTH, NO_HOME, type SessionId } from "../../../src/lib/ids.ts";
+import { BARE_ID_LENGTH, NO_PARTITION, type SessionId } from "../../../src/lib/ids.ts";
 import type { JsonText } from "../../../src/lib/json.ts";
 import { stored } from "../../../src/operations/records.ts";
 import type { Reader, Span, Tx } from "../../../src/storage/access.ts";
-import { AFTER_ALL } from "../../../src/storage/keys.ts";
+import { MAX_KEY } from "../../../src/storage/keys.ts";
 import { FIRST_WATERMARK, ChangeBuffer } from "../../../src/storage/lmdb/change-buffer.ts";
 import { Store } from "../../../src/storage/lmdb/store.ts";
 import { meta, traces, TRACES_WATERMARK, vectors, type Index, type TraceRow } from "../../../src/storage/tables.ts";
@@ -86,10 +86,10 @@ function failing(tx: Tx): void {
   tx.putVector(vectors, "none", new Uint8Array(1));
 }
 
-const ofSession = (sessionId: string): Span => ({ from: sessionId.slice(5), to: sessionId.slice(5) + AFTER_ALL });
+const ofSession = (sessionId: string): Span => ({ from: sessionId.slice(5), to: sessionId.slice(5) + MAX_KEY });
 const inSession = (reader: Reader, sessionId: string = SESSIONS[0]) =>
   reader.keys(bySession, ofSession(sessionId)).map((entry) => bySession.recordOf(entry));
-const allOf = (reader: Reader, index: Index<TraceRow>) => reader.keys(index, { from: "", to: AFTER_ALL }).map((key) => index.recordOf(key));
+const allOf = (reader: Reader, index: Index<TraceRow>) => reader.keys(index, { from: "", to: MAX_KEY }).map((key) => index.recordOf(key));
 const markOf = (reader: Reader) => reader.get(meta, TRACES_WATERMARK);
 
 test(`every reader sees the entries of all rows and no others, at once, whatever is written, removed, fails or ends in between (seed ${SEED})`, async () => {
@@ -104,9 +104,9 @@ test(`every reader sees the entries of all rows and no others, at once, whatever
   function spanOf(entries: readonly string[]): Span {
     const limit = chance.below(2) === 0 ? {} : { limit: 1 + chance.below(600) };
     const descending = chance.below(2) === 0 ? {} : { descending: true };
-    if (entries.length === 0 || chance.below(8) === 0) return { from: "", to: AFTER_ALL, ...limit, ...descending };
+    if (entries.length === 0 || chance.below(8) === 0) return { from: "", to: MAX_KEY, ...limit, ...descending };
     const from = oneOf(entries);
-    const to = chance.below(2) === 0 ? from.slice(0, -1 - BARE_ID_LENGTH) + AFTER_ALL : [from, oneOf(entries)].toSorted()[1]!;
+    const to = chance.below(2) === 0 ? from.slice(0, -1 - BARE_ID_LENGTH) + MAX_KEY : [from, oneOf(entries)].toSorted()[1]!;
     return { from: [from, to].toSorted()[0]!, to, ...limit, ...descending };
   }
 
@@ -167,7 +167,7 @@ test(`every reader sees the entries of all rows and no others, at once, whatever
     const kind = chance.below(20);
     if (kind === 0) {
       // None of what shares the transaction is kept.
-      const outcomes = await Promise.allSettled([store.commit(NO_HOME, plan()), store.commit(NO_HOME, failing)]);
+      const outcomes = await Promise.allSettled([store.commit(NO_PARTITION, plan()), store.commit(NO_PARTITION, failing)]);
       expect(outcomes.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
       seen.failed++;
     } else if (kind === 1) {
@@ -178,7 +178,7 @@ test(`every reader sees the entries of all rows and no others, at once, whatever
         await run();
         throw new Error("unknown");
       };
-      const outcome = await store.commit(NO_HOME, (tx) => (changes = work(tx))).catch((error: Error) => error.message);
+      const outcome = await store.commit(NO_PARTITION, (tx) => (changes = work(tx))).catch((error: Error) => error.message);
       store.health.watch = watch;
       expect(outcome).toBe("unknown");
       apply(changes);
@@ -194,11 +194,11 @@ test(`every reader sees the entries of all rows and no others, at once, whatever
       await afterACrash((found) => expectAll(found.latest, rows));
       seen.crashed++;
     } else {
-      const failed = store.commit(NO_HOME, (tx) => {
+      const failed = store.commit(NO_PARTITION, (tx) => {
         addTraces(tx, 3);
         throw new Error("no");
       });
-      const works = Array.from({ length: 1 + chance.below(3) }, () => store.commit(NO_HOME, plan()));
+      const works = Array.from({ length: 1 + chance.below(3) }, () => store.commit(NO_PARTITION, plan()));
       const [refusal, ...kept] = await Promise.allSettled([failed, ...works]);
       expect(refusal?.status).toBe("rejected");
       for (const outcome of kept) apply((outcome as PromiseFulfilledResult<Map<string, TraceRow | undefined>>).value);
@@ -209,20 +209,20 @@ test(`every reader sees the entries of all rows and no others, at once, whatever
       using snapshot = store.snapshot();
       expectAll(snapshot, rows);
       const before = new Map(rows);
-      apply(await store.commit(NO_HOME, plan()));
+      apply(await store.commit(NO_PARTITION, plan()));
       // It stays at its moment.
       expectAll(snapshot, before);
     }
     if (step % 5 === 0) {
       const work = plan();
-      const changes = await store.commit(NO_HOME, (tx) => {
+      const changes = await store.commit(NO_PARTITION, (tx) => {
         const changed = work(tx);
         const after = new Map(rows);
         for (const [key, one] of changed) {
           if (one === undefined) after.delete(key);
           else after.set(key, one);
         }
-        for (const index of INDEXES) expect(tx.keys(index, { from: "", to: AFTER_ALL })).toEqual(entriesOf(index, after));
+        for (const index of INDEXES) expect(tx.keys(index, { from: "", to: MAX_KEY })).toEqual(entriesOf(index, after));
         return changed;
       });
       apply(changes);
@@ -233,11 +233,11 @@ test(`every reader sees the entries of all rows and no others, at once, whatever
 });
 
 test("while entries are being written whoever reads sees each one of a trace that was acknowledged, once", async () => {
-  const acknowledged = await store.commit(NO_HOME, (tx) => addTraces(tx, 2_100));
+  const acknowledged = await store.commit(NO_PARTITION, (tx) => addTraces(tx, 2_100));
   const marks = new Set<string | undefined>();
   while (marks.size < 2) {
     const under = { way: true };
-    const commit = store.commit(NO_HOME, (tx) => addTraces(tx, 20)).then((keys) => ((under.way = false), keys));
+    const commit = store.commit(NO_PARTITION, (tx) => addTraces(tx, 20)).then((keys) => ((under.way = false), keys));
     while (under.way) {
       const keys = inSession(store.latest);
       expect(keys.slice(0, acknowledged.length)).toEqual(acknowledged);
@@ -251,7 +251,7 @@ test("while entries are being written whoever reads sees each one of a trace tha
 });
 
 test("entries are seen no earlier than their rows, but by the transaction that writes them", async () => {
-  const committed = await store.commit(NO_HOME, (tx) => addTraces(tx, 3));
+  const committed = await store.commit(NO_PARTITION, (tx) => addTraces(tx, 3));
   const spans: Span[] = [{}, { limit: 2 }, { descending: true }, { descending: true, limit: 2 }].map((how) => ({
     ...ofSession(SESSIONS[0]),
     ...how,
@@ -259,7 +259,7 @@ test("entries are seen no earlier than their rows, but by the transaction that w
   const look = (reader: Reader) => spans.map((span) => reader.keys(bySession, span));
   const before = look(store.latest);
   const seen: unknown[] = [];
-  const commit = store.commit(NO_HOME, (tx) => {
+  const commit = store.commit(NO_PARTITION, (tx) => {
     const added = addTraces(tx, 2);
     // Before this thread learns of the commit, in a later turn of the event loop; another one may have made it by then.
     queueMicrotask(() => seen.push(look(store.latest)));
@@ -275,30 +275,30 @@ test("entries are seen no earlier than their rows, but by the transaction that w
 
 test("transactions that fail while entries are being written lose none", async () => {
   // So many are written from now on, with each transaction some.
-  const keys = await store.commit(NO_HOME, (tx) => addTraces(tx, 2_100));
-  for (let failed = 0; failed < 3; failed++) await store.commit(NO_HOME, failing).catch(() => undefined);
+  const keys = await store.commit(NO_PARTITION, (tx) => addTraces(tx, 2_100));
+  for (let failed = 0; failed < 3; failed++) await store.commit(NO_PARTITION, failing).catch(() => undefined);
   const found = (reader: Reader) => INDEXES.map((index) => allOf(reader, index));
   expect(found(store.latest)).toEqual([keys, keys, keys]);
   expect(await afterACrash(({ latest }) => found(latest))).toEqual([keys, keys, keys]);
 });
 
 test("a removal that fails while entries are being written leaves none behind the mark that is not in its table", async () => {
-  const keys = await store.commit(NO_HOME, (tx) => addTraces(tx, 2_100));
+  const keys = await store.commit(NO_PARTITION, (tx) => addTraces(tx, 2_100));
   // All of one index are written with the first of these, then some of the next one.
-  for (let commits = 0; commits < 3; commits++) await store.commit(NO_HOME, () => undefined);
-  const failed = store.commit(NO_HOME, (tx) => {
+  for (let commits = 0; commits < 3; commits++) await store.commit(NO_PARTITION, () => undefined);
+  const failed = store.commit(NO_PARTITION, (tx) => {
     tx.remove(traces, keys.at(-1)!);
     failing(tx);
   });
   expect(await failed.catch(() => "failed")).toBe("failed");
-  for (let commits = 0; commits < 30; commits++) await store.commit(NO_HOME, () => undefined);
+  for (let commits = 0; commits < 30; commits++) await store.commit(NO_PARTITION, () => undefined);
   expect(markOf(store.latest)).toBe(keys.at(-1)!.slice(1));
   expect(await afterACrash(({ latest }) => INDEXES.map((index) => allOf(latest, index)))).toEqual([keys, keys, keys]);
 });
 
 test("a transaction that fails while it is written leaves no entry of what it has added, and takes none", async () => {
-  const keys = await store.commit(NO_HOME, (tx) => addTraces(tx, 3));
-  const failed = store.commit(NO_HOME, (tx) => {
+  const keys = await store.commit(NO_PARTITION, (tx) => addTraces(tx, 3));
+  const failed = store.commit(NO_PARTITION, (tx) => {
     addTraces(tx, 2);
     tx.remove(traces, keys[0]!);
     failing(tx);
@@ -317,23 +317,23 @@ test("of a transaction that was kept although that is not known the traces are t
     throw new Error("unknown");
   };
   let keys: string[] = [];
-  await store.commit(NO_HOME, (tx) => (keys = addTraces(tx, 2))).catch(() => undefined);
+  await store.commit(NO_PARTITION, (tx) => (keys = addTraces(tx, 2))).catch(() => undefined);
   store.health.watch = watch;
-  await Promise.allSettled([store.commit(NO_HOME, (tx) => addTraces(tx, 2)), store.commit(NO_HOME, failing)]);
+  await Promise.allSettled([store.commit(NO_PARTITION, (tx) => addTraces(tx, 2)), store.commit(NO_PARTITION, failing)]);
   expect(told).toEqual(keys);
 });
 
 test("traces that are put again, as those of an erased user are, leave the mark where it is", async () => {
-  const keys = await store.commit(NO_HOME, (tx) => addTraces(tx, 20));
-  await store.commit(NO_HOME, (tx) => tx.put(traces, keys[0]!, { ...tx.get(traces, keys[0]!)!, actor: "again" }));
+  const keys = await store.commit(NO_PARTITION, (tx) => addTraces(tx, 20));
+  await store.commit(NO_PARTITION, (tx) => tx.put(traces, keys[0]!, { ...tx.get(traces, keys[0]!)!, actor: "again" }));
   await store.close();
   store = await serve(directory);
   expect(markOf(store.latest)).toBe(keys.at(-1)!.slice(1));
 });
 
 test("a row that cannot be read keeps neither a server from starting nor others from being found", async () => {
-  const [bad, ...others] = await store.commit(NO_HOME, (tx) => addTraces(tx, 3));
-  await store.commit(NO_HOME, (tx) => tx.put(stored(traces), bad!, "{"));
+  const [bad, ...others] = await store.commit(NO_PARTITION, (tx) => addTraces(tx, 3));
+  await store.commit(NO_PARTITION, (tx) => tx.put(stored(traces), bad!, "{"));
   const found = (reader: Reader) => inSession(reader).filter((key) => key !== bad);
   using snapshot = store.snapshot();
   expect(found(snapshot)).toEqual(others);
@@ -341,12 +341,12 @@ test("a row that cannot be read keeps neither a server from starting nor others 
 });
 
 test("entries that were never written are removed with their rows, before and after a crash", async () => {
-  const [first, ...others] = await store.commit(NO_HOME, (tx) => addTraces(tx, 20));
-  await store.commit(NO_HOME, (tx) => tx.remove(traces, first!));
+  const [first, ...others] = await store.commit(NO_PARTITION, (tx) => addTraces(tx, 20));
+  await store.commit(NO_PARTITION, (tx) => tx.remove(traces, first!));
   expect(inSession(store.latest)).toEqual(others);
   await afterACrash(async (found) => {
     expect(inSession(found.latest)).toEqual(others);
-    await found.commit(NO_HOME, (tx) => {
+    await found.commit(NO_PARTITION, (tx) => {
       for (const key of others) tx.remove(traces, key);
     });
     expect(inSession(found.latest)).toEqual([]);
@@ -354,7 +354,7 @@ test("entries that were never written are removed with their rows, before and af
 });
 
 test("as long as there are few, entries are only in memory, and a store that is closed has them all", async () => {
-  const keys = await store.commit(NO_HOME, (tx) => addTraces(tx, 20));
+  const keys = await store.commit(NO_PARTITION, (tx) => addTraces(tx, 20));
   expect(markOf(store.latest)).toBe(FIRST_WATERMARK);
   expect(store.count(bySession)).toBe(20);
   await store.close();
@@ -364,16 +364,16 @@ test("as long as there are few, entries are only in memory, and a store that is 
 });
 
 test("ids that are given again after the newest traces were removed and the clock was set back lose no entry in a crash", async () => {
-  const keys = await store.commit(NO_HOME, (tx) => addTraces(tx, 20));
+  const keys = await store.commit(NO_PARTITION, (tx) => addTraces(tx, 20));
   await store.close();
   store = await serve(directory);
-  await store.commit(NO_HOME, (tx) => {
+  await store.commit(NO_PARTITION, (tx) => {
     for (const key of keys.slice(1)) tx.remove(traces, key);
   });
   await store.close();
   clock.advance({ days: -1 });
   store = await serve(directory);
-  const [again] = await store.commit(NO_HOME, (tx) => addTraces(tx, 1));
+  const [again] = await store.commit(NO_PARTITION, (tx) => addTraces(tx, 1));
   expect(again! < keys.at(-1)!).toBe(true);
   expect(await afterACrash((found) => inSession(found.latest))).toEqual([keys[0]!, again!]);
 });
@@ -386,7 +386,7 @@ test("a server that is started while the disk takes nothing writes entries with 
   store.health.watch = () => Promise.reject(new Error("the disk takes nothing"));
   await store.useChangeBuffer(PER_SWEEP_MIN);
   store.health.watch = watch;
-  const keys = await store.commit(NO_HOME, (tx) => addTraces(tx, 20));
+  const keys = await store.commit(NO_PARTITION, (tx) => addTraces(tx, 20));
   expect(markOf(store.latest)).toBeUndefined();
   expect(await afterACrash((found) => inSession(found.latest))).toEqual(keys);
 });
@@ -429,7 +429,7 @@ test(`what is sorted in late is seen in order, by whoever may see it, between an
   const inOrder = (keys: Iterable<string>) => Array.from(keys).toSorted();
 
   function look(isInside: boolean, stored: ReadonlySet<string> = written): void {
-    const [from, to] = [randomKey(), chance.below(4) === 0 ? AFTER_ALL : randomKey()].toSorted() as [string, string];
+    const [from, to] = [randomKey(), chance.below(4) === 0 ? MAX_KEY : randomKey()].toSorted() as [string, string];
     const within = (keys: Iterable<string>) => inOrder(keys).filter((key) => key >= from && key < to);
     const expected = isInside ? inside : outside;
     expect(late.merged(table, { from, to }, within(stored), isInside)).toEqual(within(expected));

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { AFTER_ALL, behind, hashKey, KEY, numberKey, versionKey } from "../../../src/storage/keys.ts";
+import { MAX_KEY, successor, hashKey, KEY, numberKey, versionKey } from "../../../src/storage/keys.ts";
 import { KEY_ENCODER } from "../../../src/storage/lmdb/key-encoder.ts";
 
 test("a text of any length and kind becomes 22 characters, and texts that differ become others", () => {
@@ -32,7 +32,7 @@ test("number keys are in the order of their numbers, and everything is before th
     fc.property(number, number, (a, b) => {
       expect(numberKey(a) < numberKey(b)).toBe(a < b);
       expect(versionKey("0VQk3aB4x1Zq", a) < versionKey("0VQk3aB4x1Zq", b)).toBe(a < b);
-      expect(versionKey("0VQk3aB4x1Zq", a) < `0VQk3aB4x1Zq${AFTER_ALL}`).toBe(true);
+      expect(versionKey("0VQk3aB4x1Zq", a) < `0VQk3aB4x1Zq${MAX_KEY}`).toBe(true);
       expect(versionKey("0VQk3aB4x1Zq", a) < versionKey("0VQk3aB4x1Zr", 0)).toBe(true);
     }),
   );
@@ -40,5 +40,5 @@ test("number keys are in the order of their numbers, and everything is before th
 
 test("behind a key are all greater ones and no others", () => {
   const key = fc.stringMatching(KEY, { maxLength: 4 });
-  fc.assert(fc.property(key, key, (one, other) => expect(other >= behind(one)).toBe(other > one)));
+  fc.assert(fc.property(key, key, (one, other) => expect(other >= successor(one)).toBe(other > one)));
 });

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { closeSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { NO_HOME } from "../../../src/lib/ids.ts";
+import { NO_PARTITION } from "../../../src/lib/ids.ts";
 import { createFiles, DATA_FILE, readDataFile } from "../../../src/storage/lmdb/file/data-file.ts";
 import { assertMappable, Pages } from "../../../src/storage/lmdb/file/pages.ts";
 import { Store } from "../../../src/storage/lmdb/store.ts";
@@ -20,7 +20,7 @@ async function fill(): Promise<Map<string, string>> {
   const store = await Store.open(directory, new FakeClock());
   const rows = new Map<string, string>();
   for (let round = 0; round < 4; round++) {
-    await store.commit(NO_HOME, (tx) => {
+    await store.commit(NO_PARTITION, (tx) => {
       for (let i = 0; i < 2_000; i++) {
         const [key, row] = [`${i}`.padStart(6, "0"), "é".repeat(i % 50 === 0 ? i * 4 : i % 60)];
         if (i % 7 === round) {
@@ -78,7 +78,7 @@ test("a file that is made is an empty store for LMDB, and one that is there is l
   await createFiles(directory);
   expect(readDataFile(file())).toMatchObject({ kind: "whole", meta: { trees: { names: { root: undefined } }, transaction: 0 } });
   const store = await Store.open(directory, new FakeClock());
-  await store.commit(NO_HOME, (tx) => tx.put(payloads, "key", "row"));
+  await store.commit(NO_PARTITION, (tx) => tx.put(payloads, "key", "row"));
   await store.close();
   await createFiles(directory);
   const again = await Store.open(directory, new FakeClock());
@@ -115,11 +115,11 @@ test("a file that is shorter than its last page is whole as long as only free pa
 
 test("that free pages are missing is told by their list, and that one in use is missing by all pages", async () => {
   const store = await Store.open(directory, new FakeClock());
-  for (let i = 0; i < 10; i++) await store.commit(NO_HOME, (tx) => tx.put(payloads, "small", `${i}`));
+  for (let i = 0; i < 10; i++) await store.commit(NO_PARTITION, (tx) => tx.put(payloads, "small", `${i}`));
   // What was large leaves free pages at the end: later changes are written to those before it.
-  await store.commit(NO_HOME, (tx) => tx.put(payloads, "large", "x".repeat(400_000)));
-  await store.commit(NO_HOME, (tx) => tx.remove(payloads, "large"));
-  for (let i = 0; i < 10; i++) await store.commit(NO_HOME, (tx) => tx.put(payloads, "small", `${i}`));
+  await store.commit(NO_PARTITION, (tx) => tx.put(payloads, "large", "x".repeat(400_000)));
+  await store.commit(NO_PARTITION, (tx) => tx.remove(payloads, "large"));
+  for (let i = 0; i < 10; i++) await store.commit(NO_PARTITION, (tx) => tx.put(payloads, "small", `${i}`));
   await store.close();
   const whole = readFileSync(file());
   const cutTo = (pages: number) => writeFileSync(file(), whole.subarray(0, pages * 4096));

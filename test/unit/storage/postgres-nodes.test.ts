@@ -7,7 +7,7 @@ import { Idempotency } from "../../../src/http/idempotency.ts";
 import { KeptBytes } from "../../../src/http/kept-bytes.ts";
 import { statusAndJson } from "../../../src/lib/answer.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
-import { bareIdTime, NO_HOME } from "../../../src/lib/ids.ts";
+import { bareIdTime, NO_PARTITION } from "../../../src/lib/ids.ts";
 import { toJson } from "../../../src/lib/json.ts";
 import { createLog } from "../../../src/lib/log.ts";
 import { createSession } from "../../../src/sessions/sessions.ts";
@@ -190,7 +190,7 @@ if (isHere(POSTGRES, "what several servers on one database share")) {
     };
     /** Writes under a lease who it was, after all that was written before. */
     const write = ({ name, store }: Server, lease: Lease) =>
-      store.commit(NO_HOME, (tx) => {
+      store.commit(NO_PARTITION, (tx) => {
         lease.check(tx);
         const count = Number(tx.get(meta, "counter") ?? "0") + 1;
         tx.put(meta, "counter", String(count));
@@ -325,7 +325,7 @@ if (isHere(POSTGRES, "what several servers on one database share")) {
           run: async () => {
             runs++;
             await beforeCommit();
-            await leased.commit(NO_HOME, (tx) => tx.put(meta, "ran", name));
+            await leased.commit(NO_PARTITION, (tx) => tx.put(meta, "ran", name));
             return 7;
           },
         }));
@@ -574,7 +574,7 @@ if (isHere(POSTGRES, "what several servers on one database share")) {
           201,
           async (once) => {
             works++;
-            return store.commit(NO_HOME, (tx) => {
+            return store.commit(NO_PARTITION, (tx) => {
               once.claim(tx);
               const id = tx.bareId();
               tx.add(turns, id, { shown: "made", rest: "" });
@@ -663,7 +663,7 @@ if (isHere(POSTGRES, "what several servers on one database share")) {
       for (const { table } of rows) await query(`drop table cairn.${table.name}`);
       const store = await PostgresStore.open(url, new FakeClock());
       for (const { table, key, row } of rows) {
-        await store.commit(NO_HOME, (tx) => tx.put(table, key, row));
+        await store.commit(NO_PARTITION, (tx) => tx.put(table, key, row));
         expect(await store.read((reader) => reader.get(table, key))).toEqual(row);
       }
       await store.close();

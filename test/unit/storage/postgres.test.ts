@@ -4,7 +4,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { SQL } from "bun";
 import { systemClock, type Clock } from "../../../src/lib/clock.ts";
-import { homeOfUser, NO_HOME } from "../../../src/lib/ids.ts";
+import { homeOfUser, NO_PARTITION } from "../../../src/lib/ids.ts";
 import { toIso } from "../../../src/lib/time.ts";
 import type { Reader, Tx } from "../../../src/storage/access.ts";
 import { DocumentWriter } from "../../../src/storage/document-records.ts";
@@ -101,7 +101,7 @@ if (isHere(POSTGRES, "the store on PostgreSQL")) {
 
     test("of changes that several servers make to one row at the same time none is lost, and each sees all before it", async () => {
       const stores = await Promise.all(numbers(3).map(() => open()));
-      const seen = await Promise.all(stores.flatMap((store) => numbers(100).map(() => store.commit(NO_HOME, count))));
+      const seen = await Promise.all(stores.flatMap((store) => numbers(100).map(() => store.commit(NO_PARTITION, count))));
       expect(seen.toSorted((a, b) => a - b)).toEqual(numbers(300));
       expect((await keysOf(stores[0]!)).length).toBe(300);
       for (const store of stores) await store.close();
@@ -185,7 +185,7 @@ if (isHere(POSTGRES, "the store on PostgreSQL")) {
       await using one = await open();
       await using other = await open();
       const put = (store: RecordStore, value: string) =>
-        store.commit(NO_HOME, (tx) => {
+        store.commit(NO_PARTITION, (tx) => {
           const before = tx.get(meta, "name");
           tx.put(meta, "name", value);
           return before;
@@ -193,13 +193,13 @@ if (isHere(POSTGRES, "the store on PostgreSQL")) {
       expect(await put(one, "1")).toBeUndefined();
       expect(await put(other, "2")).toBe("1");
       expect(await put(one, "3")).toBe("2");
-      await other.commit(NO_HOME, (tx) => tx.remove(meta, "name"));
+      await other.commit(NO_PARTITION, (tx) => tx.remove(meta, "name"));
       expect(await put(one, "4")).toBeUndefined();
-      const isEmpty = () => one.commit(NO_HOME, (tx) => (tx.put(meta, "name", "5"), tx.isEmpty(turns)));
+      const isEmpty = () => one.commit(NO_PARTITION, (tx) => (tx.put(meta, "name", "5"), tx.isEmpty(turns)));
       expect(await isEmpty()).toBe(true);
-      await other.commit(NO_HOME, (tx) => tx.put(turns, "t", text("there")));
+      await other.commit(NO_PARTITION, (tx) => tx.put(turns, "t", text("there")));
       expect(await isEmpty()).toBe(false);
-      await other.commit(NO_HOME, (tx) => tx.remove(turns, "t"));
+      await other.commit(NO_PARTITION, (tx) => tx.remove(turns, "t"));
       expect(await isEmpty()).toBe(true);
     });
 
@@ -310,7 +310,7 @@ if (isHere(POSTGRES, "the store on PostgreSQL")) {
       await using one = await open();
       await using other = await open();
       const both = (store: RecordStore, value: string) =>
-        store.commit(NO_HOME, (tx) => {
+        store.commit(NO_PARTITION, (tx) => {
           for (const key of ["x", "y"]) tx.put(turns, key, text(value));
         });
       const tripsOf = async <Result>(read: Result | Promise<Result>): Promise<[Result, number]> => {
@@ -333,7 +333,7 @@ if (isHere(POSTGRES, "the store on PostgreSQL")) {
         await both(one, "3");
         expect(await one.read(xAndY)).toEqual(["3", "3"]);
         expect(await one.read((reader) => reader.keys(turns, ALL))).toEqual(["x", "y"]);
-        await one.commit(NO_HOME, (tx) => tx.remove(turns, "x"));
+        await one.commit(NO_PARTITION, (tx) => tx.remove(turns, "x"));
         expect(await one.read((reader) => [reader.has(turns, "x"), reader.keys(turns, ALL)])).toEqual([false, ["y"]]);
       });
       // What is read afterwards is of another request.
@@ -347,10 +347,10 @@ if (isHere(POSTGRES, "the store on PostgreSQL")) {
       for (let ticks = 0; ticks < 8; ticks++) {
         const key = `k${ticks}`;
         const read = (reader: Reader) => [reader.get(turns, key)?.shown, reader.keys(turns, { from: key, to: `${key}~` }).length];
-        await other.commit(NO_HOME, (tx) => tx.put(turns, key, text("there")));
+        await other.commit(NO_PARTITION, (tx) => tx.put(turns, key, text("there")));
         const { seen } = await one.request([], async () => {
           await one.read(read);
-          await other.commit(NO_HOME, (tx) => tx.remove(turns, key));
+          await other.commit(NO_PARTITION, (tx) => tx.remove(turns, key));
           const commit = one.commit(key, (tx) => {
             const found = read(tx);
             tx.put(meta, "seen", String(found));
@@ -392,7 +392,7 @@ if (isHere(POSTGRES, "the store on PostgreSQL")) {
 
     test("part of a span that was fetched is known, as far as that reached", async () => {
       await using store = await open();
-      await store.commit(NO_HOME, (tx) => {
+      await store.commit(NO_PARTITION, (tx) => {
         for (const key of ["a", "b", "c", "d"]) tx.put(turns, key, text(key));
       });
       const spans = [
@@ -421,8 +421,8 @@ if (isHere(POSTGRES, "the store on PostgreSQL")) {
     test("an id that another server gave at the same moment is not given twice", async () => {
       await using store = await open();
       let runs = 0;
-      await store.commit(NO_HOME, (tx) => tx.put(turns, "taken", text("first")));
-      await store.commit(NO_HOME, (tx) => {
+      await store.commit(NO_PARTITION, (tx) => tx.put(turns, "taken", text("first")));
+      await store.commit(NO_PARTITION, (tx) => {
         // Each work is run twice: only the runs of the first attempt meet.
         tx.add(turns, ++runs <= 2 ? "taken" : "free", text("second"));
       });
@@ -475,9 +475,9 @@ if (isHere(POSTGRES, "the store on PostgreSQL")) {
 
     test("a work that reads under an id it has just made fails instead of running for ever", async () => {
       await using store = await open();
-      const commit = store.commit(NO_HOME, (tx) => tx.get(turns, String(Math.random())));
+      const commit = store.commit(NO_PARTITION, (tx) => tx.get(turns, String(Math.random())));
       expect(String(await commit.catch((error: unknown) => error))).toContain("asks for something else each time");
-      expect(await store.commit(NO_HOME, () => 7)).toBe(7);
+      expect(await store.commit(NO_PARTITION, () => 7)).toBe(7);
     });
 
     test("ids of a user's documents rise from server to server, whose clocks are apart", async () => {
@@ -549,9 +549,9 @@ if (isHere(POSTGRES, "the store on PostgreSQL")) {
       test("the next one begins once that has met a conflict", async () => {
         await using store = await open();
         await using another = await open();
-        for (const one of [store, another]) await one.commit(NO_HOME, count);
+        for (const one of [store, another]) await one.commit(NO_PARTITION, count);
         const held = await holding("held");
-        const first = store.commit(NO_HOME, (tx) => {
+        const first = store.commit(NO_PARTITION, (tx) => {
           count(tx);
           tx.add(turns, "held", text("x"));
         });
@@ -589,7 +589,7 @@ if (isHere(POSTGRES, "the store on PostgreSQL")) {
       await using store = await open(systemClock, proxy.url);
       const questionsOfCommit = async () => {
         const before = proxy.questions;
-        await store.commit(NO_HOME, count);
+        await store.commit(NO_PARTITION, count);
         return proxy.questions - before;
       };
       let least = Infinity;
@@ -603,7 +603,7 @@ if (isHere(POSTGRES, "the store on PostgreSQL")) {
         await using store = await open(systemClock, proxy.url);
         const before = (await keysOf(store)).length;
         proxy.fault = fault;
-        expect(await store.commit(NO_HOME, count)).toBe(before);
+        expect(await store.commit(NO_PARTITION, count)).toBe(before);
         expect({ fault, hadFault: proxy.fault === undefined, rows: (await keysOf(store)).length }).toEqual({
           fault,
           hadFault: true,
@@ -616,7 +616,7 @@ if (isHere(POSTGRES, "the store on PostgreSQL")) {
       await using store = await open(systemClock);
       const seen: number[] = [];
       const writers = numbers(8).map(async () => {
-        while (seen.length < 300) seen.push(await store.commit(NO_HOME, count));
+        while (seen.length < 300) seen.push(await store.commit(NO_PARTITION, count));
       });
       const reader = (async () => {
         for (let last = 0; seen.length < 300;) {
@@ -656,11 +656,11 @@ if (isHere(POSTGRES, "the store on PostgreSQL")) {
       using proxy = new PostgresProxy(url);
       const clock = new FakeClock();
       await using store = await open(clock, proxy.url);
-      await store.commit(NO_HOME, count);
+      await store.commit(NO_PARTITION, count);
       proxy.stop();
       const waited: number[] = [];
       // What is sent before anybody has noticed may have arrived.
-      for (const refused of [() => keysOf(store), () => store.commit(NO_HOME, count)]) {
+      for (const refused of [() => keysOf(store), () => store.commit(NO_PARTITION, count)]) {
         const askedAt = clock.elapsed();
         expect(await refused().catch((error: unknown) => error)).toMatchObject({
           code: "service_unavailable",
@@ -672,7 +672,7 @@ if (isHere(POSTGRES, "the store on PostgreSQL")) {
       expect(waited[0]).toBeGreaterThanOrEqual(20_000);
       expect(waited[1]).toBe(100);
       proxy.start();
-      expect(await store.commit(NO_HOME, count)).toBe(1);
+      expect(await store.commit(NO_PARTITION, count)).toBe(1);
     });
 
     test("a change is not said to be unmade when the database went with it and does not come back", async () => {
@@ -680,23 +680,23 @@ if (isHere(POSTGRES, "the store on PostgreSQL")) {
       await using store = await open(new FakeClock(), proxy.url);
       proxy.fault = "answer";
       proxy.isDownAfterFault = true;
-      const refused: unknown = await store.commit(NO_HOME, count).catch((error: unknown) => error);
+      const refused: unknown = await store.commit(NO_PARTITION, count).catch((error: unknown) => error);
       expect(refused).toMatchObject({ code: "internal_error", message: expect.stringContaining("with the same Idempotency-Key") });
       proxy.start();
-      expect(await store.commit(NO_HOME, count)).toBe(1);
+      expect(await store.commit(NO_PARTITION, count)).toBe(1);
     });
 
     test("what is led to a server that takes no changes is refused as not made, and finds the one that does although nothing ends its connections", async () => {
       const clock = new FakeClock();
       await using store = await open(clock);
-      await store.commit(NO_HOME, count);
+      await store.commit(NO_PARTITION, count);
       await using sql = new SQL(url, { max: 1 });
       await sql`set default_transaction_read_only = off`;
       const name = new URL(url).pathname.slice(1);
       // Like a name that leads to a standby for a while: connections that were made by then stay what they are.
       await sql.unsafe(`alter database ${name} set default_transaction_read_only = on`);
       await sql`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`;
-      for (const refused of [() => keysOf(store), () => store.commit(NO_HOME, count)]) {
+      for (const refused of [() => keysOf(store), () => store.commit(NO_PARTITION, count)]) {
         expect(await refused().catch((error: unknown) => error)).toMatchObject({
           code: "service_unavailable",
           message: "The database takes no changes. Nothing was changed.",
@@ -708,7 +708,7 @@ if (isHere(POSTGRES, "the store on PostgreSQL")) {
       }
       await sql.unsafe(`alter database ${name} reset default_transaction_read_only`);
       clock.advance({ seconds: 1 });
-      expect(await store.commit(NO_HOME, count)).toBe(1);
+      expect(await store.commit(NO_PARTITION, count)).toBe(1);
       await store.probe();
       expect(store.health.problem()).toBeUndefined();
     });
@@ -736,7 +736,7 @@ if (isHere(POSTGRES, "the store on PostgreSQL")) {
 
     test("a database of another schema version is refused and left as it is", async () => {
       await using store = await open();
-      await store.commit(NO_HOME, (tx) => tx.put(meta, "schema", "2"));
+      await store.commit(NO_PARTITION, (tx) => tx.put(meta, "schema", "2"));
       expect(String(await refusalOf(url))).toContain("schema version 2; this Cairn reads version 1");
       expect(await store.read((reader) => reader.get(meta, "schema"))).toBe("2");
     });

@@ -6,12 +6,12 @@ import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, stat
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { nextTurn } from "../../../src/lib/clock.ts";
-import { NO_HOME } from "../../../src/lib/ids.ts";
+import { NO_PARTITION } from "../../../src/lib/ids.ts";
 import type { JsonText } from "../../../src/lib/json.ts";
 import { checkFile } from "../../../src/operations/damage.ts";
 import { stored } from "../../../src/operations/records.ts";
 import type { Span, Tx } from "../../../src/storage/access.ts";
-import { AFTER_ALL } from "../../../src/storage/keys.ts";
+import { MAX_KEY } from "../../../src/storage/keys.ts";
 import { DATA_FILE } from "../../../src/storage/lmdb/file/data-file.ts";
 import { Pages } from "../../../src/storage/lmdb/file/pages.ts";
 import { Store } from "../../../src/storage/lmdb/store.ts";
@@ -67,7 +67,7 @@ test("another process that opens and closes the store takes no commit from it", 
   // Rows of this table are in no cache.
   const count = (tx: Tx) => tx.put(turns, "count", text(String(Number(tx.get(turns, "count")?.shown ?? 0) + 1)));
   while (child.exitCode === null) {
-    await store.commit(NO_HOME, count);
+    await store.commit(NO_PARTITION, count);
     commits++;
     expect(store.latest.get(turns, "count")?.shown).toBe(String(commits));
   }
@@ -76,9 +76,10 @@ test("another process that opens and closes the store takes no commit from it", 
 
 test("the first transaction on a copy without free pages can be a large one", async () => {
   const keys = Array.from({ length: 4_000 }, (_, i) => String(i).padStart(24, "0"));
-  const all = (of: Store, note: string) => of.commit(NO_HOME, (tx) => keys.forEach((key) => tx.put(turns, key, text(note.repeat(500)))));
+  const all = (of: Store, note: string) =>
+    of.commit(NO_PARTITION, (tx) => keys.forEach((key) => tx.put(turns, key, text(note.repeat(500)))));
   for (let i = 0; i < keys.length; i += 200)
-    await store.commit(NO_HOME, (tx) => keys.slice(i, i + 200).forEach((key) => tx.put(turns, key, text("as it was ".repeat(100)))));
+    await store.commit(NO_PARTITION, (tx) => keys.slice(i, i + 200).forEach((key) => tx.put(turns, key, text("as it was ".repeat(100)))));
   const copy = mkdtempSync(join(tmpdir(), "cairn-copy-"));
   mkdirSync(join(copy, "store"));
   await store.backup(join(copy, "store"));
@@ -94,7 +95,7 @@ test("the first transaction on a copy without free pages can be a large one", as
 test("whoever reads after a commit has resolved sees it, however often the row was read while it was under way", async () => {
   for (let count = 1; count <= 30; count++) {
     const under = { way: true };
-    const commit = store.commit(NO_HOME, (tx) => tx.put(sessions, "s", session(count))).then(() => (under.way = false));
+    const commit = store.commit(NO_PARTITION, (tx) => tx.put(sessions, "s", session(count))).then(() => (under.way = false));
     while (under.way) {
       const seen = store.latest.get(sessions, "s")?.turnCount ?? 0;
       expect([count - 1, count]).toContain(seen);
@@ -103,9 +104,11 @@ test("whoever reads after a commit has resolved sees it, however often the row w
     await commit;
     expect(store.latest.get(sessions, "s")).toEqual(session(count));
     // Inside a commit too what counts is what is stored.
-    expect(await store.commit(NO_HOME, (tx) => (tx.put(sessions, "s", session(count)), tx.get(sessions, "s")))).toEqual(session(count));
+    expect(await store.commit(NO_PARTITION, (tx) => (tx.put(sessions, "s", session(count)), tx.get(sessions, "s")))).toEqual(
+      session(count),
+    );
   }
-  await store.commit(NO_HOME, (tx) => tx.remove(sessions, "s"));
+  await store.commit(NO_PARTITION, (tx) => tx.remove(sessions, "s"));
   expect(store.latest.get(sessions, "s")).toBeUndefined();
 });
 
@@ -124,7 +127,7 @@ test("a commit sees whether a table is empty by then, whatever commits before it
     [(tx: Tx) => (put(tx), look(tx), fail()), look],
     [look],
   ])
-    await Promise.allSettled(works.map((work) => store.commit(NO_HOME, work)));
+    await Promise.allSettled(works.map((work) => store.commit(NO_PARTITION, work)));
   expect(seen).toEqual([true, true, false, false, true, false, true, true]);
   expect(store.latest.isEmpty(sessions)).toBe(true);
 });
@@ -139,10 +142,10 @@ test("what is made of a row twice is given again from then on, for that row alon
       () => `${row!.turnCount} turns, made ${++made}`,
       (result) => result.length,
     );
-  await store.commit(NO_HOME, (tx) => tx.put(sessions, "s", session(1)));
+  await store.commit(NO_PARTITION, (tx) => tx.put(sessions, "s", session(1)));
   const before = store.latest.get(sessions, "s");
   expect([turnsOf(before), turnsOf(before), turnsOf(before)]).toEqual(["1 turns, made 1", "1 turns, made 2", "1 turns, made 2"]);
-  await store.commit(NO_HOME, (tx) => tx.put(sessions, "s", session(2)));
+  await store.commit(NO_PARTITION, (tx) => tx.put(sessions, "s", session(2)));
   const after = store.latest.get(sessions, "s");
   expect([turnsOf(after), turnsOf(before), turnsOf(after), turnsOf(before), turnsOf(after)]).toEqual([
     "2 turns, made 3",
@@ -158,7 +161,7 @@ test("a row that is remembered and one that is not are of the same moment, howev
     const isThere = count % 2 === 1;
     const under = { way: true };
     const commit = store
-      .commit(NO_HOME, (tx) => {
+      .commit(NO_PARTITION, (tx) => {
         if (isThere) {
           tx.put(sessions, "s", session(count));
           tx.put(meta, "beside", String(count));
@@ -188,7 +191,7 @@ test("a committed session is cached as it is in the store: the last of a transac
   const read = () => store.read((reader) => reader.get(sessions, "aa"));
   const missed = () => store.cacheUses["sessions"]!.misses;
   const put = (count: number, fails = false) =>
-    store.commit(NO_HOME, (tx) => {
+    store.commit(NO_PARTITION, (tx) => {
       tx.put(sessions, "aa", session(count));
       if (fails) throw new Error("this work fails");
     });
@@ -198,9 +201,9 @@ test("a committed session is cached as it is in the store: the last of a transac
   expect(missed()).toBe(missedBefore);
   await put(4, true).catch(() => undefined);
   expect(read()).toEqual(session(3));
-  await Promise.allSettled([put(5), store.commit(NO_HOME, (tx) => tx.putVector(vectors, "aa", new Uint8Array(1)))]);
+  await Promise.allSettled([put(5), store.commit(NO_PARTITION, (tx) => tx.putVector(vectors, "aa", new Uint8Array(1)))]);
   expect(read()).toEqual(session(3));
-  await Promise.all([put(6), store.commit(NO_HOME, (tx) => tx.remove(sessions, "aa"))]);
+  await Promise.all([put(6), store.commit(NO_PARTITION, (tx) => tx.remove(sessions, "aa"))]);
   expect(read()).toBeUndefined();
 });
 
@@ -220,19 +223,19 @@ test("a moment of the store ends with the turn of the event loop, with a commit 
     await watch(run, isMarked);
     seen.push(store.readVersion);
   };
-  await store.commit(NO_HOME, (tx) => tx.put(sessions, "aa", session(1)));
+  await store.commit(NO_PARTITION, (tx) => tx.put(sessions, "aa", session(1)));
   expect(seen.length).toBe(1);
   expect(store.readVersion).not.toBe(seen[0]!);
 });
 
 test("a session that is written as its text is parsed by who reads it", async () => {
   const row = session(1);
-  await store.commit(NO_HOME, (tx) => tx.put(stored(sessions), "aa", JSON.stringify(row)));
+  await store.commit(NO_PARTITION, (tx) => tx.put(stored(sessions), "aa", JSON.stringify(row)));
   expect(store.read((reader) => reader.get(sessions, "aa"))).toEqual(row);
 });
 
 test("a store of a newer version is refused with what to do, and left as it is", async () => {
-  await store.commit(NO_HOME, (tx) => tx.put(meta, "schema", "2"));
+  await store.commit(NO_PARTITION, (tx) => tx.put(meta, "schema", "2"));
   await store.close();
   const refused: unknown = await Store.open(directory, new FakeClock()).catch((error: unknown) => error);
   expect(refused).toBeInstanceOf(StoreError);
@@ -251,7 +254,7 @@ test("nobody but the owner can read the files", () => {
 
 test("a commit of its own is all there, or nothing of it when its work throws, and what was remembered is read again", async () => {
   const before = { ...session(1), agentId: "before" };
-  await store.commit(NO_HOME, (tx) => tx.put(sessions, "s", before));
+  await store.commit(NO_PARTITION, (tx) => tx.put(sessions, "s", before));
   expect(store.latest.get(sessions, "s")).toEqual(before);
   const thrown = new Error("no");
   const outcomes = await Promise.allSettled([
@@ -260,7 +263,7 @@ test("a commit of its own is all there, or nothing of it when its work throws, a
       tx.put(turns, "a", text("never"));
       throw thrown;
     }),
-    store.commit(NO_HOME, (tx) => tx.put(turns, "b", text("beside"))),
+    store.commit(NO_PARTITION, (tx) => tx.put(turns, "b", text("beside"))),
     store.commitExclusive((tx) => {
       tx.put(sessions, "s", { ...before, agentId: "after" });
       for (let i = 0; i < 2_000; i++) tx.put(turns, `c${String(i).padStart(4, "0")}`, text(String(i)));
@@ -283,7 +286,7 @@ test("a commit of its own is all there, or nothing of it when its work throws, a
 
 test("keys are copied end to end from one on, shorter ones with zeros behind them, as many as there is room for", async () => {
   const keys = ["aaaa", "bbbb", "cc", "ddddd", "eeee"];
-  await store.commit(NO_HOME, (tx) => {
+  await store.commit(NO_PARTITION, (tx) => {
     for (const key of keys) tx.putVector(vectors, key, Uint8Array.of(1));
   });
   const copied = (from: string, room: number) => {
@@ -296,18 +299,18 @@ test("keys are copied end to end from one on, shorter ones with zeros behind the
   expect(copied("bbbb", 11)).toEqual([2, "bbbbcc\0\0"]);
   expect(copied("eeee!", 20)).toEqual([0, ""]);
   expect(copied("bbbb!", 400)[0]).toBe(3);
-  await store.commit(NO_HOME, (tx) => tx.removeVector(vectors, "bbbb"));
+  await store.commit(NO_PARTITION, (tx) => tx.removeVector(vectors, "bbbb"));
   expect(copied("", 16)).toEqual([4, "aaaacc\0\0ddddeeee"]);
 });
 
 test("keys that a damaged page has out of order are damage: reading on behind them would never end", async () => {
-  await store.commit(NO_HOME, (tx) => {
+  await store.commit(NO_PARTITION, (tx) => {
     for (const key of ["k1aa", "k2aa", "k3aa", "k4aa", "k5aa"]) {
       tx.put(turns, key, text("row"));
       tx.putVector(vectors, key, Uint8Array.of(1));
     }
   });
-  const all: Span = { from: "", to: AFTER_ALL };
+  const all: Span = { from: "", to: MAX_KEY };
   const read = (span: Span) => store.latest.keys(turns, span).join();
   const damaged = "MDB_CORRUPTED: keys of turns are out of order";
   const ids = Buffer.alloc(8);
@@ -327,29 +330,29 @@ test("keys that a damaged page has out of order are damage: reading on behind th
 test("a snapshot that cannot find the entries still to be written says so each time they are asked for, and has all else", async () => {
   const trace: TraceRow = { expiresAt: 1, actor: "system", sessionId: "sess_0000000000aa", body: "{}" as JsonText };
   await store.useChangeBuffer();
-  await store.commit(NO_HOME, (tx) => {
+  await store.commit(NO_PARTITION, (tx) => {
     for (const key of ["k1", "k2", "k3", "k4", "k5"]) tx.add(traces, `A${"0".repeat(9)}${key}`, trace);
     tx.put(turns, "turn", text("row"));
   });
   overwriteKey(`A${"0".repeat(9)}k4`, `A${"0".repeat(9)}k0`);
   using snapshot = store.snapshot();
   for (let i = 0; i < 2; i++) {
-    expect(() => snapshot.keys(traces.index.bySession, { from: "", to: AFTER_ALL })).toThrow("keys of traces are out of order");
+    expect(() => snapshot.keys(traces.index.bySession, { from: "", to: MAX_KEY })).toThrow("keys of traces are out of order");
     expect(() => snapshot.has(traces.index.bySession, "a")).toThrow("keys of traces are out of order");
-    expect([snapshot.keys(turns, { from: "", to: AFTER_ALL }), snapshot.has(turns, "turn")]).toEqual([["turn"], true]);
+    expect([snapshot.keys(turns, { from: "", to: MAX_KEY }), snapshot.has(turns, "turn")]).toEqual([["turn"], true]);
   }
 });
 
 test("what has no key is left out, however few are asked for: it is no record, and hides none", async () => {
   const keys = ["k1aa", "k2aa", "k3aa", "k4aa", "k5aa"];
-  await store.commit(NO_HOME, (tx) => {
+  await store.commit(NO_PARTITION, (tx) => {
     for (const key of keys) tx.put(turns, key, text(key));
   });
   for (const [i, damaged] of ["k2\xffa", "k3\x02a", "k5a~"].entries()) overwriteKey([1, 2, 4].map((at) => keys[at]!)[i]!, damaged);
   store.refresh();
   for (const limit of [undefined, 1, 2, 3]) {
     for (const descending of [false, true]) {
-      const span = { from: "", to: AFTER_ALL, descending, ...(limit === undefined ? {} : { limit }) };
+      const span = { from: "", to: MAX_KEY, descending, ...(limit === undefined ? {} : { limit }) };
       const found = (descending ? ["k4aa", "k1aa"] : ["k1aa", "k4aa"]).slice(0, limit);
       expect({ ...span, found: store.latest.keys(turns, span) }).toEqual({ ...span, found });
       expect(store.latest.rows(turns, span)).toEqual(found.map((key) => ({ key, row: text(key) })));
@@ -361,7 +364,7 @@ test("what has no key is left out, however few are asked for: it is no record, a
 });
 
 test("a page on which two entries have the same bytes is damaged: to write to it as if each had its own ended the process", async () => {
-  await store.commit(NO_HOME, (tx) => {
+  await store.commit(NO_PARTITION, (tx) => {
     for (const key of ["k1aa", "k2aa", "k3aa"]) tx.put(turns, key, text("row"));
   });
   await store.close();
@@ -374,7 +377,7 @@ test("a page on which two entries have the same bytes is damaged: to write to it
   expect(pages.damage.map(({ reason }) => reason)).toEqual(["entries of it overlap"]);
   store = await Store.open(directory, new FakeClock());
   expect(() => store.latest.get(turns, "k1aa")).toThrow("MDB_CORRUPTED");
-  await expect(store.commit(NO_HOME, (tx) => tx.remove(turns, "k1aa"))).rejects.toThrow("Nothing was changed");
+  await expect(store.commit(NO_PARTITION, (tx) => tx.remove(turns, "k1aa"))).rejects.toThrow("Nothing was changed");
 });
 
 const PAGE_BYTES = 4096;
@@ -406,9 +409,9 @@ async function wipeAll(): Promise<void> {
 test("with relaxed durability what was removed is overwritten in the file once that is flushed", async () => {
   await store.close();
   store = await Store.open(directory, new FakeClock(), { durability: "relaxed" });
-  for (const i of [1, 2, 3]) await store.commit(NO_HOME, (tx) => tx.put(turns, keyOf(i), text(`secret-${i}-`)));
-  await store.commit(NO_HOME, (tx) => tx.remove(turns, keyOf(2)));
-  await store.commit(NO_HOME, (tx) => tx.put(turns, keyOf(4), text("others")));
+  for (const i of [1, 2, 3]) await store.commit(NO_PARTITION, (tx) => tx.put(turns, keyOf(i), text(`secret-${i}-`)));
+  await store.commit(NO_PARTITION, (tx) => tx.remove(turns, keyOf(2)));
+  await store.commit(NO_PARTITION, (tx) => tx.put(turns, keyOf(4), text("others")));
   await wipeAll();
   expect([1, 2, 3].filter((i) => isInFile(`secret-${i}-`))).toEqual([1, 3]);
 });
@@ -417,17 +420,17 @@ test("what was removed is overwritten in the file, but for what somebody can sti
   const numbers = Array.from({ length: 300 }, (_, i) => i);
   // On pages with others, and on pages of their own.
   const bodyOf = (i: number) => `secret-${i}-`.repeat(i % 7 === 0 ? 1_500 : 3);
-  await store.commit(NO_HOME, (tx) => numbers.forEach((i) => tx.add(turns, keyOf(i), text(bodyOf(i)))));
-  await store.commit(NO_HOME, (tx) => numbers.forEach((i) => tx.put(turns, keyOf(i), text(`${bodyOf(i)} again`))));
+  await store.commit(NO_PARTITION, (tx) => numbers.forEach((i) => tx.add(turns, keyOf(i), text(bodyOf(i)))));
+  await store.commit(NO_PARTITION, (tx) => numbers.forEach((i) => tx.put(turns, keyOf(i), text(`${bodyOf(i)} again`))));
   {
     using snapshot = store.snapshot();
-    await store.commit(NO_HOME, (tx) => numbers.forEach((i) => i !== 77 && tx.remove(turns, keyOf(i))));
-    await store.commit(NO_HOME, (tx) => tx.put(turns, keyOf(1_000), text("others")));
+    await store.commit(NO_PARTITION, (tx) => numbers.forEach((i) => i !== 77 && tx.remove(turns, keyOf(i))));
+    await store.commit(NO_PARTITION, (tx) => tx.put(turns, keyOf(1_000), text("others")));
     expect(await store.wipe()()).toBe("waits");
     expect(numbers.filter((i) => snapshot.get(turns, keyOf(i))?.shown !== `${bodyOf(i)} again`)).toEqual([]);
     expect(isInFile("secret-1-")).toBe(true);
   }
-  await store.commit(NO_HOME, (tx) => tx.put(turns, keyOf(1_001), text("others")));
+  await store.commit(NO_PARTITION, (tx) => tx.put(turns, keyOf(1_001), text("others")));
   await wipeAll();
   expect(numbers.filter((i) => isInFile(`secret-${i}-`))).toEqual([77]);
   expect(store.read((reader) => reader.get(turns, keyOf(77)))).toEqual(text(`${bodyOf(77)} again`));
@@ -447,7 +450,7 @@ test("overwriting between changes made by chance takes nothing away, and leaves 
         chance.below(3) === 0 ? undefined : `row-${round}-${i}-`.repeat(1 + chance.below(chance.below(2) === 0 ? 20 : 1_200)),
       );
     }
-    await store.commit(NO_HOME, (tx) => {
+    await store.commit(NO_PARTITION, (tx) => {
       for (const [key, body] of changed) {
         if (body === undefined) tx.remove(turns, key);
         else tx.put(turns, key, text(body));
@@ -461,7 +464,7 @@ test("overwriting between changes made by chance takes nothing away, and leaves 
     }
     if (round % 3 === 0) await store.wipe()();
   }
-  for (let i = 0; i < 2; i++) await store.commit(NO_HOME, (tx) => tx.put(turns, keyOf(1_000 + i), text("others")));
+  for (let i = 0; i < 2; i++) await store.commit(NO_PARTITION, (tx) => tx.put(turns, keyOf(1_000 + i), text("others")));
   await wipeAll();
   const stored = store.read((reader) => reader.rows(turns, { from: "", to: keyOf(100) }));
   expect(Object.fromEntries(stored.map(({ key, row }) => [key, row.shown]))).toEqual(Object.fromEntries(model));

@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as fc from "fast-check";
-import { firstBareIdAt, NO_HOME, type BareId } from "../../../src/lib/ids.ts";
+import { firstBareIdAt, NO_PARTITION, type BareId } from "../../../src/lib/ids.ts";
 import { toJson } from "../../../src/lib/json.ts";
 import type { Reader } from "../../../src/storage/access.ts";
 import { hashKey } from "../../../src/storage/keys.ts";
@@ -92,13 +92,13 @@ for (const [name, open] of Object.entries(STORES)) {
             return { keys: bounds.map((one) => reader.keys(turns, one)), rows: bounds.map((one) => reader.rows(turns, one)) };
           };
           const rows = expected.map((within) => within.map((one) => ({ key: one, row: text(`row of ${one}`) })));
-          const inside = await store.commit(NO_HOME, (tx) => {
+          const inside = await store.commit(NO_PARTITION, (tx) => {
             for (const one of keys) tx.put(turns, one, text(`row of ${one}`));
             return look(tx);
           });
           expect(inside).toEqual({ keys: expected, rows });
           expect(await store.read(look)).toEqual({ keys: expected, rows });
-          await store.commit(NO_HOME, (tx) => {
+          await store.commit(NO_PARTITION, (tx) => {
             for (const one of keys) tx.remove(turns, one);
           });
           expect(await keysOf(turns)).toEqual([]);
@@ -108,18 +108,18 @@ for (const [name, open] of Object.entries(STORES)) {
     });
 
     test("a commit whose work throws keeps nothing of it, passes on what was thrown, and hinders no other", async () => {
-      await store.commit(NO_HOME, (tx) => tx.put(turns, "before", text("there")));
+      await store.commit(NO_PARTITION, (tx) => tx.put(turns, "before", text("there")));
       const thrown = new Error("no");
       const outcomes = await Promise.allSettled([
-        store.commit(NO_HOME, (tx) => tx.put(turns, "beside", text("there"))),
-        store.commit(NO_HOME, (tx) => {
+        store.commit(NO_PARTITION, (tx) => tx.put(turns, "beside", text("there"))),
+        store.commit(NO_PARTITION, (tx) => {
           tx.put(turns, "a", text("never"));
           tx.remove(turns, "before");
           tx.put(meta, "name", "7");
           tx.put(sessions, "s", session({ turnCount: 1 }));
           throw thrown;
         }),
-        store.commit(NO_HOME, (tx) => (tx.put(turns, "after", text("there")), tx.has(turns, "a"))),
+        store.commit(NO_PARTITION, (tx) => (tx.put(turns, "after", text("there")), tx.has(turns, "a"))),
       ]);
       expect(outcomes).toEqual([
         { status: "fulfilled", value: undefined },
@@ -149,7 +149,7 @@ for (const [name, open] of Object.entries(STORES)) {
           fc.uniqueArray(key),
           fc.array(fc.array(step, { maxLength: 15 }), { minLength: 1, maxLength: 4 }),
           async (stored, works) => {
-            await store.commit(NO_HOME, (tx) => {
+            await store.commit(NO_PARTITION, (tx) => {
               for (const one of tx.keys(turns, ALL)) tx.remove(turns, one);
               for (const one of stored) tx.put(turns, one, text("stored"));
             });
@@ -169,7 +169,7 @@ for (const [name, open] of Object.entries(STORES)) {
             // Works that share a transaction: each lays its own over what those before it have left.
             const seen: unknown = await Promise.all(
               works.map((steps, work) =>
-                store.commit(NO_HOME, (tx) =>
+                store.commit(NO_PARTITION, (tx) =>
                   steps.map((one, at) => {
                     if (one.do === "put") return tx.put(turns, one.key, text(`${work} ${at}`));
                     if (one.do === "remove") return tx.remove(turns, one.key);
@@ -209,7 +209,7 @@ for (const [name, open] of Object.entries(STORES)) {
         fc.asyncProperty(fc.array(fc.array(step, { maxLength: 8 }), { minLength: 1, maxLength: 3 }), async (works) => {
           await Promise.all(
             works.map((steps) =>
-              store.commit(NO_HOME, (tx) => {
+              store.commit(NO_PARTITION, (tx) => {
                 for (const one of steps) {
                   if (one.do === "get") tx.get(sessions, one.key);
                   else if (one.do === "remove") tx.remove(sessions, one.key);
@@ -234,7 +234,7 @@ for (const [name, open] of Object.entries(STORES)) {
     test("more commits at once than one transaction takes are all there, in order, and each sees the ones before", async () => {
       const seen = await Promise.all(
         Array.from({ length: 1_000 }, (_, i) =>
-          store.commit(NO_HOME, (tx) => {
+          store.commit(NO_PARTITION, (tx) => {
             tx.put(turns, String(i).padStart(4, "0"), text(String(i)));
             const before = Number(tx.get(meta, "counter") ?? "0");
             tx.put(meta, "counter", String(before + 1));
@@ -251,7 +251,7 @@ for (const [name, open] of Object.entries(STORES)) {
         const under = { way: true };
         const isThere = count % 2 === 1;
         const commit = store
-          .commit(NO_HOME, (tx) => {
+          .commit(NO_PARTITION, (tx) => {
             if (isThere) {
               tx.put(sessions, "s", session({ turnCount: count }));
               tx.put(meta, "beside", String(count));
@@ -283,7 +283,7 @@ for (const [name, open] of Object.entries(STORES)) {
           .repeat(length)
           .slice(0, length * 2)
           .toWellFormed();
-      await store.commit(NO_HOME, (tx) => lengths.forEach((length) => tx.put(turns, String(length), text(textOf(length)))));
+      await store.commit(NO_PARTITION, (tx) => lengths.forEach((length) => tx.put(turns, String(length), text(textOf(length)))));
       const hashes = await store.read((reader) =>
         lengths.map((length) => [length, Bun.hash(reader.get(turns, String(length))?.shown ?? "")]),
       );
@@ -295,7 +295,7 @@ for (const [name, open] of Object.entries(STORES)) {
       const version = { id: "0VQk3aB4x1Zq", createdAt: 5, actor: "crn_1234", source: "update" as const, reasoning: "two\nlines", body };
       const event = { types: ["turn.added"], webhooks: [], createdAt: 5, sessionId: null, trace: "t", body: toJson({ text: "a\nb" }) };
       const turn = { shown: '"id":"t"', rest: '"line":"a\\nb"' };
-      await store.commit(NO_HOME, (tx) => {
+      await store.commit(NO_PARTITION, (tx) => {
         tx.put(versions, "v", version);
         tx.put(outbox, "e", event);
         tx.put(turns, "t", turn);
@@ -312,7 +312,7 @@ for (const [name, open] of Object.entries(STORES)) {
 
     test("the revision of a row is the same until the row is another, however long it is", async () => {
       const revisions = () => store.read((reader) => ["short", "long", "none"].map((key) => reader.revision(turns, key)));
-      const put = (key: string, shown: string) => store.commit(NO_HOME, (tx) => tx.put(turns, key, { shown, rest: "" }));
+      const put = (key: string, shown: string) => store.commit(NO_PARTITION, (tx) => tx.put(turns, key, { shown, rest: "" }));
       await put("short", "a");
       await put("long", "ü".repeat(300_000));
       const first = await revisions();
@@ -321,31 +321,31 @@ for (const [name, open] of Object.entries(STORES)) {
       await put("long", `${"ü".repeat(299_999)}u`);
       const second = await revisions();
       expect([second[0] === first[0], second[1] === first[1]]).toEqual([true, false]);
-      await store.commit(NO_HOME, (tx) => tx.remove(turns, "short"));
+      await store.commit(NO_PARTITION, (tx) => tx.remove(turns, "short"));
       expect(await revisions()).toEqual([undefined, second[1], undefined]);
     });
 
     test("a vector's bytes are exactly those that were stored, also after longer and shorter ones", async () => {
       const bytesOf = (length: number) => Uint8Array.from({ length }, (_, i) => (i * 31 + length) % 256);
       const lengths = [6_160, 6_148, 46_144, 8, 6_160, 200_000, 4];
-      await store.commit(NO_HOME, (tx) => {
+      await store.commit(NO_PARTITION, (tx) => {
         for (const length of lengths) tx.putVector(vectors, `v${length}`, bytesOf(length));
       });
       for (const length of lengths) {
         const read = await store.read((reader) => reader.vectorBytes(vectors, `v${length}`)?.slice());
         expect([length, read?.length, Bun.hash(read ?? "")]).toEqual([length, length, Bun.hash(bytesOf(length))]);
       }
-      await store.commit(NO_HOME, (tx) => tx.removeVector(vectors, "v8"));
+      await store.commit(NO_PARTITION, (tx) => tx.removeVector(vectors, "v8"));
       expect(await store.read((reader) => reader.vectorBytes(vectors, "v8"))).toBeUndefined();
       expect((await keysOf(vectors)).length).toBe(new Set(lengths).size - 1);
     });
 
     test("a work that does something else when it is run again fails, and leaves nothing behind", async () => {
       let runs = 0;
-      const commit = store.commit(NO_HOME, (tx) => tx.put(turns, "a", text(`run ${++runs}`)));
+      const commit = store.commit(NO_PARTITION, (tx) => tx.put(turns, "a", text(`run ${++runs}`)));
       expect(await commit.catch(String)).toContain("wrote something else");
       expect(await keysOf(turns)).toEqual([]);
-      const id = await store.commit(NO_HOME, (tx) => {
+      const id = await store.commit(NO_PARTITION, (tx) => {
         const made = tx.id("turn");
         tx.put(turns, made, text(`${tx.now} ${tx.elapsed}`));
         return made;
@@ -385,7 +385,7 @@ for (const [name, open] of Object.entries(STORES)) {
           }),
         };
       });
-      await store.commit(NO_HOME, (tx) => {
+      await store.commit(NO_PARTITION, (tx) => {
         for (const { id, row } of rows) tx.add(memories, id, row);
       });
       const { byUser, byType, byTag, byAgent, ahead } = memories.index;
@@ -451,7 +451,7 @@ for (const [name, open] of Object.entries(STORES)) {
     test("a list of few among many finds them page by page, however little a page may look at", async () => {
       const ids = Array.from({ length: 2_400 }, (_, i) => firstBareIdAt(5_000 + i));
       const isRare = (i: number) => i % 1_100 === 7;
-      await store.commit(NO_HOME, (tx) => {
+      await store.commit(NO_PARTITION, (tx) => {
         for (const [i, id] of ids.entries())
           tx.add(memories, id, memory({ userId: "u", type: isRare(i) ? "rare" : "x", createdAt: 5_000 + i }));
       });
@@ -486,7 +486,7 @@ for (const [name, open] of Object.entries(STORES)) {
         key: `${"abc"[i % 3]}${firstBareIdAt(5_000 + i)}`,
         session: sessionIds[(i >> 1) % 2]!,
       }));
-      await store.commit(NO_HOME, (tx) => {
+      await store.commit(NO_PARTITION, (tx) => {
         for (const { key, session: of } of all)
           tx.add(traces, key, { expiresAt: 9, actor: "a", sessionId: `sess_${of}`, body: toJson({}) } as never);
       });

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { NO_HOME } from "../../../src/lib/ids.ts";
+import { NO_PARTITION } from "../../../src/lib/ids.ts";
 import { Store } from "../../../src/storage/lmdb/store.ts";
 import { meta, vectors } from "../../../src/storage/tables.ts";
 import { FakeClock } from "../../support/clock.ts";
@@ -15,7 +15,7 @@ test("LMDB gets keys and values of any length as they are, and a transaction rea
   const texts = lengths.flatMap((length) => ["a", "é", "字", "😀"].map((character) => character.repeat(length)));
   const keys = texts.map((_, i) => `${"k".repeat(i)}-${i}`);
   const bytes = lengths.map((length) => new Uint8Array(length).fill(200));
-  await store.commit(NO_HOME, (tx) => {
+  await store.commit(NO_PARTITION, (tx) => {
     for (const [i, text] of texts.entries()) tx.put(meta, keys[i]!, text);
     for (const [i, vector] of bytes.entries()) tx.putVector(vectors, `v${i}`, vector);
     tx.put(meta, "gone", "soon");
@@ -24,11 +24,11 @@ test("LMDB gets keys and values of any length as they are, and a transaction rea
   });
   // Two commits share a transaction: the second reads from LMDB what the first has written.
   const [, seen] = await Promise.all([
-    store.commit(NO_HOME, (tx) => {
+    store.commit(NO_PARTITION, (tx) => {
       tx.put(meta, "shared", "written");
       tx.remove(meta, keys[5]!);
     }),
-    store.commit(NO_HOME, (tx) => [tx.get(meta, "shared"), tx.has(meta, keys[5]!), tx.get(meta, keys[6]!)]),
+    store.commit(NO_PARTITION, (tx) => [tx.get(meta, "shared"), tx.has(meta, keys[5]!), tx.get(meta, keys[6]!)]),
   ]);
   expect(seen).toEqual(["written", false, texts[6]]);
   expect(keys.map((key) => store.latest.get(meta, key))).toEqual(texts.map((text, i) => (i === 5 ? undefined : text)));
@@ -50,7 +50,7 @@ test("nothing is kept of a transaction of which LMDB has refused a write, even w
   expect(commit).rejects.toThrow("Nothing was changed");
   await commit.catch(() => undefined);
   expect(["before", "after"].map((key) => store.latest.has(meta, key))).toEqual([false, false]);
-  await store.commit(NO_HOME, (tx) => tx.put(meta, "before", "value"));
+  await store.commit(NO_PARTITION, (tx) => tx.put(meta, "before", "value"));
   expect(store.latest.get(meta, "before")).toBe("value");
   await store.close();
   rmSync(directory, { recursive: true, force: true });

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { nextTurn } from "../../../src/lib/clock.ts";
-import { bareIdTime, firstBareIdAt, NO_HOME, withPrefix } from "../../../src/lib/ids.ts";
+import { bareIdTime, firstBareIdAt, NO_PARTITION, withPrefix } from "../../../src/lib/ids.ts";
 import { toJson } from "../../../src/lib/json.ts";
 import { LIMITS } from "../../../src/lib/limits.ts";
 import type { Reader } from "../../../src/storage/access.ts";
@@ -89,7 +89,7 @@ test(`a trace that is committed up to ten seconds after its id was drawn comes o
     const due = underWay.filter(({ dueAt }) => dueAt <= clock.now());
     underWay = underWay.filter((one) => !due.includes(one));
     if (due.length === 0) return;
-    await store.commit(NO_HOME, (tx) => {
+    await store.commit(NO_PARTITION, (tx) => {
       for (const { key, length } of due)
         tx.add(traces, key, { expiresAt: clock.now() + 1e9, actor: "a", body: toJson({ text: "x".repeat(length) }) });
     });
@@ -167,7 +167,7 @@ test("what is committed while the last of what came before is read is sent, too"
   const commit = async () => {
     clock.advance({ ms: 1 });
     const key = `t${firstBareIdAt(clock.now())}`;
-    await store.commit(NO_HOME, (tx) => tx.add(traces, key, { expiresAt: clock.now() + 1e9, actor: "a", body: toJson({}) }));
+    await store.commit(NO_PARTITION, (tx) => tx.add(traces, key, { expiresAt: clock.now() + 1e9, actor: "a", body: toJson({}) }));
     committed.push(withPrefix("trace", key.slice(1)));
     feed.published([key]);
   };

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { NO_HOME } from "../../../src/lib/ids.ts";
+import { NO_PARTITION } from "../../../src/lib/ids.ts";
 import { provider, PROVIDER_KEY } from "../../../src/storage/tables.ts";
 import { CandidateReader } from "../../../src/vectors/candidates.ts";
 import { chance, queryFor, storedVectors, unitVector } from "./stored-vectors.ts";
@@ -10,7 +10,7 @@ test("a vector of the previous provider is no candidate, nor is one that was del
   const random = chance(1);
   const added = await vectors.add(Array.from({ length: 2 }, () => unitVector(random)));
   const startGeneration = (generation: number) =>
-    vectors.store.commit(NO_HOME, (tx) => tx.put(provider, PROVIDER_KEY, { identity: "", generation }));
+    vectors.store.commit(NO_PARTITION, (tx) => tx.put(provider, PROVIDER_KEY, { identity: "", generation }));
   const ids = added.map((one) => vectors.idOf(one));
   const candidates = () => {
     const reader = new CandidateReader(vectors.store.latest, MEMORIES, queryFor(unitVector(random), 10));

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { NO_HOME } from "../../../src/lib/ids.ts";
+import { NO_PARTITION } from "../../../src/lib/ids.ts";
 import { MEMORIES } from "../../../src/storage/collections.ts";
 import { Store } from "../../../src/storage/lmdb/store.ts";
 import { removeRecord } from "../../../src/storage/memory-records.ts";
@@ -13,7 +13,7 @@ const [directory = "", memory = ""] = process.argv.slice(2);
 const vectors = new StoredVectors();
 vectors.clock.advance({ seconds: 1 });
 vectors.store = await Store.open(directory, vectors.clock);
-await vectors.store.commit(NO_HOME, (tx) => removeRecord(tx, MEMORIES, memory));
+await vectors.store.commit(NO_PARTITION, (tx) => removeRecord(tx, MEMORIES, memory));
 const [added] = await vectors.add([unitVector(chance(10))]);
 console.log(added?.memory);
 await vectors[Symbol.asyncDispose]();

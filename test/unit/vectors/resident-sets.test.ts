@@ -1,6 +1,6 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
 import * as fc from "fast-check";
-import { NO_HOME } from "../../../src/lib/ids.ts";
+import { NO_PARTITION } from "../../../src/lib/ids.ts";
 import type { Embedding } from "../../../src/embeddings/embedder.ts";
 import { madeEmbedder } from "../../support/made-embedder.ts";
 import { MEMORIES as MEMORY_RECORDS } from "../../../src/storage/collections.ts";
@@ -149,7 +149,7 @@ test("whatever is added, deleted and changed, a set that is kept gives the answe
             for (const one of vectors.stored.slice(at, at + change.count)) await vectors.replace(one, unitVector(pick));
             break;
           case "refused": {
-            const refused = vectors.store.commit(NO_HOME, (tx) => {
+            const refused = vectors.store.commit(NO_PARTITION, (tx) => {
               for (const { memory } of vectors.stored.slice(at, at + 1)) removeRecord(tx, MEMORY_RECORDS, memory);
               throw new Error("of the test");
             });

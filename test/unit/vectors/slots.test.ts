@@ -30,7 +30,7 @@ test("ids and memories are found by slot, and slots by either, also after a way 
         }
         expect(one.slotOf(idAt(999_999))).toBeUndefined();
         const homes = memories.map((memory, slot) => (gone.has(slot) ? undefined : storedHome(storedBytes({ vector: VECTOR }, memory))));
-        expect(Array.from(one.homes())).toEqual(homes);
+        expect(Array.from(one.partitions())).toEqual(homes);
       }
     }),
   );

@@ -13,7 +13,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { DIMENSION_MAX, PASSAGES_MAX } from "../../../src/embeddings/embedder.ts";
-import { NO_HOME } from "../../../src/lib/ids.ts";
+import { NO_PARTITION } from "../../../src/lib/ids.ts";
 import { provider, PROVIDER_KEY } from "../../../src/storage/tables.ts";
 import { Indexer } from "../../../src/vectors/indexer.ts";
 import { POINT_BYTES } from "../../../src/vectors/hnsw-index.ts";
@@ -388,7 +388,7 @@ test("nothing is written when nothing has changed", async () => {
 test("a snapshot of another provider's vectors is not gone on from", async () => {
   const { vectors, random } = await saved(13);
   await using _ = vectors;
-  await vectors.store.commit(NO_HOME, (tx) => tx.put(provider, PROVIDER_KEY, { identity: "another", generation: 1 }));
+  await vectors.store.commit(NO_PARTITION, (tx) => tx.put(provider, PROVIDER_KEY, { identity: "another", generation: 1 }));
   vectors.stored = [];
   await vectors.add(Array.from({ length: 7 }, () => unitVector(random)));
   expect(await restartFrom(vectors, random)).toMatchObject({ reason: "the snapshot is of another provider's vectors" });

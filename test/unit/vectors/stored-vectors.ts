@@ -9,9 +9,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DIMENSION_MAX, type Embedding } from "../../../src/embeddings/embedder.ts";
 import { BUILTIN_CALIBRATION, type Calibration } from "../../../src/embeddings/score.ts";
-import { bare, NO_HOME, withPrefix, type BareId } from "../../../src/lib/ids.ts";
+import { bare, NO_PARTITION, withPrefix, type BareId } from "../../../src/lib/ids.ts";
 import { MEMORIES } from "../../../src/storage/collections.ts";
-import { AFTER_ALL, hashKey } from "../../../src/storage/keys.ts";
+import { MAX_KEY, hashKey } from "../../../src/storage/keys.ts";
 import { Store } from "../../../src/storage/lmdb/store.ts";
 import { generationOf, removeRecord, removeVector } from "../../../src/storage/memory-records.ts";
 import { memories, vectors, type MemoryRow } from "../../../src/storage/tables.ts";
@@ -72,7 +72,7 @@ export class StoredVectors implements AsyncDisposable {
   }
 
   async addEmbeddings(embeddings: readonly Embedding[], traitsOf: (index: number) => Traits = () => ({})): Promise<Stored[]> {
-    const added = await this.store.commit(NO_HOME, (tx) =>
+    const added = await this.store.commit(NO_PARTITION, (tx) =>
       embeddings.map((embedded, index) => {
         const memory = tx.bareId();
         const embedding = storeVector(tx, MEMORIES, memory, generationOf(tx), embedded, withPrefix("emb", memory));
@@ -86,13 +86,13 @@ export class StoredVectors implements AsyncDisposable {
 
   /** Memories that have no vector: they are in the indexes, and no search finds them. */
   async addWithout(count: number, traitsOf: (index: number) => Traits): Promise<void> {
-    await this.store.commit(NO_HOME, (tx) => {
+    await this.store.commit(NO_PARTITION, (tx) => {
       for (let index = 0; index < count; index++) tx.add(memories, tx.bareId(), rowOf(traitsOf(index)));
     });
   }
 
   async remove(removed: readonly Stored[]): Promise<void> {
-    await this.store.commit(NO_HOME, (tx) => {
+    await this.store.commit(NO_PARTITION, (tx) => {
       for (const { memory } of removed) removeRecord(tx, MEMORIES, memory);
     });
     const gone = new Set(removed);
@@ -101,7 +101,7 @@ export class StoredVectors implements AsyncDisposable {
 
   /** Another vector for the same memory, as a changed content gets. */
   async replace(one: Stored, vector: Float32Array): Promise<void> {
-    await this.store.commit(NO_HOME, (tx) => {
+    await this.store.commit(NO_PARTITION, (tx) => {
       const row = tx.get(memories, one.memory);
       if (row?.embedding === undefined) throw new Error(`${one.memory} has no vector`);
       removeVector(tx, MEMORIES, row);
@@ -113,7 +113,7 @@ export class StoredVectors implements AsyncDisposable {
 
   /** Other traits for the same memory and vector. */
   async change({ memory }: Stored, traits: Traits): Promise<void> {
-    await this.store.commit(NO_HOME, (tx) => {
+    await this.store.commit(NO_PARTITION, (tx) => {
       const row = tx.get(memories, memory)!;
       const { userId, type, tags } = rowOf(traits);
       tx.put(memories, memory, { ...row, userId, type, tags });
@@ -138,7 +138,7 @@ export class StoredVectors implements AsyncDisposable {
   /** What the worker would tell of what is stored. */
   get shared(): Shared {
     const { latest } = this.store;
-    const ids = latest.keys(vectors, { from: "", to: AFTER_ALL });
+    const ids = latest.keys(vectors, { from: "", to: MAX_KEY });
     return sharedOf(ids.map((id) => ({ id, bytes: latest.vectorBytes(vectors, id)!.slice() })));
   }
 

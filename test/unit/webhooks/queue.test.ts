@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { NO_HOME } from "../../../src/lib/ids.ts";
+import { NO_PARTITION } from "../../../src/lib/ids.ts";
 import { stored } from "../../../src/operations/records.ts";
 import type { Reader } from "../../../src/storage/access.ts";
 import { Store } from "../../../src/storage/lmdb/store.ts";
@@ -52,9 +52,9 @@ function fresh(session: string | null): DeliveryRow {
 /** Puts these, in this order, as the only ones. */
 async function fill(sessions: readonly (string | null)[], webhook = WEBHOOK): Promise<void> {
   clock.set(NOW);
-  await store.commit(NO_HOME, (tx) => removeDeliveries(tx, tx.keys(deliveries, { from: webhook, to: `${webhook}~` })));
+  await store.commit(NO_PARTITION, (tx) => removeDeliveries(tx, tx.keys(deliveries, { from: webhook, to: `${webhook}~` })));
   for (let from = 0; from < sessions.length; from += 500) {
-    await store.commit(NO_HOME, (tx) => {
+    await store.commit(NO_PARTITION, (tx) => {
       for (const [i, session] of sessions.slice(from, from + 500).entries()) {
         putDelivery(tx, { webhook, delivery: id(from + i), row: fresh(session) });
       }
@@ -65,7 +65,7 @@ async function fill(sessions: readonly (string | null)[], webhook = WEBHOOK): Pr
 /** What an attempt made of a delivery. */
 async function change(number: number, changes: Partial<DeliveryRow>, now = NOW): Promise<void> {
   clock.set(now);
-  await store.commit(NO_HOME, (tx) => {
+  await store.commit(NO_PARTITION, (tx) => {
     const row = tx.get(deliveries, WEBHOOK + id(number)) as DeliveryRow;
     putDelivery(tx, { webhook: WEBHOOK, delivery: id(number), row: { ...row, ...changes } });
   });
@@ -131,19 +131,19 @@ test("one that is overtaken leaves its session to the others, and is due at its 
 
 test("when deliveries are removed, whatever their place, those left of their sessions are due", async () => {
   await fill(["a", "a", "a", "b", "b"]);
-  await store.commit(NO_HOME, (tx) => removeDeliveries(tx, [WEBHOOK + id(0), WEBHOOK + id(1), WEBHOOK + id(4), `${WEBHOOK}unknown`]));
+  await store.commit(NO_PARTITION, (tx) => removeDeliveries(tx, [WEBHOOK + id(0), WEBHOOK + id(1), WEBHOOK + id(4), `${WEBHOOK}unknown`]));
   expect(allDue()).toEqual([2, 3]);
 });
 
 test("a line without a first one, as in a damaged store, goes on with the next event", async () => {
   await fill(["a", "a"]);
-  await store.commit(NO_HOME, (tx) => {
+  await store.commit(NO_PARTITION, (tx) => {
     for (const key of tx.keys(deliveries.index.due, { from: WEBHOOK, to: `${WEBHOOK}~` })) tx.remove(stored(deliveries.index.due), key);
     tx.put(deliveries, WEBHOOK + id(0), fresh("a"));
     tx.remove(deliveries, WEBHOOK + id(1));
   });
   expect(next()).toBe("none");
-  await store.commit(NO_HOME, (tx) => putDelivery(tx, { webhook: WEBHOOK, delivery: id(2), row: fresh("a") }));
+  await store.commit(NO_PARTITION, (tx) => putDelivery(tx, { webhook: WEBHOOK, delivery: id(2), row: fresh("a") }));
   expect(next()).toBe(0);
 });
 
@@ -171,11 +171,11 @@ test("however many wait in front, of one session or of many, as much is read to 
       });
     const last = { webhook: WEBHOOK, delivery: id(900_000), row: fresh("z") } satisfies Queued;
     clock.set(NOW + 1);
-    await store.commit(NO_HOME, (tx) => putDelivery(counting(tx), last));
+    await store.commit(NO_PARTITION, (tx) => putDelivery(counting(tx), last));
     const inFlight = new Set([id(0)]);
     const found = nextDue(counting(store.latest), WEBHOOK, NOW + 1, (delivery) => inFlight.has(delivery));
     clock.set(NOW + 2);
-    await store.commit(NO_HOME, (tx) =>
+    await store.commit(NO_PARTITION, (tx) =>
       putDelivery(counting(tx), { webhook: WEBHOOK, delivery: id(0), row: { ...fresh("a"), ...DELIVERED } }),
     );
     return { read, found: found.kind === "now" ? found.queued.delivery : found.kind };

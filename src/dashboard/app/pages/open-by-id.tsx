@@ -7,7 +7,7 @@ import { useLocation, useRoute } from "preact-iso";
 import { useEffect } from "preact/hooks";
 import { boundTo } from "../access.ts";
 import { api, Refused, type List, type Memory, type Trace, type Webhook } from "../api.ts";
-import { bare, homeOf, idAt, timeOf } from "../ids.ts";
+import { bare, partitionOf, idAt, timeOf } from "../ids.ts";
 import { Loaded } from "../parts/list.tsx";
 import { Page } from "../parts/page.tsx";
 import { useQuery } from "../query.ts";
@@ -58,7 +58,7 @@ async function ofMemory({ id, session_id: session, user_id, agent_id }: Memory, 
 
 /** A turn is kept with its session, which its trace names: the first one after it that was written at its home, together with it. */
 async function ofTurn(id: string, signal: AbortSignal): Promise<string> {
-  const isItsOwn = (trace: Trace) => bare(trace.id) > bare(id) && homeOf(trace.id) === homeOf(id);
+  const isItsOwn = (trace: Trace) => bare(trace.id) > bare(id) && partitionOf(trace.id) === partitionOf(id);
   const query = { action: "turn.added", starting_after: `trace_${idAt(timeOf(id) + WITHIN_MS)}` };
   const { data } = await api.traces(query, signal, TRACES_MAX);
   const session = data.findLast(isItsOwn)?.session_id;

@@ -10,7 +10,7 @@
 import { chance } from "../../../lib/chance.ts";
 import type { Clock } from "../../../lib/clock.ts";
 import { ApiError } from "../../../lib/errors.ts";
-import { firstBareIdAt, IdSource, NO_HOME, type BareId, type Home } from "../../../lib/ids.ts";
+import { firstBareIdAt, IdSource, NO_PARTITION, type BareId, type Partition } from "../../../lib/ids.ts";
 import { Announced } from "../../announced.ts";
 import type { RecordStore } from "../../record-store.ts";
 import { repeatable, runWork, settle, type QueuedCommit } from "../../work.ts";
@@ -69,7 +69,7 @@ const CONFLICTS_MAX = 50;
 const CONFLICT_PAUSE_MS_MAX = 8;
 /** Longer than a transaction takes on a busy machine. Nobody waits for one that is held up without end. */
 const LOCK_TIMEOUT: Statement = { text: "set local lock_timeout = '500ms'", values: [] };
-/** After a conflict the records of a home are changed by other servers, too: for that long they are fetched before each change, … */
+/** After a conflict the records of a partition are changed by other servers, too: for that long they are fetched before each change, … */
 const SHARED_MS = 10_000;
 /** … and after one in spite of that the rows that it was about are locked before each. */
 const CONTENDED_MS = 1_000;
@@ -107,10 +107,10 @@ export class Commits {
   #transactions = 0;
   /** The commits of those transactions that still go as usual: they have met no conflict, and are not late. */
   readonly #usual = new Set<readonly CommitOfRequest[]>();
-  /** Homes of the commits of transactions under way: others of them would only meet those in the database. */
-  readonly #busyHomes = new Set<Home>();
-  /** When records of a home were last found to be changed by others, and whether although they had just been fetched. */
-  readonly #conflicts = new Map<Home, { readonly at: number; readonly isContended: boolean }>();
+  /** Partitions of the commits of transactions under way: others of them would only meet those in the database. */
+  readonly #busyPartitions = new Set<Partition>();
+  /** When records of a partition were last found to be changed by others, and whether although they had just been fetched. */
+  readonly #conflicts = new Map<Partition, { readonly at: number; readonly isContended: boolean }>();
   /** The last ones that this server has given: ids that it gives in the same millisecond are later than those of the rows. */
   readonly #revisions = new Set<number>();
   bytesWritten = 0;
@@ -139,7 +139,7 @@ export class Commits {
       const commits: CommitOfRequest[] = [];
       const left: CommitOfRequest[] = [];
       for (const commit of this.#queue) {
-        const isNext = commits.length < COMMITS_PER_TRANSACTION && !this.#busyHomes.has(commit.home);
+        const isNext = commits.length < COMMITS_PER_TRANSACTION && !this.#busyPartitions.has(commit.partition);
         (isNext ? commits : left).push(commit);
       }
       const enough = this.#usual.size === 0 ? 1 : COMMITS_WORTH_ANOTHER;
@@ -148,12 +148,12 @@ export class Commits {
       this.#transactions++;
       this.#usual.add(commits);
       const cancel = this.#clock.timer(USUAL_MS_MAX, () => this.#holdBackNoMore(commits));
-      for (const { home } of commits) this.#busyHomes.add(home);
+      for (const { partition } of commits) this.#busyPartitions.add(partition);
       void this.#commitTogether(commits).finally(() => {
         cancel();
         this.#transactions--;
         this.#usual.delete(commits);
-        for (const { home } of commits) this.#busyHomes.delete(home);
+        for (const { partition } of commits) this.#busyPartitions.delete(partition);
         this.#startTransactions();
       });
     }
@@ -185,13 +185,13 @@ export class Commits {
     }
   }
 
-  /** Makes those of one home after each other, and of others at the same time: who waits for a record holds nobody else up. */
+  /** Makes those of one partition after each other, and of others at the same time: who waits for a record holds nobody else up. */
   async #commitApart(commits: readonly CommitOfRequest[]): Promise<void> {
     const inOrder = async (some: readonly CommitOfRequest[]) => {
       for (const commit of some) await this.#commitTogether([commit]);
     };
     await Promise.all(
-      Map.groupBy(commits, ({ home }) => home)
+      Map.groupBy(commits, ({ partition }) => partition)
         .values()
         .map(inOrder),
     );
@@ -202,7 +202,7 @@ export class Commits {
     const now = this.#clock.elapsed();
     let known: KnownRows | undefined = this.#knownTo(commits);
     let isPessimistic = false;
-    for (const conflict of new Set(commits.map(({ home }) => this.#conflicts.get(home)))) {
+    for (const conflict of new Set(commits.map(({ partition }) => this.#conflicts.get(partition)))) {
       if (conflict === undefined || now - conflict.at >= SHARED_MS) continue;
       known = undefined;
       isPessimistic ||= conflict.isContended && now - conflict.at < CONTENDED_MS;
@@ -213,7 +213,7 @@ export class Commits {
   #assumptionsAfter(failed: Failed, { known }: ReadAssumptions, commits: readonly CommitOfRequest[]): ReadAssumptions {
     if (typeof failed === "object") return { known: undefined, isPessimistic: true, expected: failed };
     const conflict = { at: this.#clock.elapsed(), isContended: known === undefined };
-    for (const { home } of commits) this.#conflicts.set(home, conflict);
+    for (const { partition } of commits) this.#conflicts.set(partition, conflict);
     return { known: undefined, isPessimistic: conflict.isContended };
   }
   /** What this server has written last and what the requests have read; others may have changed it. */
@@ -235,7 +235,7 @@ export class Commits {
     const connection = expected === undefined ? undefined : await this.#database.reserve();
     const connectionChanges = this.#outages.changes;
     let isOpen = false;
-    const fence = this.ids.bare(NO_HOME);
+    const fence = this.ids.bare(NO_PARTITION);
     this.#order.begin(fence);
     let written: readonly Change[] = [];
     const fetched = new FetchedRows(known);
@@ -295,7 +295,7 @@ export class Commits {
   async #runAll(commits: readonly CommitOfRequest[], fetched: FetchedRows, connection: Connection | undefined): Promise<readonly Write[]> {
     const elapsed = this.#clock.elapsed();
     for (let now = this.timeOfChanges(); ;) {
-      const contexts = commits.map(({ home }) => repeatable({ now, elapsed, home }, () => this.ids));
+      const contexts = commits.map(({ partition }) => repeatable({ now, elapsed, partition }, () => this.ids));
       const reader = new RerunReader(fetched, now, { isOwnRevision: (rev) => this.#revisions.has(rev) });
       const idsFrom = Math.max(now, this.ids.newestMs);
       for (;;) {

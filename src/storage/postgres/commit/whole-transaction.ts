@@ -6,7 +6,7 @@
  *
  * @module
  */
-import type { Home, IdSource } from "../../../lib/ids.ts";
+import type { Partition, IdSource } from "../../../lib/ids.ts";
 import type { Reader, Tx } from "../../access.ts";
 import type { ChangedStore, WholeRow, WholeStore } from "../../record-store.ts";
 import type { AnyTable } from "../../tables.ts";
@@ -95,10 +95,10 @@ export class WholeTransaction implements WholeStore, ChangedStore {
   }
 
   /** What `work` has written is committed, or dropped, with the transaction. Nobody else changes anything meanwhile. */
-  async commit<Result>(home: Home, work: (tx: Tx) => Result): Promise<Result> {
+  async commit<Result>(partition: Partition, work: (tx: Tx) => Result): Promise<Result> {
     const { connection, now, elapsed, ids, newRevision } = this.#parts;
     const fetched = new FetchedRows();
-    const context = repeatable({ now, elapsed, home }, () => ids);
+    const context = repeatable({ now, elapsed, partition }, () => ids);
     for (;;) {
       fetched.begin();
       context.rewind();

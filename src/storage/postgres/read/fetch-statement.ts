@@ -5,7 +5,7 @@
  *
  * @module
  */
-import { AFTER_ALL } from "../../keys.ts";
+import { MAX_KEY } from "../../keys.ts";
 import type { AnswerRow, Statement } from "../connection/database.ts";
 import { locationOf } from "../schema.ts";
 import type { ReadSet, FoundRows, SpanAsk, StoredRow } from "./fetched-rows.ts";
@@ -78,7 +78,7 @@ export function spansSource(
 function lastOfEach(relation: string, column: string, width: number): string {
   const one = (from: string, to: string, order: "asc" | "desc") =>
     `(select ${column} from ${relation} where ${column} >= ${from} and ${column} < ${to} order by ${column} ${order} limit 1)`;
-  const behind = `left(first, ${width}) || '${AFTER_ALL}' collate "C"`;
+  const behind = `left(first, ${width}) || '${MAX_KEY}' collate "C"`;
   const high = `q.high collate "C"`;
   return (
     `with recursive prefixes(first) as (select ${one(`q.low collate "C"`, high, "asc")}` +

@@ -9,7 +9,7 @@
 import { bareIdTime } from "../../../lib/ids.ts";
 import { invariant } from "../../../lib/invariant.ts";
 import { FIRST, NotFetched, type LatestReader, type PrefixSpan, type Span } from "../../access.ts";
-import { behind } from "../../keys.ts";
+import { successor } from "../../keys.ts";
 import type { AnyTable, Readable, VectorTable } from "../../tables.ts";
 
 /** A row; the entry of an index has no text. */
@@ -330,7 +330,7 @@ export class RerunReader implements LatestReader {
   }
 
   revision(table: AnyTable, key: string): number | undefined {
-    return this.#span({ table: table.name, span: { from: key, to: behind(key), limit: 1 }, withRows: false })[0]?.rev;
+    return this.#span({ table: table.name, span: { from: key, to: successor(key), limit: 1 }, withRows: false })[0]?.rev;
   }
 
   vectorBytes(table: VectorTable, id: string): Uint8Array | undefined {

@@ -8,7 +8,7 @@
  * @module
  */
 import type { BareId } from "../../../lib/ids.ts";
-import { AFTER_ALL } from "../../keys.ts";
+import { MAX_KEY } from "../../keys.ts";
 import type { Stretch } from "../../list.ts";
 import type { AnyTable } from "../../tables.ts";
 import type { Filter, Posting } from "../../walk.ts";
@@ -29,7 +29,7 @@ interface Walked {
  */
 export function listStatement(
   table: AnyTable,
-  { filter, from = "", before = AFTER_ALL }: Stretch,
+  { filter, from = "", before = MAX_KEY }: Stretch,
   limit: number,
   walkMax: number,
 ): { statement: Statement; walkedIn: (answers: readonly AnswerRow[]) => Walked } {
