@@ -139,10 +139,18 @@ test("an edited state is checked while one writes it, and what others have chang
 test("a fork opens, and says where it comes from", async () => {
   const id = await sessionWithStates(2);
   using tab = await signedInTab(cairn, `/sessions/${id}`);
+  const noted = await cairn.addMemory(id, "The parcel is in Oslo.");
   await tab.click("Fork from here", "#version-1");
+  await tab.sees("This one stays as it is.");
+  await tab.click("With the memories of now");
+  await tab.click("Fork", "dialog");
   await tab.sees("Forked from state 1");
   await tab.sees("at state 1");
-  expect(await tab.run<string>("location.pathname")).not.toContain(id);
+  const path = await tab.run<string>("location.pathname");
+  expect(path).not.toContain(id);
+  const fork = path.slice(path.lastIndexOf("/") + 1);
+  expect((await cairn.all(`/v1/memory?session_id=${fork}`)).map((memory) => memory.id)).toEqual([noted.id]);
+  expect((await cairn.all(`/v1/sessions/${fork}/turns`)).length).toBe(0);
   await tab.back();
   await tab.sees("Forked at state 1");
 });

@@ -188,7 +188,7 @@ export const api = {
     post<Session>(`sessions/${id}/state`, body),
   rollBack: (id: string, body: { version: number; expected_version: number; reason?: string; turns?: "hide" }) =>
     post<Session>(`sessions/${id}/rollback`, body),
-  fork: (id: string, version: number) => post<Session>(`sessions/${id}/fork`, { version }),
+  fork: (id: string, body: object) => post<Session>(`sessions/${id}/fork`, body),
   retrieval: (id: string, signal?: AbortSignal) => get<Retrieval>(`retrievals/${id}`, {}, signal),
   memories: (query: Query, signal?: AbortSignal) => list<Memory>("memory", query, signal),
   /** All that can be found, whatever its score: the screen says where the threshold is. */

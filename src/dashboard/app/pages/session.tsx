@@ -18,7 +18,7 @@ import { Loaded } from "../parts/list.tsx";
 import { LiveSign } from "../parts/live-sign.tsx";
 import { More } from "../parts/more.tsx";
 import { Page } from "../parts/page.tsx";
-import { deletedHere, DeleteSession, EditSession, EditState, forkAndOpen, RollBack } from "../parts/session-dialogs.tsx";
+import { deletedHere, DeleteSession, EditSession, EditState, Fork, RollBack } from "../parts/session-dialogs.tsx";
 import { Time } from "../parts/time.tsx";
 import { Timeline } from "../parts/timeline.tsx";
 import { changed, useQuery } from "../query.ts";
@@ -28,7 +28,7 @@ const KINDS = { "": "All", turn: "Turns", version: "States", memory: "Memories",
 const ORDERS = { desc: "Newest first", asc: "Oldest first" };
 
 /** Which dialog is open. */
-export type Opened = { kind: "state" } | { kind: "session" } | { kind: "delete" } | { kind: "rollback"; version: number } | null;
+export type Opened = { kind: "state" } | { kind: "session" } | { kind: "delete" } | { kind: "rollback" | "fork"; version: number } | null;
 
 export function Session() {
   const { params } = useRoute();
@@ -98,7 +98,6 @@ const READ_AGAIN_MS = 150;
 const REQUESTS_TO_READ = 2;
 
 function Actions({ session, opened }: { session: SessionRecord; opened: Signal<Opened> }) {
-  const { route } = useLocation();
   const here = `${session.id}:${session.state_version}`;
   const compare = `/dashboard/compare?${new URLSearchParams({ a: `${session.id}:${Math.max(0, session.state_version - 1)}`, b: here })}`;
   return (
@@ -109,7 +108,7 @@ function Actions({ session, opened }: { session: SessionRecord; opened: Signal<O
       </a>
       {useCan("write") && (
         <More>
-          <button onClick={() => void forkAndOpen(session.id, session.state_version, route)}>Fork</button>
+          <button onClick={() => (opened.value = { kind: "fork", version: session.state_version })}>Fork</button>
           <button onClick={() => (opened.value = { kind: "session" })}>Metadata and expiry</button>
           <button class="danger" onClick={() => (opened.value = { kind: "delete" })}>
             Delete
@@ -179,7 +178,13 @@ function TimelineOf({ session, opened, isLive }: { session: SessionRecord; opene
           ))}
         </select>
       </div>
-      <Timeline session={session} kind={kind} order={order} onRollBack={(version) => (opened.value = { kind: "rollback", version })} />
+      <Timeline
+        session={session}
+        kind={kind}
+        order={order}
+        onRollBack={(version) => (opened.value = { kind: "rollback", version })}
+        onFork={(version) => (opened.value = { kind: "fork", version })}
+      />
     </>
   );
 }
@@ -217,6 +222,8 @@ function Dialogs({ session, opened }: { session: SessionRecord; opened: Signal<O
       return <EditSession session={session} onClose={close} />;
     case "delete":
       return <DeleteSession session={session} onClose={close} />;
+    case "fork":
+      return <Fork session={session} version={opened.value.version} onClose={close} />;
     default:
       return <RollBack session={session} version={opened.value.version} onClose={close} />;
   }

@@ -54,15 +54,45 @@ export function useVersion(id: string, version: number) {
   return useQuery({ queryKey: ["version", id, version], staleTime: Infinity, queryFn: ({ signal }) => api.version(id, version, signal) });
 }
 
-export async function forkAndOpen(id: string, version: number, route: (path: string) => void): Promise<void> {
-  try {
-    const made = await api.fork(id, version);
+/** A new session from a version of this one, which is opened. */
+export function Fork({ session, version, onClose }: DialogProps & { version: number }) {
+  const { route } = useLocation();
+  const takesTurns = useSignal(false);
+  const takesMemories = useSignal(false);
+  const submit = async () => {
+    const made = await api.fork(session.id, {
+      version,
+      turns: takesTurns.value ? "all" : "none",
+      memories: takesMemories.value ? "session" : "none",
+    });
     await changed(["sessions"]);
+    onClose();
     route(`/dashboard/sessions/${made.id}`);
     toast(`Forked from state ${version}`);
-  } catch (error) {
-    toast((error as Error).message);
-  }
+  };
+  return (
+    <Dialog title={`Fork from state ${version}`} onClose={onClose}>
+      <Form submit="Fork" onSubmit={submit}>
+        <p class="quiet">A new session begins with state {version}, the agent, the user and the metadata. This one stays as it is.</p>
+        <CheckField
+          label="With the turns of that time"
+          name="turns"
+          value={takesTurns}
+          hint="They are shown there, too, and not copied. Turns that are logged later, in either session, are its own."
+        />
+        <CheckField
+          label="With the memories of now"
+          name="memories"
+          value={takesMemories}
+          hint={
+            session.user_id === null
+              ? "The same ones, not copies: what is changed in one session is seen in the other."
+              : "In its list of memories. Its agent finds those of the user anyway."
+          }
+        />
+      </Form>
+    </Dialog>
+  );
 }
 
 const turnsOf = (hides: boolean) => (hides ? { turns: "hide" as const } : {});

@@ -8,7 +8,6 @@
  */
 import { useSignal, type Signal } from "@preact/signals";
 import type { InfiniteData } from "@tanstack/query-core";
-import { useLocation } from "preact-iso";
 import { useEffect, useRef } from "preact/hooks";
 import { api, type List, type Memory, type Session, type TimelineEntry, type Turn } from "../api.ts";
 import { useCan, useMe } from "../access.ts";
@@ -23,7 +22,7 @@ import { Json } from "./json.tsx";
 import { Listed } from "./list.tsx";
 import { LongText } from "./long-text.tsx";
 import { RetrievalEntry } from "./retrieval.tsx";
-import { deletedHere, forkAndOpen } from "./session-dialogs.tsx";
+import { deletedHere } from "./session-dialogs.tsx";
 import { duration, Time } from "./time.tsx";
 
 const PAGE = 50;
@@ -40,6 +39,7 @@ interface TimelineProps {
   kind: string;
   order: "asc" | "desc";
   onRollBack: (version: number) => void;
+  onFork: (version: number) => void;
 }
 
 export function Timeline(props: TimelineProps) {
@@ -56,7 +56,6 @@ export function Timeline(props: TimelineProps) {
     { staleTime: Infinity, gcTime: 0, enabled: start.isKnown },
   );
   useNewEntries(queryKey, props, pages.data, start.cursor);
-  const { route } = useLocation();
   const mayWrite = useCan("write");
   const current = useDraft(session.state_version);
   return (
@@ -90,8 +89,8 @@ export function Timeline(props: TimelineProps) {
               current={current}
               target={target}
               mayWrite={mayWrite}
-              route={route}
               onRollBack={props.onRollBack}
+              onFork={props.onFork}
             />,
           ])
         }
@@ -278,8 +277,8 @@ interface EntryProps {
   current: Signal<number>;
   target: string;
   mayWrite: boolean;
-  route: (path: string) => void;
   onRollBack: (version: number) => void;
+  onFork: (version: number) => void;
 }
 
 /** What the address of an entry ends with: the id of its record, or the number of a version, which has none. */
@@ -342,8 +341,8 @@ function VersionEntry({
   sessionId,
   current,
   mayWrite,
-  route,
   onRollBack,
+  onFork,
 }: EntryProps & { version: NonNullable<TimelineEntry["version"]> }) {
   const { version, actor, created_at, reasoning, state_diff } = made;
   const isCurrent = version === current.value;
@@ -367,7 +366,7 @@ function VersionEntry({
             </button>
           )}
           {mayWrite && (
-            <button class="small" onClick={() => void forkAndOpen(sessionId, version, route)}>
+            <button class="small" onClick={() => onFork(version)}>
               Fork from here
             </button>
           )}
