@@ -16,6 +16,8 @@ import { block, blocksOf, pageText, ROOT } from "../support/pages.ts";
 import { needs, PYTHON_3_11, PYTHON_PACKAGES } from "../support/platform.ts";
 import { startServer, type Server } from "../support/server.ts";
 
+/** Each of its tests starts processes that do as much as a test file. */
+const MANY_PROCESSES_MS = 600_000;
 const README = "src/python/README.md";
 const SECRET = "whsec_b2xkb2xkb2xkb2xkb2xkb2xk";
 const SIGNED = { id: "evt_1", timestampSeconds: 1_777_777_777, body: '{"data":"ü😀"}' };
@@ -99,36 +101,49 @@ async function checkTypes(files: readonly string[]): Promise<void> {
   await run(python("-m", "basedpyright", "--pythonpath", executable, "cairn_client", ...files), {}, folder);
 }
 
-needs(PYTHON_PACKAGES)("the types of the Python client are strict, and what is wrong is refused, by mypy and pyright", () =>
-  checkTypes([join(ROOT, "test/python/typing")]),
+needs(PYTHON_PACKAGES)(
+  "the types of the Python client are strict, and what is wrong is refused, by mypy and pyright",
+  () => checkTypes([join(ROOT, "test/python/typing")]),
+  MANY_PROCESSES_MS,
 );
 
 needs(PYTHON_PACKAGES)(
   "the Python client passes its tests, blocking and awaiting, and each write over a connection that fails is made once",
   () => pytest("client"),
+  MANY_PROCESSES_MS,
 );
 
-needs(PYTHON_PACKAGES)("each example of the page of the Python client runs as it is printed, and its types are strict", async () => {
-  const blocks = blocksOf(pageText(README)).filter(({ language }) => language === "python");
-  expect(blocks.length).toBeGreaterThan(6);
-  const address = `http://127.0.0.1:${server.port}`;
-  const programs = blocks.map(({ text }, i) => {
-    const program = join(directory, `example_${i}.py`);
-    writeFileSync(program, text.replaceAll('"crn_…"', `"${server.cairn.key}"`).replaceAll("http://127.0.0.1:8700", address));
-    return { program, hasEvents: text.includes("cairn.events") };
-  });
-  for (const { program, hasEvents } of programs) {
-    const running = run(python(program), {}, directory);
-    const ended = running.then(() => true);
-    // Its loop ends with the first session that is deleted once it has begun.
-    for (let isRunning = hasEvents; isRunning; isRunning = !(await Promise.race([ended, Bun.sleep(20).then(() => false)]))) {
-      const { id } = (await server.cairn.createSession({ agent_id: "a", user_id: "user-42" })) as { id: string };
-      await server.cairn.delete(`/v1/sessions/${id}`);
+needs(PYTHON_PACKAGES)(
+  "the checkpointer for LangGraph passes its suite, does what that in memory does, and serves an agent in two processes",
+  () => pytest("adapters"),
+  MANY_PROCESSES_MS,
+);
+
+needs(PYTHON_PACKAGES)(
+  "each example of the page of the Python client runs as it is printed, and its types are strict",
+  async () => {
+    const blocks = blocksOf(pageText(README)).filter(({ language }) => language === "python");
+    expect(blocks.length).toBeGreaterThan(6);
+    const address = `http://127.0.0.1:${server.port}`;
+    const programs = blocks.map(({ text }, i) => {
+      const program = join(directory, `example_${i}.py`);
+      writeFileSync(program, text.replaceAll('"crn_…"', `"${server.cairn.key}"`).replaceAll("http://127.0.0.1:8700", address));
+      return { program, hasEvents: text.includes("cairn.events") };
+    });
+    for (const { program, hasEvents } of programs) {
+      const running = run(python(program), {}, directory);
+      const ended = running.then(() => true);
+      // Its loop ends with the first session that is deleted once it has begun.
+      for (let isRunning = hasEvents; isRunning; isRunning = !(await Promise.race([ended, Bun.sleep(20).then(() => false)]))) {
+        const { id } = (await server.cairn.createSession({ agent_id: "a", user_id: "user-42" })) as { id: string };
+        await server.cairn.delete(`/v1/sessions/${id}`);
+      }
+      await running;
     }
-    await running;
-  }
-  await checkTypes(programs.map(({ program }) => program));
-});
+    await checkTypes(programs.map(({ program }) => program));
+  },
+  MANY_PROCESSES_MS,
+);
 
 needs(PYTHON_PACKAGES)(
   "the wheel and its sources install into an empty environment, where the page of the Python client works",
