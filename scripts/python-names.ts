@@ -200,7 +200,7 @@ export const DOCUMENT_METHODS: readonly DocumentMethod[] = [
     op: "list",
     kind: "query",
     takes: ["namespace"],
-    more: ["deep", "order", "after", "before", "filter", "limit", "offset", "cursor", "values", "fields"],
+    more: ["deep", "order", "order_by", "after", "before", "filter", "limit", "offset", "cursor", "values", "fields"],
     gives: "",
     of: "Document",
     doc: "Lists the documents of a namespace, by their keys.",

@@ -542,6 +542,7 @@ class AsyncDocuments:
         *,
         deep: bool | None = None,
         order: Literal["asc", "desc"] | None = None,
+        order_by: Literal["key", "updated_at"] | None = None,
         after: str | Omit = OMIT,
         before: str | Omit = OMIT,
         filter: Mapping[str, Any] | Omit = OMIT,
@@ -557,6 +558,8 @@ class AsyncDocuments:
         Args:
             deep: For `list` and `count`: also all namespaces below.
             order: `asc` begins with the first, by key unless `order_by` says otherwise.
+            order_by: For `list` that is not `deep`: `updated_at` lists documents as they were put last, `key` is the default. One
+                that is put again between two pages comes at the end of the list.
             after: For `list` that is not `deep`: only keys after this one.
             before: For `list` that is not `deep`: only keys before this one.
             filter: For `list` and `search`: dotted paths in the value, each with a value that it must equal, or with `$eq`, `$ne`,
@@ -569,7 +572,7 @@ class AsyncDocuments:
                 as they are there.
             timeout: How many seconds an attempt may take, instead of the client's `timeout`.
         """
-        operation: dict[str, Any] = {"op": "list", "namespace": texts("namespace", namespace), **given({"deep": deep, "order": order, "after": after, "before": before, "filter": filter, "limit": limit, "offset": offset, "cursor": cursor, "values": values, "fields": fields})}
+        operation: dict[str, Any] = {"op": "list", "namespace": texts("namespace", namespace), **given({"deep": deep, "order": order, "order_by": order_by, "after": after, "before": before, "filter": filter, "limit": limit, "offset": offset, "cursor": cursor, "values": values, "fields": fields})}
         return Listing(self._client, lambda: documents.pages(self._scope, operation, documents.Sent(self._client.options, timeout)))
 
 
