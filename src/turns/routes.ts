@@ -41,7 +41,7 @@ export function turnEndpoints(deps: MemoryDeps): Endpoint[] {
         "belongs to the new version; all of it is there or nothing, with the traces and events of separate requests. `reasoning` is kept with the version, too.",
       body: NewStep,
       response: Step,
-      errors: ["version_conflict", "already_exists", "content_too_large"],
+      errors: ["memory_not_found", "version_conflict", "already_exists", "content_too_large"],
       run: ({ params, body, caller }) => {
         const { state, statePatch, expectedVersion, memories, ...turn } = body;
         const step = { state, statePatch, expectedVersion, memories: memories?.map(memoryOf) };

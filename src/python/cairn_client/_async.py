@@ -1792,6 +1792,7 @@ class AsyncTurnsApi:
 
         Raises:
             CairnError: `session_not_found`: there is no such session: it never existed, has expired or was deleted.
+            CairnError: `memory_not_found`: there is no such memory.
             CairnError: `version_conflict`: the session is not at `expected_version`, or a document not at `if_version`; nothing was
                 changed.
             CairnError: `already_exists`: a live session of the same user, or of none, has this `external_id`; nothing was changed.
