@@ -425,6 +425,12 @@ test("a step adds memories of its session in the same transaction, each with its
     say("two", { state: { step: 3 }, memories: [{ content: "Sings." }, { content: "Moved.", external_id: "home" }] }),
   );
   expect(refusal(taken)).toMatchObject({ status: 409, code: "already_exists" });
+  const supersedes = say("two", { state: { step: 3 }, memories: [{ content: "Moved.", supersedes: ["mem_000000000000"] }] });
+  expect(refusal(await cairn.post(path, supersedes))).toEqual({
+    status: 404,
+    code: "memory_not_found",
+    param: "memories[0].supersedes",
+  });
   const tooMany = await cairn.post(path, say("two", { memories: Array.from({ length: 21 }, () => ({ content: "Sings." })) }));
   expect(refusal(tooMany)).toMatchObject({ status: 400, param: "memories" });
   expect(await cairn.session(id)).toMatchObject({ turn_count: 1, memory_count: 2, state_version: 1 });
