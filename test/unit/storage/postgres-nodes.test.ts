@@ -661,6 +661,7 @@ if (isHere(POSTGRES, "what several servers on one database share")) {
       ] as unknown as readonly { table: Table<unknown>; key: string; row: unknown }[];
       await migrated(first);
       for (const { table } of rows) await query(`drop table cairn.${table.name}`);
+      await query("drop table cairn.branches_by_memory_session");
       const store = await PostgresStore.open(url, new FakeClock());
       for (const { table, key, row } of rows) {
         await store.commit(NO_PARTITION, (tx) => tx.put(table, key, row));
@@ -668,7 +669,8 @@ if (isHere(POSTGRES, "what several servers on one database share")) {
       }
       await store.close();
       const brought = await known();
-      expect(brought.map(({ number }) => number)).toEqual([1, 2, 3, 4, 5, 6, 7]);
+      expect(brought.map(({ number }) => number)).toEqual(brought.map((_, i) => i + 1));
+      expect(brought.length).toBeGreaterThan(rows.length);
       await query("drop schema cairn cascade");
       await (await PostgresStore.open(url, new FakeClock())).close();
       expect(await known()).toEqual(brought);
