@@ -7,11 +7,12 @@
  * @module
  */
 import { withPrefix, type BareId } from "../lib/ids.ts";
-import { jsonArray, jsonWith, type JsonText } from "../lib/json.ts";
+import type { JsonText } from "../lib/json.ts";
+import { LIMITS } from "../lib/limits.ts";
 import type { MemoryDeps } from "../memories/deps.ts";
 import { newestMemories, type MemoryScope } from "../memories/memories.ts";
 import { memoryMembers, visibleMemories } from "../memories/record.ts";
-import { explanationsJson, rank, type Ranking, type Searcher } from "../memories/search.ts";
+import { explanationsJson, rank, type Searcher } from "../memories/search.ts";
 import { liveSession, type LiveSession } from "../sessions/live-session.ts";
 import { memoriesIn, shownMemoryRanges } from "../sessions/shared-memories.ts";
 import { readState } from "../sessions/versions.ts";
@@ -19,30 +20,28 @@ import type { Reader } from "../storage/access.ts";
 import { ownedPostings, type Owner } from "../storage/owner.ts";
 import { memories as memoryTable, type MemoryRow } from "../storage/tables.ts";
 import type { RecentTurns } from "../turns/recent-turns.ts";
+import { answerOf, NO_STATE, type Found, type FoundMemory } from "./fit.ts";
+import type { ContextPart, ContextRequest } from "./request.ts";
 
 export interface ContextDeps extends MemoryDeps {
   readonly recentTurns: RecentTurns;
 }
 
-export interface ContextRequest {
-  query?: string | undefined;
-  memoryLimit: number;
-  turnLimit: number;
-  explain: boolean;
-  /** The moment whose memories are shown; now unless given. */
-  asOf?: number | undefined;
+export async function getContext(deps: ContextDeps, searcher: Searcher, id: string, request: ContextRequest): Promise<JsonText> {
+  return answerOf(await find(deps, searcher, id, request), request);
 }
 
-export async function getContext(deps: ContextDeps, searcher: Searcher, id: string, request: ContextRequest): Promise<JsonText> {
+async function find(deps: ContextDeps, searcher: Searcher, id: string, request: ContextRequest): Promise<Found> {
   const { limitsId, owner } = searcher;
   using permit = deps.searches.permitOf(limitsId);
   const { store } = deps;
-  const { query, memoryLimit, turnLimit } = request;
-  const scope = await store.read((reader) => scopeOf(reader, liveSession(reader, owner, id), owner));
+  const { query } = request;
+  const { memoryLimit, turnLimit } = limitsOf(request);
+  const scope = await store.read((reader) => scopeOf(reader, liveSession(reader, owner, id), owner, request.memoryScope));
   const options = { threshold: 0, limit: memoryLimit, explain: request.explain, limitsId, shown: request };
-  const found = query === undefined || memoryLimit === 0 ? undefined : await rank(deps, query, scope, options, permit);
+  const ranked = query === undefined || memoryLimit === 0 ? undefined : await rank(deps, query, scope, options, permit);
   // With nothing to look for in a query of spaces alone, the newest as without one.
-  const ranking = found?.query.lexical.ids.length === 0 ? undefined : found;
+  const ranking = ranked?.query.lexical.ids.length === 0 ? undefined : ranked;
   const newest = ranking === undefined ? await newestMemories(deps, scope, memoryLimit, request) : [];
   const explanations = ranking === undefined || !request.explain ? [] : await explanationsJson(deps, ranking);
   if (ranking !== undefined && deps.retrievals.isOn) {
@@ -52,35 +51,45 @@ export async function getContext(deps: ContextDeps, searcher: Searcher, id: stri
   // Read last, so that all of the answer that can change is of one moment, and nothing large is held while others are let through.
   return store.read((reader) => {
     const session = liveSession(reader, owner, id);
-    const state = readState(reader, session.key, session.row.version);
-    const recentTurns = deps.recentTurns.of(reader, session, turnLimit);
-    const memories = ranking === undefined ? itemsOf(reader, newest) : relevant(reader, ranking, explanations);
-    return jsonWith({}, { state, memories: jsonArray(memories), recent_turns: recentTurns });
+    const state = shows(request, "state") ? readState(reader, session.key, session.row.version) : NO_STATE;
+    const turns = deps.recentTurns.of(reader, session, turnLimit);
+    const memories = ranking === undefined ? itemsOf(reader, newest) : ranking.matches.map((match, i) => itemOf(reader, match, explanations[i]));
+    return { state, turns, memories };
   });
 }
 
+function shows({ include }: ContextRequest, part: ContextPart): boolean {
+  return include === undefined || include.includes(part);
+}
+
+/** Where a budget decides how much there is, as much is looked for as there may be. */
+function limitsOf(request: ContextRequest): { memoryLimit: number; turnLimit: number } {
+  const hasBudget = request.maxTokens !== undefined;
+  const memoryLimit = request.memoryLimit ?? (hasBudget ? LIMITS.contextMemoriesMax : LIMITS.contextMemoriesDefault);
+  const turnLimit = request.turnLimit ?? (hasBudget ? LIMITS.contextTurnsMax : LIMITS.contextTurnsDefault);
+  return { memoryLimit: shows(request, "memories") ? memoryLimit : 0, turnLimit: shows(request, "turns") ? turnLimit : 0 };
+}
+
 /** The memories of a session with a user are among that user's, of whom a key may see those of one agent alone. */
-function scopeOf(reader: Reader, session: LiveSession, { agentId }: Owner): MemoryScope {
+function scopeOf(reader: Reader, session: LiveSession, { agentId }: Owner, scope: ContextRequest["memoryScope"]): MemoryScope {
   const { userId } = session.row;
-  if (userId !== null) return { filter: ownedPostings({ userId, agentId }, memoryTable.index) };
+  if (userId !== null && scope !== "session") return { filter: ownedPostings({ userId, agentId }, memoryTable.index) };
   const ranges = shownMemoryRanges(reader, session);
   return { filter: [memoriesIn(ranges)], ranges };
 }
 
-function itemsOf(reader: Reader, keys: readonly BareId[]): JsonText[] {
-  const find = visibleMemories(reader);
+function itemsOf(reader: Reader, keys: readonly BareId[]): FoundMemory[] {
+  const visible = visibleMemories(reader);
   return keys.flatMap((key) => {
-    const row = find(key);
-    return row === undefined ? [] : [itemJson(reader, key, row, 0)];
+    const row = visible(key);
+    return row === undefined ? [] : [itemOf(reader, { key, row, score: 0 })];
   });
 }
 
-function relevant(reader: Reader, ranking: Ranking, explanations: readonly JsonText[]): JsonText[] {
-  return ranking.matches.map(({ key, row, score }, i) => itemJson(reader, key, row, score, explanations[i]));
-}
-
-function itemJson(reader: Reader, key: BareId, row: MemoryRow, score: number, explanation?: JsonText): JsonText {
+function itemOf(reader: Reader, { key, row, score }: { key: BareId; row: MemoryRow; score: number }, explanation?: JsonText): FoundMemory {
   const { content, createdAt } = memoryMembers(reader, key, row);
   const end = explanation === undefined ? "}" : `,"explanation":${explanation}}`;
-  return `{"id":"${withPrefix("mem", key)}",${content},"score":${score}${createdAt}${end}` as JsonText;
+  const json = `{"id":"${withPrefix("mem", key)}",${content},"score":${score}${createdAt}${end}` as JsonText;
+  return { key, row, content: row.content, tokens: row.tokens, json };
 }
+

@@ -4,13 +4,20 @@
  * @module
  */
 import { Type } from "@sinclair/typebox";
-import { Default, Text, UserObject } from "../http/types.ts";
+import { Default, OneOf, Text, UserObject } from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { AsOf, Explanation, Memory, QUERY_EXAMPLE, Score } from "../memories/schema.ts";
 import { Turn } from "../turns/schema.ts";
+import { CONTEXT_FORMATS, CONTEXT_PARTS, MEMORY_SCOPES } from "./request.ts";
 
 const Limited = (records: string, maximum: number, fallback: number) =>
-  Default(Type.Integer({ minimum: 0, maximum, description: `How many ${records} at most; default ${fallback}.` }), fallback);
+  Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum,
+      description: `How many ${records} at most; default ${fallback}, with \`max_tokens\` ${maximum}.`,
+    }),
+  );
 
 export const ContextRequest = Type.Object(
   {
@@ -23,12 +30,48 @@ export const ContextRequest = Type.Object(
     memory_limit: Limited("memories", LIMITS.contextMemoriesMax, LIMITS.contextMemoriesDefault),
     turn_limit: Limited("turns", LIMITS.contextTurnsMax, LIMITS.contextTurnsDefault),
     as_of: Type.Optional(AsOf("Show the memories that were current then, instead of now.")),
+    max_tokens: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: LIMITS.contextTokensMax,
+        description:
+          "How many tokens the context may have as a block of text, counted from above: no more by the tokenizers of GPT (`o200k`) and Claude. What has no room is left out and counted in `omitted`, but something of each kind is always there; too few for that are refused with the least.",
+        examples: [8000],
+      }),
+    ),
+    format: Default(
+      OneOf(CONTEXT_FORMATS, {
+        description: "`text` adds a block for a prompt, `messages` messages for a chat API; default `json`, neither.",
+        examples: ["text"],
+      }),
+      "json",
+    ),
+    memory_scope: Type.Optional(
+      OneOf(MEMORY_SCOPES, {
+        description:
+          "Whose memories: those of the session alone, or all of its user's (`user`, the default; of a session without a user its own).",
+      }),
+    ),
+    include: Type.Optional(
+      Type.Array(OneOf(CONTEXT_PARTS), {
+        minItems: 1,
+        maxItems: CONTEXT_PARTS.length,
+        description: "What the context is to hold; everything unless given. What is left out is empty in the answer.",
+        examples: [["state", "memories"]],
+      }),
+    ),
     explain: Default(Type.Boolean({ description: "Add to each memory why it was found." }), false),
   },
   { title: "ContextRequest", description: "What the context should hold." },
 );
 
+const Truncated = Type.Optional(
+  Type.Literal(true, { description: "Set where there was no room for all of it: its text ends with `…`. Left out for others." }),
+);
+const Omitted = (records: string) => Type.Integer({ description: `How many ${records} had no room.`, examples: [0] });
+
 const { id, content, type, source, created_at } = Memory.properties;
+const recentTurn = Type.Pick(Turn, ["id", "input", "output", "created_at", "occurred_at"]).properties;
 export const Context = Type.Object(
   {
     state: UserObject({ description: "The current state.", examples: [{ step: 1 }] }),
@@ -40,13 +83,49 @@ export const Context = Type.Object(
         source,
         score: Score("0.0 to 1.0; 0.0 without a query."),
         created_at,
+        truncated: Truncated,
         explanation: Type.Optional(Explanation),
       }),
       { description: "Best first; without a query newest first." },
     ),
     recent_turns: Type.Array(
-      Type.Pick(Turn, ["id", "input", "output", "created_at", "occurred_at"], { title: "RecentTurn", description: "A turn, in short." }),
+      Type.Object({ ...recentTurn, truncated: Truncated }, { title: "RecentTurn", description: "A turn, in short." }),
       { description: "Newest first, by when they happened (`occurred_at`, or `created_at` without one)." },
+    ),
+    token_count: Type.Optional(
+      Type.Integer({
+        description:
+          "How many tokens it has as a block of text, counted from above. Set with `max_tokens`, or another `format` than `json`.",
+        examples: [412],
+      }),
+    ),
+    omitted: Type.Optional(
+      Type.Object(
+        {
+          memories: Omitted("memories"),
+          turns: Omitted("turns"),
+          state: Type.Integer({ description: "1 where the state had no room; it stands whole or not at all.", examples: [0] }),
+        },
+        { title: "Omitted", description: "What was found within the limits and had no room. Set where `token_count` is." },
+      ),
+    ),
+    text: Type.Optional(
+      Type.String({
+        description:
+          "With `format: \"text\"`: all of it as a block for a prompt. Each text of yours is a JSON string within a line, so that none can pass for a heading or a role. The same records give the same text.",
+      }),
+    ),
+    messages: Type.Optional(
+      Type.Array(
+        Type.Object(
+          {
+            role: OneOf(["user", "assistant"], { description: "Who says so.", examples: ["user"] }),
+            content: Type.String({ description: "State and memories as a block, or a text of a turn as it is.", examples: ["Hello"] }),
+          },
+          { title: "ContextMessage", description: "A message for a chat API." },
+        ),
+        { description: "With `format: \"messages\"`: state and memories in the first one, then the turns, oldest first." },
+      ),
     ),
   },
   { title: "Context", description: "All an agent needs for its next step." },

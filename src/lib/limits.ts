@@ -129,6 +129,10 @@ export const LIMITS = {
   contextMemoriesMax: 20,
   contextTurnsDefault: 10,
   contextTurnsMax: 50,
+  /** The largest budget of a context; texts are counted as far. */
+  contextTokensMax: 200_000,
+  /** What is left of a memory, or a turn, that a context shortens, in tokens. */
+  contextShortenedTokensMin: 40,
   /** Searches that hold candidates or results in memory, contexts with a query included; others wait. Of one API key at most half. */
   searchesAtOnceMax: 16,
   searchesOfKeyAtOnceMax: 8,

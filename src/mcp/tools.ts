@@ -7,14 +7,20 @@
  * @module
  */
 import { Type, type Static, type TObject, type TSchema } from "@sinclair/typebox";
+import { answerOf, NO_STATE, type Found } from "../context/fit.ts";
 import { Context, ContextRequest } from "../context/schema.ts";
-import { Limit, OrNull, Text } from "../http/types.ts";
+import { Limit, OneOf, OrNull, Text } from "../http/types.ts";
 import { ApiError } from "../lib/errors.ts";
-import type { JsonObject } from "../lib/json.ts";
+import { bare, type MemoryId } from "../lib/ids.ts";
+import { toJson, type JsonObject } from "../lib/json.ts";
+import { LIMITS } from "../lib/limits.ts";
 import { Memory, MemoryChanges, NewMemory, Search, SearchAnswer } from "../memories/schema.ts";
 import { Fork, NewSession, Rollback, Session, StateUpdate, StateVersion } from "../sessions/schema.ts";
 import { NewStep, Turn } from "../turns/schema.ts";
 import { SESSION_TTL_SECONDS, type ToolContext } from "./tool-context.ts";
+
+/** Turns of a context, unless as many are wanted as have room. */
+const CONTEXT_TURNS = 5;
 
 export interface Tool {
   readonly name: string;
@@ -72,11 +78,13 @@ export const TOOLS: readonly Tool[] = [
     description: "Call this first in a task: the session's state, the memories that matter for the query, and the latest turns.",
     input: Type.Object({
       query: field(ContextRequest.properties.query, "What you were asked or are about to do."),
-      memory_limit: field(ContextRequest.properties.memory_limit),
-      turn_limit: { ...field(ContextRequest.properties.turn_limit), default: 5 },
+      memory_limit: { ...field(ContextRequest.properties.memory_limit), default: LIMITS.contextMemoriesDefault },
+      turn_limit: { ...field(ContextRequest.properties.turn_limit), default: CONTEXT_TURNS },
+      max_tokens: field(ContextRequest.properties.max_tokens, "How many tokens it may take; fills them unless limits are given."),
+      format: Type.Optional(OneOf(["json", "text"], { description: "`text`: a block instead of fields." })),
       session_id: SessionId,
     }),
-    output: Type.Object({ ...SessionOrNone, ...Context.properties }),
+    output: Type.Object({ ...SessionOrNone, ...Type.Partial(Type.Omit(Context, ["messages"])).properties }),
     hints: READS,
     run: (context, { session_id, ...request }) => contextOf(context, session_id, request),
   }),
@@ -280,31 +288,48 @@ async function ownerOf(context: ToolContext, named: string | undefined): Promise
   return { user_id: userId, agent_id: agentId };
 }
 
-/** The context of a session; without one what is known of the user. */
-export async function contextOf(
-  context: ToolContext,
-  named: string | undefined,
-  { turn_limit = 5, ...request }: { query?: string; memory_limit?: number; turn_limit?: number },
-): Promise<JsonObject> {
-  const id = await context.findSession(named);
-  if (id === undefined) return { session_id: null, state: {}, memories: await memoriesOfUser(context, request), recent_turns: [] };
-  const call = { path: { session_id: id }, body: { ...request, turn_limit } };
-  return { session_id: id, ...(await context.call("POST /v1/sessions/{session_id}/context", call)) };
+interface Asked {
+  query?: string;
+  memory_limit?: number;
+  turn_limit?: number;
+  max_tokens?: number;
+  format?: "json" | "text";
 }
 
-async function memoriesOfUser(
-  context: ToolContext,
-  { query, memory_limit }: { query?: string; memory_limit?: number },
-): Promise<JsonObject[]> {
+/** The context of a session; without one what is known of the user. A block says all that its fields would. */
+export async function contextOf(context: ToolContext, named: string | undefined, asked: Asked): Promise<JsonObject> {
+  const id = await context.findSession(named);
+  const answer = id === undefined ? await contextOfUser(context, asked) : await contextOfSession(context, id, asked);
+  const { state: _, memories: __, recent_turns: ___, ...block } = answer;
+  return { session_id: id ?? null, ...(asked.format === "text" ? block : answer) };
+}
+
+function contextOfSession(context: ToolContext, session_id: string, { turn_limit, ...request }: Asked): Promise<JsonObject> {
+  const turns = turn_limit ?? (request.max_tokens === undefined ? CONTEXT_TURNS : undefined);
+  const body = { ...request, ...(turns === undefined ? {} : { turn_limit: turns }) };
+  return context.call("POST /v1/sessions/{session_id}/context", { path: { session_id }, body });
+}
+
+async function contextOfUser(context: ToolContext, asked: Asked): Promise<JsonObject> {
+  const memories = (await memoriesOfUser(context, asked)).map((memory) => {
+    const { id, content, type, source, created_at } = memory as Record<string, string>;
+    const row = { type: type!, source: source as NonNullable<Found["memories"][number]["row"]["source"]>, createdAt: Date.parse(created_at!) };
+    return { key: bare(id as MemoryId), row, content: content!, tokens: undefined, json: toJson(memory) };
+  });
+  const { max_tokens: maxTokens, format = "json" } = asked;
+  return JSON.parse(await answerOf({ state: NO_STATE, memories, turns: [] }, { maxTokens, format })) as JsonObject;
+}
+
+async function memoriesOfUser(context: ToolContext, { query, memory_limit, max_tokens }: Asked): Promise<JsonObject[]> {
   const user_id = context.identity.userId;
-  const limit = memory_limit ?? (ContextRequest.properties.memory_limit.default as number);
+  const limit = memory_limit ?? (max_tokens === undefined ? LIMITS.contextMemoriesDefault : LIMITS.contextMemoriesMax);
   if (user_id === undefined || limit === 0) return [];
   const found =
     query === undefined
       ? await context.call("GET /v1/memory", { query: { user_id, limit } })
       : await context.call("POST /v1/memory/search", { body: { query, user_id, limit, threshold: 0 } });
-  return (found["data"] as JsonObject[]).map(({ id, content, type, score, created_at }) => {
-    return { id, content, type, score: score ?? 0, created_at } as JsonObject;
+  return (found["data"] as JsonObject[]).map(({ id, content, type, source, score, created_at }) => {
+    return { id, content, type, source, score: score ?? 0, created_at } as JsonObject;
   });
 }
 

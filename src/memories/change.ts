@@ -36,9 +36,11 @@ export interface MemoryChanges {
 }
 
 /** What is made of a content before the transaction. */
-export interface NewVector {
+export interface NewContent {
   readonly active: Active;
   readonly embedding: MadeEmbedding | undefined;
+  /** What it counts in a context; undefined where there is none. */
+  readonly tokens: number | undefined;
 }
 
 interface Times {
@@ -78,7 +80,7 @@ export function changeMemory(
   { id, key, row: before }: FoundMemory,
   changes: MemoryChanges,
   metadata: JsonObject,
-  { active, embedding }: NewVector,
+  { active, embedding, tokens }: NewContent,
 ): { row: MemoryRow; json: JsonText; makesRoom: boolean } {
   const row: MemoryRow = {
     ...before,
@@ -102,6 +104,10 @@ export function changeMemory(
   if (!makesRoom) quotas?.refuseGrowth();
   row.updatedAt = Math.max(before.updatedAt ?? before.createdAt, tx.now);
   const contentChanged = row.content !== before.content;
+  if (contentChanged) {
+    delete row.tokens;
+    if (tokens !== undefined) row.tokens = tokens;
+  }
   if (contentChanged && row.embed) {
     removeVector(tx, MEMORIES, before);
     delete row.embedding;

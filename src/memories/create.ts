@@ -10,6 +10,7 @@ import { nextTurn } from "../lib/clock.ts";
 import { ApiError } from "../lib/errors.ts";
 import { bare, partitionOf, withPrefix, type BareId } from "../lib/ids.ts";
 import { toJson, type JsonObject, type JsonText } from "../lib/json.ts";
+import { countQuoted } from "../embeddings/builtin/token-count.ts";
 import { BACKGROUND, type Active, type MadeEmbedding } from "../embeddings/embeddings.ts";
 import { laterOf, liveSession, type LiveSession } from "../sessions/live-session.ts";
 import type { Reader, Tx } from "../storage/access.ts";
@@ -19,7 +20,7 @@ import { ownerOfNew } from "../storage/owner.ts";
 import { memories, sessions, type MemoryRow } from "../storage/tables.ts";
 import { trackNamedUser } from "../storage/user-names.ts";
 import { record, type Caller, type Quotas } from "../traces/record.ts";
-import { changeMemory, checkTimes, embed, endOf, trackVectors, type MemoryChanges, type NewVector } from "./change.ts";
+import { changeMemory, checkTimes, embed, endOf, trackVectors, type MemoryChanges, type NewContent } from "./change.ts";
 import type { MemoryDeps } from "./deps.ts";
 import { refuseEmptyValidity, supersede, toSupersede } from "./validity.ts";
 import { memoryJson, namedMemory, nameTaken, preview, refuseLongContent, scopeOfNames, type FoundMemory } from "./record.ts";
@@ -57,6 +58,8 @@ interface PreparedMemory {
   readonly input: NewMemory;
   /** Undefined for one that wants none. */
   readonly embedding: MadeEmbedding | undefined;
+  /** What its content counts in a context. */
+  readonly tokens: number;
 }
 
 export interface PreparedMemories {
@@ -91,6 +94,7 @@ export async function prepareMemories(
   const { active } = deps.embeddings;
   const limitsId = caller.limitsId ?? BACKGROUND.limitsId;
   const embeddings: Promise<MadeEmbedding | undefined>[] = [];
+  const tokens: number[] = [];
   for (const [i, { content }] of inputs.entries()) {
     // Others are answered in between: to cut one text into words takes a millisecond.
     if (i > 0) await nextTurn();
@@ -98,9 +102,10 @@ export async function prepareMemories(
     // What goes wrong with one while others are begun is thrown below.
     made.catch(() => undefined);
     embeddings.push(made);
+    tokens.push(await countQuoted(content));
   }
   const made = await Promise.all(embeddings);
-  return { quotas: deps.quotas, active, place, all: inputs.map((input, i) => ({ input, embedding: made[i] })) };
+  return { quotas: deps.quotas, active, place, all: inputs.map((input, i) => ({ input, embedding: made[i], tokens: tokens[i]! })) };
 }
 
 /**
@@ -141,15 +146,15 @@ function memoryThere(reader: Reader, { owner }: Caller, of: MemoryOwner, input: 
 export function createMemories(tx: Tx, caller: Caller, prepared: PreparedMemories): CreatedMemory[] {
   const { all, active, place, quotas } = prepared;
   const counted = new Map<BareId, { session: LiveSession; memories: number }>();
-  const created = all.map(({ input, embedding }, i) =>
+  const created = all.map(({ input, embedding, tokens }, i) =>
     inPlace(place, i, () => {
       const owner = ownerOf(tx, caller, input);
       const { session, userId } = owner;
       const there = memoryThere(tx, caller, owner, input);
-      if (there !== undefined) return takeOver(tx, caller, quotas, there, input, { active, embedding });
+      if (there !== undefined) return takeOver(tx, caller, quotas, there, input, { active, embedding, tokens });
       if (session === undefined) trackNamedUser(tx, userId);
       else counted.set(session.key, { session, memories: (counted.get(session.key)?.memories ?? 0) + 1 });
-      return createMemory(tx, caller, owner, input, active, embedding);
+      return createMemory(tx, caller, owner, input, { active, embedding, tokens });
     }),
   );
   for (const { session, memories: added } of counted.values()) {
@@ -202,17 +207,17 @@ function takeOver(
   quotas: Quotas | undefined,
   there: FoundMemory,
   input: NewMemory,
-  vector: NewVector,
+  content: NewContent,
 ): CreatedMemory {
   if (input.ifExists === "return") return { row: there.row, json: memoryJson(there.id, there.row, generationOf(tx)), isNew: false };
-  const { sent = {}, content, type, tags, metadata, source, importance, validFrom, validUntil, supersedes = [] } = input;
+  const { sent = {}, type, tags, metadata, source, importance, validFrom, validUntil, supersedes = [] } = input;
   if (supersedes.length > 0)
     throw new ApiError("version_conflict", "supersedes is for a new memory; the one with this external_id is there, and is changed.", {
       param: "supersedes",
     });
   const isSent = (name: string) => Object.hasOwn(sent, name);
   const changes: MemoryChanges = {
-    content,
+    content: input.content,
     ...(isSent("type") ? { type } : {}),
     ...(isSent("tags") ? { tags } : {}),
     source,
@@ -221,7 +226,7 @@ function takeOver(
     validFrom,
     validUntil,
   };
-  return { ...changeMemory(tx, caller, quotas, there, changes, isSent("metadata") ? metadata : there.row.metadata, vector), isNew: false };
+  return { ...changeMemory(tx, caller, quotas, there, changes, isSent("metadata") ? metadata : there.row.metadata, content), isNew: false };
 }
 
 function createMemory(
@@ -229,8 +234,7 @@ function createMemory(
   caller: Caller,
   { session, userId, agentId }: MemoryOwner,
   input: NewMemory,
-  active: Active,
-  embedding: MadeEmbedding | undefined,
+  { active, embedding, tokens }: NewContent,
 ): CreatedMemory {
   const superseded = toSupersede(tx, caller, { userId, agentId }, input.supersedes ?? []);
   const id = tx.id("mem", session === undefined ? undefined : partitionOf(session.id));
@@ -253,6 +257,7 @@ function createMemory(
     ...given("validFrom", input.validFrom ?? (superseded.length === 0 ? undefined : tx.now)),
     ...given("validUntil", input.validUntil),
     ...(superseded.length === 0 ? {} : { supersedes: superseded.map((old) => old.id) }),
+    ...given("tokens", tokens),
     embed: input.embed,
   };
   refuseEmptyValidity(row);

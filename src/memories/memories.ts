@@ -7,6 +7,7 @@ import { nextTurn } from "../lib/clock.ts";
 import { Existing, type AnswerJson } from "../lib/answer.ts";
 import { partitionOf, homeOfUser, type BareId, type MemoryId } from "../lib/ids.ts";
 import { jsonArray, jsonWith, mergeObjects, toJson, type JsonText } from "../lib/json.ts";
+import { countQuoted } from "../embeddings/builtin/token-count.ts";
 import { BACKGROUND } from "../embeddings/embeddings.ts";
 import { liveSession } from "../sessions/live-session.ts";
 import { memoriesIn, shownMemoryRanges, type MemoryRange } from "../sessions/shared-memories.ts";
@@ -161,11 +162,12 @@ export async function updateMemory(deps: MemoryDeps, caller: Caller, id: string,
     changes.content === undefined || changes.content === current.row.content || !current.row.embed
       ? undefined
       : await deps.embeddings.embedMemory(active, changes.content, caller.limitsId ?? BACKGROUND.limitsId);
+  const tokens = changes.content === undefined ? undefined : await countQuoted(changes.content);
   const answer = await commitFor(deps, caller, partitionOf(id), (tx) => {
     const memory = findMemory(tx, caller.owner, id);
     const { metadata: before } = memory.row;
     const metadata = changes.metadata === undefined ? before : mergeObjects(before, changes.metadata);
-    const { row, json, makesRoom } = changeMemory(tx, caller, deps.quotas, memory, changes, metadata, { active, embedding });
+    const { row, json, makesRoom } = changeMemory(tx, caller, deps.quotas, memory, changes, metadata, { active, embedding, tokens });
     return ofUser(row, json, makesRoom ? "if large" : "always");
   });
   if (changes.content !== undefined) trackVectors(deps, embedding);

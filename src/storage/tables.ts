@@ -413,6 +413,8 @@ const TurnMore = Type.Object({
   externalId: Type.Optional(Text),
   /** When it happened, in a session that has turns of other times than those of their ids. */
   time: Type.Optional(Instant),
+  /** What input and output count in a context (`token-count.ts`). */
+  tokens: Type.Optional(Whole),
 });
 
 /** A turn never changes: it is kept as the two halves of its JSON object, because the context shows only the first. */
@@ -511,6 +513,8 @@ const MemoryRow = Type.Object({
   supersededBy: Type.Optional(IdText("mem")),
   supersededAt: Type.Optional(Instant),
   supersededUntil: Type.Optional(Instant),
+  /** What its content counts in a context (`token-count.ts`); left out by a Cairn that did not count. */
+  tokens: Type.Optional(Whole),
   /** false when the caller asked for none: then a new content gets none either. */
   embed: Truth,
   /** Set while there is a vector: its id, which without the prefix is its key, and its generation. */

@@ -8,6 +8,7 @@
  *
  * @module
  */
+import { countQuoted } from "../embeddings/builtin/token-count.ts";
 import { Cache, type CacheUses } from "../lib/cache.ts";
 import type { BareId } from "../lib/ids.ts";
 import type { JsonText } from "../lib/json.ts";
@@ -23,8 +24,21 @@ interface Recent {
   number: number;
   /** The newest. */
   newest: BareId;
-  /** What is shown of each, newest first. */
-  items: readonly string[];
+  /** Newest first. */
+  items: readonly RecentTurn[];
+}
+
+/** A turn as a context shows it. */
+export interface RecentTurn {
+  /** Members of the JSON object, without its braces. */
+  readonly shown: string;
+  /** What its input and output count; undefined where that is still to be counted. */
+  readonly tokens: number | undefined;
+}
+
+/** What the texts of a turn count in a context. */
+export async function countTurn(input: string, output: string): Promise<number> {
+  return (await countQuoted(input, LIMITS.contextTokensMax)) + (await countQuoted(output, LIMITS.contextTokensMax));
 }
 
 /** An entry of a session without turns, and what a turn takes besides what is shown of it. */
@@ -45,42 +59,42 @@ export class RecentTurns {
   }
 
   /**
-   * The newest turns of a session, newest first, as a JSON array; fewer than `limit` when they are large.
+   * The newest turns of a session, newest first; fewer than `limit` when they are large.
    */
-  of(reader: Reader, session: LiveSession, limit: number): JsonText {
+  of(reader: Reader, session: LiveSession, limit: number): readonly RecentTurn[] {
     const { turnCount, turnNumber: number = turnCount, branch, timedFrom } = session.row;
-    if (limit === 0 || turnCount === 0) return "[]" as JsonText;
+    if (limit === 0 || turnCount === 0) return [];
     const known = this.#cache.get(session.key);
     const isOfBranch = known?.limit === limit && known.branch === branch;
-    if (isOfBranch && known.number === number) return arrayOf(known.items);
+    if (isOfBranch && known.number === number) return known.items;
     // One that was added need not be newer than those of before where turns have times of their own.
     const before = isOfBranch && timedFrom === undefined ? known : { newest: "", items: [] };
-    const items: string[] = [];
+    const items: RecentTurn[] = [];
     let newest: BareId | undefined;
     let bytes = 0;
     for (const { id, row } of newestTurns(reader, session, before.newest, limit)) {
       newest ??= id;
-      items.push(row.shown);
+      items.push({ shown: row.shown, tokens: row.more?.tokens });
       bytes += Buffer.byteLength(row.shown);
-      if (bytes > LIMITS.pageBytesMax) return arrayOf(items);
+      if (bytes > LIMITS.pageBytesMax) return items;
     }
     items.push(...before.items.slice(0, limit - items.length));
     this.#cache.set(session.key, { limit, branch, number, newest: newest ?? before.newest, items }, bytesOf(items));
-    return arrayOf(items);
+    return items;
   }
 }
 
 /** Put together with the rest of the answer, and not before: all of it is copied once so. */
-function arrayOf(items: readonly string[]): JsonText {
+export function turnsJson(turns: readonly Pick<RecentTurn, "shown">[]): JsonText {
   let text = "[";
-  for (const item of items) text += `${text === "[" ? "" : ","}{${item}}`;
+  for (const { shown } of turns) text += `${text === "[" ? "" : ","}{${shown}}`;
   return `${text}]` as JsonText;
 }
 
 /** What they take in memory: a character is a byte, or two where one of the text is beyond Latin-1. */
-function bytesOf(items: readonly string[]): number {
+function bytesOf(items: readonly RecentTurn[]): number {
   return items.reduce(
-    (sum, item) => sum + TURN_BYTES + (Buffer.byteLength(item) === item.length ? item.length : 2 * item.length),
+    (sum, { shown }) => sum + TURN_BYTES + (Buffer.byteLength(shown) === shown.length ? shown.length : 2 * shown.length),
     RECENT_BYTES,
   );
 }

@@ -21,6 +21,7 @@ import { laterOf, liveSession, type LiveSession } from "../sessions/live-session
 import { mergeState, refuseOtherVersion, replaceState } from "../sessions/versions.ts";
 import { commitFor, ofUser, record, type Caller, type Deps } from "../traces/record.ts";
 import { turnsIn } from "./order.ts";
+import { countTurn } from "./recent-turns.ts";
 import { shownTurns, turnJson } from "./shown.ts";
 
 export interface NewTurn {
@@ -40,10 +41,11 @@ interface Prepared {
   readonly more: string;
   readonly occurredAt: number | undefined;
   readonly externalId: string | undefined;
+  readonly tokens: number;
   readonly details: { input_type: string; output_type: string; reasoning?: string | undefined };
 }
 
-function prepared(turn: NewTurn): Prepared {
+async function prepared(turn: NewTurn): Promise<Prepared> {
   const { input, output, reasoning, metadata, stateBefore, stateAfter, occurredAt, externalId } = turn;
   return {
     said: jsonMembers({
@@ -53,6 +55,7 @@ function prepared(turn: NewTurn): Prepared {
     more: jsonMembers({ reasoning, metadata, state_before: stateBefore, state_after: stateAfter }),
     occurredAt,
     externalId,
+    tokens: await countTurn(input.content, output.content),
     details: { input_type: input.type, output_type: output.type, reasoning },
   };
 }
@@ -74,7 +77,7 @@ export interface Step {
 export async function addTurn(deps: MemoryDeps, caller: Caller, sessionId: string, turn: NewTurn, step: Step = {}): Promise<AnswerJson> {
   if (step.state !== undefined && step.statePatch !== undefined)
     throw new ApiError("invalid_request", "A step has state or state_patch, not both.", { param: "state_patch" });
-  const ready = prepared(turn);
+  const ready = await prepared(turn);
   const { externalId, reasoning } = turn;
   const state = step.state && { ...step, state: step.state, reasoning, body: toJson(step.state) };
   // Most often one that is named is sent again because it is there, and then nothing is to be committed but an answer that is kept.
@@ -116,8 +119,9 @@ function withMemories(turn: JsonText, created: readonly CreatedMemory[]): Answer
  *
  * @returns an `Existing` where any of them was there before
  */
-export function addTurns(deps: Deps, caller: Caller, sessionId: string, given: readonly NewTurn[]): Promise<AnswerJson> {
-  const ready = given.map(prepared);
+export async function addTurns(deps: Deps, caller: Caller, sessionId: string, given: readonly NewTurn[]): Promise<AnswerJson> {
+  const ready: Prepared[] = [];
+  for (const turn of given) ready.push(await prepared(turn));
   return commitFor<AnswerJson>(deps, caller, partitionOf(sessionId), (tx) => {
     let session = liveSession(tx, caller.owner, sessionId);
     const { row: before } = session;
@@ -179,7 +183,7 @@ function add(
   turn: Prepared,
 ): { session: LiveSession; json: JsonText } {
   const id = tx.id("turn");
-  const { externalId, occurredAt } = turn;
+  const { externalId, occurredAt, tokens } = turn;
   // A session without a turn of another time than that of its id needs no index of them.
   const timedFrom = before.timedFrom ?? (occurredAt === undefined ? undefined : bare(id));
   const number = (before.turnNumber ?? before.turnCount) + 1;
@@ -197,6 +201,7 @@ function add(
       stateVersion: row.version,
       ...(externalId === undefined ? {} : { externalId }),
       ...(timedFrom === undefined ? {} : { time: occurredAt ?? bareIdTime(bare(id)) }),
+      tokens,
     },
   };
   tx.add(turns, turnKey(key, bare(id)), stored);

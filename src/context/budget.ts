@@ -1,0 +1,82 @@
+/**
+ * Chooses what of a context fits into a number of tokens (pure).
+ *
+ * Something of each kind that exists is there: room for the newest turn and the best memory, shortened if need be, is kept from the
+ * beginning. What is left goes to the state, which stands whole or not at all, and then to turns and memories alternately. Turns have no
+ * gaps: with the first that does not fit they end. A memory that does not fit is passed over.
+ *
+ * @module
+ */
+import { LIMITS } from "../lib/limits.ts";
+
+/** What a record takes: what stands around its text, and the text, which can be shortened. */
+export interface Cost {
+  readonly markup: number;
+  readonly content: number;
+}
+
+export interface Costs {
+  /** What is there in any case. */
+  readonly frame: number;
+  /** With its heading; undefined where there is none to show. */
+  readonly state: number | undefined;
+  /** Best first; the first has the heading in its markup. */
+  readonly memories: readonly Cost[];
+  /** Newest first; the first has the heading in its markup. */
+  readonly turns: readonly Cost[];
+}
+
+export interface ChosenRecord {
+  /** Its place among those that it was chosen from. */
+  readonly place: number;
+  /** How many tokens its text may have; undefined where it stands whole. */
+  readonly shortenedTo?: number;
+}
+
+export interface Choice {
+  readonly hasState: boolean;
+  readonly memories: readonly ChosenRecord[];
+  readonly turns: readonly ChosenRecord[];
+  /** Of all of it. */
+  readonly tokens: number;
+}
+
+/** The fewest tokens in which something of each kind has room. */
+export function leastTokens({ frame, memories, turns }: Costs): number {
+  return frame + leastOf(memories[0]) + leastOf(turns[0]);
+}
+
+function leastOf(cost: Cost | undefined): number {
+  return cost === undefined ? 0 : cost.markup + Math.min(cost.content, LIMITS.contextShortenedTokensMin);
+}
+
+/** @param tokensMax - at least `leastTokens` */
+export function choose(costs: Costs, tokensMax: number): Choice {
+  const { state } = costs;
+  let left = tokensMax - leastTokens(costs);
+  const takes = (tokens: number) => {
+    if (tokens > left) return false;
+    left -= tokens;
+    return true;
+  };
+  const first = (cost: Cost | undefined): ChosenRecord[] => {
+    if (cost === undefined) return [];
+    if (takes(cost.markup + cost.content - leastOf(cost))) return [{ place: 0 }];
+    const more = Math.floor(left / 2);
+    left -= more;
+    return [{ place: 0, shortenedTo: LIMITS.contextShortenedTokensMin + more }];
+  };
+  const hasState = state !== undefined && takes(state);
+  const turns = first(costs.turns[0]);
+  const memories = first(costs.memories[0]);
+  let turnsEnd = turns[0]?.shortenedTo === undefined ? costs.turns.length : 1;
+  for (let place = 1; place < Math.max(turnsEnd, costs.memories.length); place++) {
+    const [turn, memory] = [costs.turns[place], costs.memories[place]];
+    if (turn !== undefined && place < turnsEnd) {
+      if (takes(turn.markup + turn.content)) turns.push({ place });
+      else turnsEnd = place;
+    }
+    if (memory !== undefined && takes(memory.markup + memory.content)) memories.push({ place });
+  }
+  return { hasState, memories, turns, tokens: tokensMax - left };
+}

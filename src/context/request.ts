@@ -1,0 +1,25 @@
+/**
+ * What a context can be asked for.
+ *
+ * @module
+ */
+/** What a context can hold. */
+export const CONTEXT_PARTS = ["state", "memories", "turns"] as const;
+export type ContextPart = (typeof CONTEXT_PARTS)[number];
+
+export const CONTEXT_FORMATS = ["json", "text", "messages"] as const;
+export const MEMORY_SCOPES = ["session", "user"] as const;
+
+export interface ContextRequest {
+  query?: string | undefined;
+  memoryLimit?: number | undefined;
+  turnLimit?: number | undefined;
+  explain: boolean;
+  /** The moment whose memories are shown; now unless given. */
+  asOf?: number | undefined;
+  /** How many tokens the block of it may have. */
+  maxTokens?: number | undefined;
+  format: (typeof CONTEXT_FORMATS)[number];
+  memoryScope?: (typeof MEMORY_SCOPES)[number] | undefined;
+  include?: readonly ContextPart[] | undefined;
+}
