@@ -203,25 +203,57 @@ export interface Context {
     score: number;
     /** When the memory was added. */
     created_at: string;
+    /** Set where there was no room for all of it: its text ends with `…`. Left out for others. */
+    truncated?: true;
     explanation?: Explanation;
   }>;
   /** Newest first, by when they happened (`occurred_at`, or `created_at` without one). */
   recent_turns: RecentTurn[];
+  /** How many tokens it has as a block of text, counted from above. Set with `max_tokens`, or another `format` than `json`. */
+  token_count?: number;
+  omitted?: Omitted;
+  /**
+   * With `format: "text"`: all of it as a block for a prompt. Each text of yours is a JSON string within a line, so that none can pass for
+   * a heading or a role. The same records give the same text.
+   */
+  text?: string;
+  /** With `format: "messages"`: state and memories in the first one, then the turns, oldest first. */
+  messages?: ContextMessage[];
+}
+
+/** A message for a chat API. */
+export interface ContextMessage {
+  /** Who says so. */
+  role: "user" | "assistant";
+  /** State and memories as a block, or a text of a turn as it is. */
+  content: string;
 }
 
 /** What the context should hold. */
 export interface ContextRequest {
   /** What the agent is about to do or was asked; finds memories by meaning. Without one, the newest are given. */
   query?: string;
-  /** How many memories at most; default 5. */
+  /** How many memories at most; default 5, with `max_tokens` 20. */
   memory_limit?: number;
-  /** How many turns at most; default 10. */
+  /** How many turns at most; default 10, with `max_tokens` 50. */
   turn_limit?: number;
   /**
    * Show the memories that were current then, instead of now. Of records that still exist, whenever they were added. ISO 8601, such as
    * `2027-05-07T08:00:00Z`.
    */
   as_of?: string;
+  /**
+   * How many tokens the context may have as a block of text, counted from above: no more by the tokenizers of GPT (`o200k`) and Claude.
+   * What has no room is left out and counted in `omitted`, but something of each kind is always there; too few for that are refused with
+   * the least.
+   */
+  max_tokens?: number;
+  /** `text` adds a block for a prompt, `messages` messages for a chat API; default `json`, neither. */
+  format?: "json" | "text" | "messages";
+  /** Whose memories: those of the session alone, or all of its user's (`user`, the default; of a session without a user its own). */
+  memory_scope?: "session" | "user";
+  /** What the context is to hold; everything unless given. What is left out is empty in the answer. */
+  include?: Array<"state" | "memories" | "turns">;
   /** Add to each memory why it was found. */
   explain?: boolean;
 }
@@ -1418,6 +1450,16 @@ export interface NewWebhookSecret {
 /** No fields. */
 export interface Nothing {}
 
+/** What was found within the limits and had no room. Set where `token_count` is. */
+export interface Omitted {
+  /** How many memories had no room. */
+  memories: number;
+  /** How many turns had no room. */
+  turns: number;
+  /** 1 where the state had no room; it stands whole or not at all. */
+  state: number;
+}
+
 /** How often the key may be used. */
 export interface RateLimit {
   /** Requests per minute. */
@@ -1491,6 +1533,8 @@ export interface RecentTurn {
   created_at: string;
   /** When it happened, if that was given: for history that was moved in. */
   occurred_at?: string;
+  /** Set where there was no room for all of it: its text ends with `…`. Left out for others. */
+  truncated?: true;
 }
 
 /** What a search or a context found for a query. */

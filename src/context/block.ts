@@ -74,7 +74,8 @@ export function blockText({ state, memories, turns }: Block): string {
 export function blockMessages({ state, memories, turns }: Block): Message[] {
   const isEmpty = state === undefined && memories.length === 0;
   const messages: Message[] = isEmpty ? [] : [{ role: "user", content: blockText({ state, memories, turns: [] }) }];
-  for (const { input, output } of turns) messages.push({ role: "user", content: input.content }, { role: "assistant", content: output.content });
+  for (const { input, output } of turns)
+    messages.push({ role: "user", content: input.content }, { role: "assistant", content: output.content });
   return messages.filter(({ content }) => content.trim() !== "");
 }
 

@@ -53,7 +53,8 @@ async function find(deps: ContextDeps, searcher: Searcher, id: string, request: 
     const session = liveSession(reader, owner, id);
     const state = shows(request, "state") ? readState(reader, session.key, session.row.version) : NO_STATE;
     const turns = deps.recentTurns.of(reader, session, turnLimit);
-    const memories = ranking === undefined ? itemsOf(reader, newest) : ranking.matches.map((match, i) => itemOf(reader, match, explanations[i]));
+    const memories =
+      ranking === undefined ? itemsOf(reader, newest) : ranking.matches.map((match, i) => itemOf(reader, match, explanations[i]));
     return { state, turns, memories };
   });
 }
@@ -92,4 +93,3 @@ function itemOf(reader: Reader, { key, row, score }: { key: BareId; row: MemoryR
   const json = `{"id":"${withPrefix("mem", key)}",${content},"score":${score}${createdAt}${end}` as JsonText;
   return { key, row, content: row.content, tokens: row.tokens, json };
 }
-

@@ -102,7 +102,11 @@ function turnOf({ shown }: RecentTurn): ShownTurn {
 }
 
 async function chosen({ state, memories, turns }: Found, choice: Choice): Promise<Found> {
-  const keep = async <Item>(items: readonly Item[], places: readonly ChosenRecord[], shorten: (item: Item, tokens: number) => Promise<Item>) => {
+  const keep = async <Item>(
+    items: readonly Item[],
+    places: readonly ChosenRecord[],
+    shorten: (item: Item, tokens: number) => Promise<Item>,
+  ) => {
     const kept: Item[] = [];
     for (const { place, shortenedTo } of places)
       kept.push(shortenedTo === undefined ? items[place]! : await shorten(items[place]!, shortenedTo));

@@ -112,7 +112,7 @@ export const Context = Type.Object(
     text: Type.Optional(
       Type.String({
         description:
-          "With `format: \"text\"`: all of it as a block for a prompt. Each text of yours is a JSON string within a line, so that none can pass for a heading or a role. The same records give the same text.",
+          'With `format: "text"`: all of it as a block for a prompt. Each text of yours is a JSON string within a line, so that none can pass for a heading or a role. The same records give the same text.',
       }),
     ),
     messages: Type.Optional(
@@ -124,7 +124,7 @@ export const Context = Type.Object(
           },
           { title: "ContextMessage", description: "A message for a chat API." },
         ),
-        { description: "With `format: \"messages\"`: state and memories in the first one, then the turns, oldest first." },
+        { description: 'With `format: "messages"`: state and memories in the first one, then the turns, oldest first.' },
       ),
     ),
   },

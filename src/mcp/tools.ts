@@ -63,6 +63,17 @@ const State = { version: Type.Integer(), state: Session.properties.state };
 const page = (item: TSchema) => ({ data: Type.Array(item), has_more: Type.Boolean() });
 /** What every client learns of memories before it sees one; a memory has more. */
 const MemoryOfAnswer = Type.Pick(Memory, ["id", "content", "type", "tags"]);
+/** With `text` instead of fields, a block alone. */
+const ContextOfAnswer = Type.Partial(
+  Type.Object({
+    state: Context.properties.state,
+    memories: Type.Array(Type.Omit(Context.properties.memories.items, ["explanation"])),
+    recent_turns: Context.properties.recent_turns,
+    token_count: Type.Integer(),
+    omitted: Type.Object({}),
+    text: Type.String(),
+  }),
+);
 const NOTHING_FOUND = { data: [], has_more: false };
 
 function tool<Input extends TObject>(
@@ -80,11 +91,11 @@ export const TOOLS: readonly Tool[] = [
       query: field(ContextRequest.properties.query, "What you were asked or are about to do."),
       memory_limit: { ...field(ContextRequest.properties.memory_limit), default: LIMITS.contextMemoriesDefault },
       turn_limit: { ...field(ContextRequest.properties.turn_limit), default: CONTEXT_TURNS },
-      max_tokens: field(ContextRequest.properties.max_tokens, "How many tokens it may take; fills them unless limits are given."),
-      format: Type.Optional(OneOf(["json", "text"], { description: "`text`: a block instead of fields." })),
+      max_tokens: field(ContextRequest.properties.max_tokens, "Fills as many tokens, at most."),
+      format: Type.Optional(OneOf(["json", "text"], { description: "`text`: one block, no fields." })),
       session_id: SessionId,
     }),
-    output: Type.Object({ ...SessionOrNone, ...Type.Partial(Type.Omit(Context, ["messages"])).properties }),
+    output: Type.Object({ ...SessionOrNone, ...ContextOfAnswer.properties }),
     hints: READS,
     run: (context, { session_id, ...request }) => contextOf(context, session_id, request),
   }),
@@ -313,7 +324,11 @@ function contextOfSession(context: ToolContext, session_id: string, { turn_limit
 async function contextOfUser(context: ToolContext, asked: Asked): Promise<JsonObject> {
   const memories = (await memoriesOfUser(context, asked)).map((memory) => {
     const { id, content, type, source, created_at } = memory as Record<string, string>;
-    const row = { type: type!, source: source as NonNullable<Found["memories"][number]["row"]["source"]>, createdAt: Date.parse(created_at!) };
+    const row = {
+      type: type!,
+      source: source as NonNullable<Found["memories"][number]["row"]["source"]>,
+      createdAt: Date.parse(created_at!),
+    };
     return { key: bare(id as MemoryId), row, content: content!, tokens: undefined, json: toJson(memory) };
   });
   const { max_tokens: maxTokens, format = "json" } = asked;

@@ -20,7 +20,7 @@ const PER_PIECE = 0.3;
 const PER_LETTER = 0.42;
 /** Of words in capitals, and of what was made by chance, such as keys. */
 const PER_CAPITAL = 0.6;
-const PER_DIGIT = 0.8;
+const PER_DIGIT = 1;
 const PER_SIGN = 0.8;
 const PER_BACKSLASH = 1.2;
 /** A space after another one; the first is part of the piece that it stands before. */
