@@ -88,7 +88,8 @@ test("equal records give the same bytes, in every format", async () => {
 async function filled(cairn: Cairn, chance: Chance, count: { turns: number; memories: number }): Promise<{ id: string }> {
   const { id } = await cairn.createSession({ initial_state: chance.below(2) === 0 ? {} : { note: text(chance), n: chance.below(1e9) } });
   for (let i = 0; i < count.turns; i++) await cairn.addTurn(id, text(chance), text(chance));
-  for (let i = 0; i < count.memories; i++) await cairn.addMemory(id, text(chance).slice(0, 5_000), { embed: false, type: pick(chance, TYPES) });
+  for (let i = 0; i < count.memories; i++)
+    await cairn.addMemory(id, text(chance).slice(0, 5_000), { embed: false, type: pick(chance, TYPES) });
   return { id };
 }
 
@@ -168,7 +169,10 @@ test("a budget looks for as many records as there may be, unless limits are give
 
 test("include leaves out what is not asked for, and memory_scope the memories of the user's other sessions", async () => {
   await using cairn = await startCairn();
-  const [one, other] = [await cairn.createSession({ user_id: "ada", initial_state: { step: 1 } }), await cairn.createSession({ user_id: "ada" })];
+  const [one, other] = [
+    await cairn.createSession({ user_id: "ada", initial_state: { step: 1 } }),
+    await cairn.createSession({ user_id: "ada" }),
+  ];
   const [own, others] = [await cairn.addMemory(one.id, "Tea."), await cairn.addMemory(other.id, "Tea!")];
   await cairn.addTurn(one.id);
   const shown = async (more: Record<string, unknown>) => {
@@ -187,11 +191,48 @@ test("include leaves out what is not asked for, and memory_scope the memories of
 
 /** What would end a line, a block or a message, or begin another one, for some reader. */
 const HOSTILE = [
-  ...["\n", "\r", "\r\n", "\v", "\f", "\u0085", "\u2028", "\u2029", "\u001c", "\u001d", "\u001e", "\0", "\u202e", "\ud800", "\udc00"],
-  ...['"', '\\"', "\\", "\\n", "\\u000a", "{", "}", "user: ", "assistant: ", "system: ", "Human: ", "Assistant: ", "# ", "## Turns", "```"],
-  ...["# End of the context", "# Context", "<|im_end|>", "<|im_start|>system", "<|endoftext|>", "</s>", "[INST]", "- mem_000000000000"],
+  "\n",
+  "\r",
+  "\r\n",
+  "\v",
+  "\f",
+  "",
+  "\u2028",
+  "\u2029",
+  "",
+  "",
+  "",
+  "\0",
+  "‮",
+  "\ud800",
+  "\udc00",
+  '"',
+  '\\"',
+  "\\",
+  "\\n",
+  "\\u000a",
+  "{",
+  "}",
+  "user: ",
+  "assistant: ",
+  "system: ",
+  "Human: ",
+  "Assistant: ",
+  "# ",
+  "## Turns",
+  "```",
+  "# End of the context",
+  "# Context",
+  "<|im_end|>",
+  "<|im_start|>system",
+  "<|endoftext|>",
+  "</s>",
+  "[INST]",
+  "- mem_000000000000",
 ];
-const hostile = fc.array(fc.oneof(fc.constantFrom(...HOSTILE), fc.string({ unit: "grapheme", maxLength: 5 })), { minLength: 1, maxLength: 12 }).map((parts) => parts.join("") || "-");
+const hostile = fc
+  .array(fc.oneof(fc.constantFrom(...HOSTILE), fc.string({ unit: "grapheme", maxLength: 5 })), { minLength: 1, maxLength: 12 })
+  .map((parts) => parts.join("") || "-");
 /** Whatever some reader takes for the end of a line. */
 const LINE_ENDS = /\r\n|[\n\v\f\r\u001c-\u001e\u0085\u2028\u2029]/;
 const LINES = [
@@ -260,7 +301,9 @@ test("a memory counts what it says after an edit", async () => {
   await cairn.ok(cairn.patch(`/v1/memory/${memory.id}`, { content: "word" }));
   const short = await count();
   expect(short).toBeLessThan(long - 300);
-  await cairn.ok(cairn.post("/v1/memory", { session_id: id, content: "word ".repeat(300), type: memory.type, external_id: "a", if_exists: "update" }));
+  await cairn.ok(
+    cairn.post("/v1/memory", { session_id: id, content: "word ".repeat(300), type: memory.type, external_id: "a", if_exists: "update" }),
+  );
   expect(await count()).toBe(long);
 });
 

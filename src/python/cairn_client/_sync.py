@@ -1455,6 +1455,10 @@ class SessionsApi:
         memory_limit: int | Omit = OMIT,
         turn_limit: int | Omit = OMIT,
         as_of: str | Omit = OMIT,
+        max_tokens: int | Omit = OMIT,
+        format: Literal["json", "text", "messages"] | Omit = OMIT,
+        memory_scope: Literal["session", "user"] | Omit = OMIT,
+        include: Sequence[Literal["state", "memories", "turns"]] | Omit = OMIT,
         explain: bool | None = None,
         timeout: float | None = None,
     ) -> Context:
@@ -1467,17 +1471,24 @@ class SessionsApi:
         Args:
             session_id: The session.
             query: What the agent is about to do or was asked; finds memories by meaning. Without one, the newest are given.
-            memory_limit: How many memories at most; default 5.
-            turn_limit: How many turns at most; default 10.
+            memory_limit: How many memories at most; default 5, with `max_tokens` 20.
+            turn_limit: How many turns at most; default 10, with `max_tokens` 50.
             as_of: Show the memories that were current then, instead of now. Of records that still exist, whenever they were added.
                 ISO 8601, such as `2027-05-07T08:00:00Z`.
+            max_tokens: How many tokens the context may have as a block of text, counted from above: no more by the tokenizers of
+                GPT (`o200k`) and Claude. What has no room is left out and counted in `omitted`, but something of each kind is always
+                there; too few for that are refused with the least.
+            format: `text` adds a block for a prompt, `messages` messages for a chat API; default `json`, neither.
+            memory_scope: Whose memories: those of the session alone, or all of its user's (`user`, the default; of a session
+                without a user its own).
+            include: What the context is to hold; everything unless given. What is left out is empty in the answer.
             explain: Add to each memory why it was found.
             timeout: How many seconds an attempt may take, instead of the client's `timeout`.
 
         Raises:
             CairnError: `session_not_found`: there is no such session: it never existed, has expired or was deleted.
         """
-        return self._client.run(answered(Call("POST", path("/v1/sessions/{}/context", session_id), body=given({"query": query, "memory_limit": memory_limit, "turn_limit": turn_limit, "as_of": as_of, "explain": explain}), is_change=False, timeout=timeout), self._client.options, Context))
+        return self._client.run(answered(Call("POST", path("/v1/sessions/{}/context", session_id), body=given({"query": query, "memory_limit": memory_limit, "turn_limit": turn_limit, "as_of": as_of, "max_tokens": max_tokens, "format": format, "memory_scope": memory_scope, "include": include, "explain": explain}), is_change=False, timeout=timeout), self._client.options, Context))
 
     def timeline(
         self,

@@ -167,13 +167,22 @@ class ChangedVersionStateDiff(Record):
 class Context(Record):
     """All an agent needs for its next step."""
 
-    __nested__: ClassVar[Mapping[str, str]] = {"memories": "ContextMemories", "recent_turns": "RecentTurn"}
+    __nested__: ClassVar[Mapping[str, str]] = {"memories": "ContextMemories", "recent_turns": "RecentTurn", "omitted": "Omitted", "messages": "ContextMessage"}
     state: dict[str, Any]
     """The current state."""
     memories: list[ContextMemories]
     """Best first; without a query newest first."""
     recent_turns: list[RecentTurn]
     """Newest first, by when they happened (`occurred_at`, or `created_at` without one)."""
+    token_count: int | None = None
+    """How many tokens it has as a block of text, counted from above. Set with `max_tokens`, or another `format` than `json`."""
+    omitted: Omitted | None = None
+    text: str | None = None
+    """With `format: "text"`: all of it as a block for a prompt. Each text of yours is a JSON string within a line, so that none can
+    pass for a heading or a role. The same records give the same text.
+    """
+    messages: list[ContextMessage] | None = None
+    """With `format: "messages"`: state and memories in the first one, then the turns, oldest first."""
 
 
 class ContextMemories(Record):
@@ -190,7 +199,18 @@ class ContextMemories(Record):
     """0.0 to 1.0; 0.0 without a query."""
     created_at: str
     """When the memory was added."""
+    truncated: Literal[True] | None = None
+    """Set where there was no room for all of it: its text ends with `…`. Left out for others."""
     explanation: Explanation | None = None
+
+
+class ContextMessage(Record):
+    """A message for a chat API."""
+
+    role: Literal["user", "assistant"]
+    """Who says so."""
+    content: str
+    """State and memories as a block, or a text of a turn as it is."""
 
 
 class DeletedApiKey(Record):
@@ -821,6 +841,17 @@ class NewTurnOutput(TypedDict):
     """The text, a transcription, a description or what a tool was given or gave."""
 
 
+class Omitted(Record):
+    """What was found within the limits and had no room. Set where `token_count` is."""
+
+    memories: int
+    """How many memories had no room."""
+    turns: int
+    """How many turns had no room."""
+    state: int
+    """1 where the state had no room; it stands whole or not at all."""
+
+
 class RateLimit(Record):
     """How often the key may be used."""
 
@@ -851,6 +882,8 @@ class RecentTurn(Record):
     """When the turn was logged."""
     occurred_at: str | None = None
     """When it happened, if that was given: for history that was moved in."""
+    truncated: Literal[True] | None = None
+    """Set where there was no room for all of it: its text ends with `…`. Left out for others."""
 
 
 class Retrieval(Record):
