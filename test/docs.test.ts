@@ -168,7 +168,7 @@ test("a field with a default may be left out, and generators of types see that: 
     ["embed", "if_exists", "metadata", "tags", "type"],
     ["embed", "if_exists", "metadata", "tags", "type"],
     ["explain", "limit", "threshold"],
-    ["explain", "memory_limit", "turn_limit"],
+    ["explain", "format"],
     ["offset"],
     ["scopes", "tier"],
     ["force", "overlap_seconds"],

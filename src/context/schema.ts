@@ -36,13 +36,11 @@ export const ContextRequest = Type.Object(
         maximum: LIMITS.contextTokensMax,
         description:
           "How many tokens the context may have as a block of text, counted from above: no more by the tokenizers of GPT (`o200k`) and Claude. What has no room is left out and counted in `omitted`, but something of each kind is always there; too few for that are refused with the least.",
-        examples: [8000],
       }),
     ),
     format: Default(
       OneOf(CONTEXT_FORMATS, {
         description: "`text` adds a block for a prompt, `messages` messages for a chat API; default `json`, neither.",
-        examples: ["text"],
       }),
       "json",
     ),
@@ -57,7 +55,6 @@ export const ContextRequest = Type.Object(
         minItems: 1,
         maxItems: CONTEXT_PARTS.length,
         description: "What the context is to hold; everything unless given. What is left out is empty in the answer.",
-        examples: [["state", "memories"]],
       }),
     ),
     explain: Default(Type.Boolean({ description: "Add to each memory why it was found." }), false),
@@ -68,7 +65,7 @@ export const ContextRequest = Type.Object(
 const Truncated = Type.Optional(
   Type.Literal(true, { description: "Set where there was no room for all of it: its text ends with `…`. Left out for others." }),
 );
-const Omitted = (records: string) => Type.Integer({ description: `How many ${records} had no room.`, examples: [0] });
+const Omitted = (records: string) => Type.Integer({ description: `How many ${records} had no room.` });
 
 const { id, content, type, source, created_at } = Memory.properties;
 const recentTurn = Type.Pick(Turn, ["id", "input", "output", "created_at", "occurred_at"]).properties;
@@ -96,7 +93,6 @@ export const Context = Type.Object(
       Type.Integer({
         description:
           "How many tokens it has as a block of text, counted from above. Set with `max_tokens`, or another `format` than `json`.",
-        examples: [412],
       }),
     ),
     omitted: Type.Optional(
@@ -104,7 +100,7 @@ export const Context = Type.Object(
         {
           memories: Omitted("memories"),
           turns: Omitted("turns"),
-          state: Type.Integer({ description: "1 where the state had no room; it stands whole or not at all.", examples: [0] }),
+          state: Type.Integer({ description: "1 where the state had no room; it stands whole or not at all." }),
         },
         { title: "Omitted", description: "What was found within the limits and had no room. Set where `token_count` is." },
       ),

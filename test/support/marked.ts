@@ -41,7 +41,7 @@ const PADDING = Array.from({ length: 800 }, (_, i) => Bun.hash(String(i)).toStri
 function markedValue(schema: FieldSchema, field: string, markers: Markers): unknown {
   if (schema.properties !== undefined) return markedFields(schema.properties, field, markers);
   if (schema.type === "object") return { [markers.of(`${field} name`)]: markers.of(field), padding: PADDING.slice(0, 300) };
-  if (schema.type === "array" && schema.items?.type === "string") return [markers.of(field)];
+  if (schema.type === "array" && schema.items?.type === "string" && schema.items.enum === undefined) return [markers.of(field)];
   const isFree = schema.type === "string" && schema.enum === undefined && schema.format === undefined;
   return isFree ? markers.of(field) : undefined;
 }

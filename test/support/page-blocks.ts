@@ -56,6 +56,9 @@ export const BLOCKS: Readonly<Record<string, Readonly<Record<string, Held>>>> = 
   "src/docs/guide/agent-loop.md": {
     "import { createInterface }": by("process/readme.test.ts", "the agent loop of the documentation asks a model"),
   },
+  "src/docs/guide/concepts.md": {
+    "# Context": by("context-budget.test.ts", "the text of a context is a block with a line for each record, and the messages say the same"),
+  },
   "src/docs/guide/mcp.md": {
     "claude mcp add": CLAUDE,
     '{ "mcpServers": { "cairn": { "command"': MCP,

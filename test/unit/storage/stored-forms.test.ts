@@ -88,7 +88,7 @@ const ROWS: Record<string, [key: string, row: unknown]> = {
     {
       shown: '"id":"turn_0VQk3aB4x1Zu","input":{},"output":{},"created_at":"2026-05-07T08:00:00.000Z"',
       rest: `"session_id":"${SESSION}","turn_number":1`,
-      more: { stateVersion: 7, externalId: "message-7", time: -4 },
+      more: { stateVersion: 7, externalId: "message-7", time: -4, tokens: 9 },
     },
   ],
   branches: [
@@ -129,6 +129,7 @@ const ROWS: Record<string, [key: string, row: unknown]> = {
       supersededBy: "mem_0VQk3aB4x1Zw",
       supersededAt: 7,
       supersededUntil: 8,
+      tokens: 10,
       embed: true,
       embedding: { id: "emb_0VQk3aB4x1Zd", generation: 2 },
     },
