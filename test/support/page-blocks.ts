@@ -57,7 +57,10 @@ export const BLOCKS: Readonly<Record<string, Readonly<Record<string, Held>>>> = 
     "import { createInterface }": by("process/readme.test.ts", "the agent loop of the documentation asks a model"),
   },
   "src/docs/guide/concepts.md": {
-    "# Context": by("context-budget.test.ts", "the text of a context is a block with a line for each record, and the messages say the same"),
+    "# Context": by(
+      "context-budget.test.ts",
+      "the text of a context is a block with a line for each record, and the messages say the same",
+    ),
   },
   "src/docs/guide/mcp.md": {
     "claude mcp add": CLAUDE,
