@@ -28,6 +28,7 @@ const BODY_LIMITS = [
   "keyNameLengthMax",
   "keyOverlapSecondsMax",
   "contextMemoriesMax",
+  "contextTokensMax",
   "contextTurnsMax",
   "searchMax",
   "stateVersionsKeptMin",
@@ -80,6 +81,11 @@ const HELD_BY: Record<string, Record<string, readonly (keyof typeof LIMITS)[]>> 
     "five memories and ten turns come unless others are asked for: up to 20 and 50, and as few as none": [
       "contextMemoriesDefault",
       "contextTurnsDefault",
+    ],
+  },
+  "context-budget.test.ts": {
+    "no context has more tokens than it may, by any tokenizer, and each has something of each kind that exists": [
+      "contextShortenedTokensMin",
     ],
   },
   "document-search.test.ts": {

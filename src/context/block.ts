@@ -68,7 +68,7 @@ export function blockText({ state, memories, turns }: Block): string {
 }
 
 /**
- * The messages of a conversation that goes on: first the state and the memories as a block, then the turns. A turn's texts stand as they
+ * The messages of a conversation that continues: first the state and the memories as a block, then the turns. A turn's texts stand as they
  * are, since the roles part them from all else; there is no message without one, which the APIs refuse.
  */
 export function blockMessages({ state, memories, turns }: Block): Message[] {

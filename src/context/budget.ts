@@ -37,7 +37,7 @@ export interface Choice {
   readonly hasState: boolean;
   readonly memories: readonly ChosenRecord[];
   readonly turns: readonly ChosenRecord[];
-  /** Of all of it. */
+  /** What all of it takes. */
   readonly tokens: number;
 }
 

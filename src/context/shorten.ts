@@ -12,7 +12,7 @@ const MARK = "…";
 /** Code units that are counted at once. */
 const STEP_LENGTH = 800;
 
-/** Returns the longest beginning of a text that has at most so many tokens when it is quoted, with a mark of what is missing. */
+/** Returns the longest beginning of a text that has at most this many tokens when it is quoted, with a mark of what is missing. */
 export async function shortened(text: string, tokens: number): Promise<string> {
   let left = tokens - countTokens(quoted(MARK));
   const tokensOf = (from: number, length: number) => countTokens(quoted(text.slice(from, from + length)));
@@ -37,7 +37,7 @@ function beginning(text: string, length: number): string {
   return text.slice(0, isInside ? length - 1 : length);
 }
 
-/** Returns a turn whose texts have so many tokens together: the shorter one whole where it takes no more than half of them. */
+/** Returns a turn whose texts have at most this many tokens together: the shorter one whole where it takes no more than half of them. */
 export async function shortenedTurn<Turn extends ShownTurn>(turn: Turn, tokens: number): Promise<Turn> {
   const half = Math.floor(tokens / 2);
   const [input, output] = [await countQuoted(turn.input.content, half), await countQuoted(turn.output.content, half)];

@@ -18,7 +18,7 @@ import { type Encoder, openEncoder, preparedText } from "./encoder.ts";
 /** What a piece counts besides its characters. */
 const PER_PIECE = 0.3;
 const PER_LETTER = 0.42;
-/** Of words in capitals, and of what was made by chance, such as keys. */
+/** Words in capitals take more, and so does what was made by chance, such as keys. */
 const PER_CAPITAL = 0.6;
 const PER_DIGIT = 1;
 const PER_SIGN = 0.8;
@@ -74,7 +74,8 @@ const SLICE_LENGTH = 1_600;
 /** A slice ends behind the last space within this. */
 const SLICE_END_LENGTH = 200;
 
-let encoder: Encoder | undefined;
+/** Opened with the first text; the weights are shared with the other encoders of the process. */
+const encoderOf = memoize((_: "this thread"): Encoder => openEncoder());
 
 /**
  * Counts the tokens of a text.
@@ -142,8 +143,7 @@ function estimate(text: string): number {
     count += unit === SPACE && before === SPACE ? PER_FURTHER_SPACE : RATES[unit]!;
     before = unit;
   }
-  encoder ??= openEncoder();
-  const { starts, ends, costs } = encoder.pieces(text);
+  const { starts, ends, costs } = encoderOf("this thread").pieces(text);
   let prepared: string | undefined;
   for (let i = 0; i < starts.length; i++) {
     const [start, end] = [starts[i]!, ends[i]!];
