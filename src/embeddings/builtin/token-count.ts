@@ -75,7 +75,7 @@ const SLICE_LENGTH = 1_600;
 const SLICE_END_LENGTH = 200;
 
 /** Opened with the first text; the weights are shared with the other encoders of the process. */
-const encoderOf = memoize((_: "this thread"): Encoder => openEncoder());
+const encoderOf = memoize<string, Encoder>(() => openEncoder());
 
 /**
  * Counts the tokens of a text.
