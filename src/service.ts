@@ -34,9 +34,11 @@ import { lacksAvx2, removeOtherAddons } from "./lib/native.ts";
 import { systemResolve } from "./lib/outbound.ts";
 import { toIso } from "./lib/time.ts";
 import { backfill, memoryTexts } from "./memories/backfill.ts";
+import { completedContents } from "./memories/contents.ts";
 import { memoryExpiry } from "./memories/expiry.ts";
 import { removeIncoming } from "./operations/new-store.ts";
 import { holdsStore } from "./operations/store-file.ts";
+import { backUpBefore } from "./operations/upgrade.ts";
 import type { StorePlace } from "./operations/with-store.ts";
 import { RetrievalLog } from "./retrievals/log.ts";
 import { retrievalRetention } from "./retrievals/retention.ts";
@@ -247,6 +249,9 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     ...(embedded === undefined ? [settingsWatch(settings, embeddings, log), feed.followTask(), erasureWatch(store, forgetful)] : []),
     await completedNames(store, log),
     await documentOrder(store, log),
+    await completedContents(store, log, () =>
+      embedded === undefined ? Promise.resolve() : backUpBefore("contents", embedded, clock, log),
+    ),
     retrievals.task(),
     arrivals.deadlines(),
     lastUses.task(),

@@ -124,7 +124,7 @@ test("every operation that takes an external_id, or chooses a session by itself,
   );
   const ofTurns = ["NewStep", "NewTurn", "Step", "StepMemory", "Turn"];
   expect(schemas.map(([name]) => name).sort()).toEqual(
-    ["FoundMemories", "Memory", "MemoryBatch", "MemoryChanges", "NewMemory", "NewSession", "Session", ...ofTurns].sort(),
+    ["AddedMemory", "FoundMemories", "Memory", "MemoryBatch", "MemoryChanges", "NewMemory", "NewSession", "Session", ...ofTurns].sort(),
   );
 });
 

@@ -124,7 +124,7 @@ const turnsOf = (rest: Rest) => ({
 });
 
 const memoriesOf = (rest: Rest) => ({
-  add: (body: Api.NewMemory, options?: CallOptions) => rest.post<Api.Memory>("/v1/memory", body, options),
+  add: (body: Api.NewMemory, options?: CallOptions) => rest.post<Api.AddedMemory>("/v1/memory", body, options),
   /** Adds all of them or none. */
   addMany: (memories: Api.MemoryBatch["memories"], options?: CallOptions) =>
     rest.post<Api.AddedMemories>("/v1/memory/batch", { memories }, options),

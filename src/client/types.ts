@@ -14,7 +14,58 @@ export type JsonValue = JsonObject | JsonValue[] | string | number | boolean | n
 export interface AddedMemories {
   object: "list";
   /** In the order of the request. */
-  data: Memory[];
+  data: AddedMemory[];
+}
+
+/** A memory that was added, or was there. */
+export interface AddedMemory {
+  object: "memory";
+  /** `mem_` and 12 characters. */
+  id: string;
+  /** The session it was added to, which may have expired since; null without one. */
+  session_id: string | null;
+  /** The user it belongs to; null for an agent's alone. */
+  user_id: string | null;
+  /** The agent it belongs to; null for a user's alone. */
+  agent_id: string | null;
+  /** What to remember: 1 to 10000 characters; more is 413 `content_too_large`. */
+  content: string;
+  /** Standard types: fact, preference, event, policy, observation, general; others are accepted. */
+  type: string;
+  /** Tags. */
+  tags: string[];
+  /** Custom metadata. At most 64 KiB as JSON. */
+  metadata: JsonObject;
+  /** The name that you gave it. */
+  external_id: string | null;
+  /** Who says so. */
+  source: "user" | "agent" | "tool" | "import";
+  /** How important you said it is. */
+  importance: number | null;
+  /** When it happened, if that was given. */
+  occurred_at: string | null;
+  /** When the memory was added. */
+  created_at: string;
+  /** When it was last changed. */
+  updated_at: string;
+  /** When it expires; null: never. */
+  expires_at: string | null;
+  /** Since when it holds; null: since ever. */
+  valid_from: string | null;
+  /** Until when it holds; null: for ever. */
+  valid_until: string | null;
+  /** Ids of the memories whose place it took, some of which may be gone. */
+  supersedes: string[];
+  /** The memory that took its place. */
+  superseded_by: string | null;
+  /** When that one took it, or will. */
+  superseded_at: string | null;
+  /** ID of the vector, which changes with the content; left out when there is none. */
+  embedding_id?: string;
+  /** Whether it has a vector. While one is to be made, it is found by its words. */
+  vector_available: boolean;
+  /** Set where the owner had said the same before (`on_duplicate`): then this is that memory. */
+  duplicate?: true;
 }
 
 /** The turns of a batch. */
@@ -1284,6 +1335,13 @@ export interface NewMemory {
    * is; `update` answers 200 once its content, and what else is sent, has taken the place of what was there. Default `error`.
    */
   if_exists?: "error" | "update" | "return";
+  /**
+   * What happens when the owner has a current memory of the same type that says the same, whatever its case, spaces and forms of
+   * characters: `return` answers 200 with it, as it is, and `duplicate: true`; `update` gives it the tags, metadata, times and what else is
+   * sent before. A memory of that `external_id` comes first. Of a session without a user the memories of that session are compared. Default
+   * `allow`.
+   */
+  on_duplicate?: "allow" | "return" | "update";
   /** Who says so; `agent` unless given. A context shows it. */
   source?: "user" | "agent" | "tool" | "import";
   /** How important it is to you, 0.0 to 1.0. */
@@ -2144,7 +2202,7 @@ export interface Step {
   /** The state after the turn, if given. */
   state_after: JsonObject | null;
   /** The memories of the step, in the order of the request. */
-  memories?: Memory[];
+  memories?: AddedMemory[];
 }
 
 /** A memory to add to the session. */
@@ -2169,6 +2227,13 @@ export interface StepMemory {
    * is; `update` answers 200 once its content, and what else is sent, has taken the place of what was there. Default `error`.
    */
   if_exists?: "error" | "update" | "return";
+  /**
+   * What happens when the owner has a current memory of the same type that says the same, whatever its case, spaces and forms of
+   * characters: `return` answers 200 with it, as it is, and `duplicate: true`; `update` gives it the tags, metadata, times and what else is
+   * sent before. A memory of that `external_id` comes first. Of a session without a user the memories of that session are compared. Default
+   * `allow`.
+   */
+  on_duplicate?: "allow" | "return" | "update";
   /** Who says so; `agent` unless given. A context shows it. */
   source?: "user" | "agent" | "tool" | "import";
   /** How important it is to you, 0.0 to 1.0. */

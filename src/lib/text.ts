@@ -33,6 +33,11 @@ export function copyOf(text: string): string {
   return text.length <= OWN_MEMORY_LENGTH_MAX ? text : (JSON.parse(JSON.stringify(text)) as string);
 }
 
+/** A text without what does not tell two apart for a reader: forms of a character, case, and how much space is where. */
+export function normalized(text: string): string {
+  return text.normalize("NFKC").toLowerCase().normalize("NFKC").replaceAll(/\s+/gu, " ").trim();
+}
+
 function isPairAt(text: string, at: number): boolean {
   return (text.charCodeAt(at) & 0xfc00) === 0xd800 && (text.charCodeAt(at + 1) & 0xfc00) === 0xdc00;
 }

@@ -132,6 +132,7 @@ export const TOOLS: readonly Tool[] = [
       expires_at: field(NewMemory.properties.expires_at),
       supersedes: field(NewMemory.properties.supersedes, "Ids of those it replaces."),
       external_id: field(NewMemory.properties.external_id, "Your name for it; upserts."),
+      on_duplicate: Type.Optional(OneOf(["return", "update"])),
       session_id: Type.Optional(Text(1, undefined, { description: "Leave out to keep it for the user." })),
     }),
     output: MemoryOfAnswer,

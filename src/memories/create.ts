@@ -22,6 +22,7 @@ import { trackNamedUser } from "../storage/user-names.ts";
 import { record, type Caller, type Quotas } from "../traces/record.ts";
 import { changeMemory, checkTimes, embed, endOf, trackVectors, type MemoryChanges, type NewContent } from "./change.ts";
 import type { MemoryDeps } from "./deps.ts";
+import { duplicateOf } from "./duplicates.ts";
 import { refuseEmptyValidity, supersede, toSupersede } from "./validity.ts";
 import { memoryJson, namedMemory, nameTaken, preview, refuseLongContent, scopeOfNames, type FoundMemory } from "./record.ts";
 
@@ -39,6 +40,8 @@ export interface NewMemory {
   externalId?: string | undefined;
   /** What happens where the owner has one of that external id; `error` unless given. */
   ifExists?: "error" | "update" | "return" | undefined;
+  /** What happens where the owner has a current one of the type that says the same; `allow` unless given. */
+  onDuplicate?: "allow" | "return" | "update" | undefined;
   source?: MemoryRow["source"];
   importance?: number | undefined;
   /** In Unix milliseconds, like the times below. */
@@ -73,7 +76,7 @@ export interface PreparedMemories {
 export interface CreatedMemory {
   readonly row: MemoryRow;
   readonly json: JsonText;
-  /** false for one that was there by its external id. */
+  /** false for one that was there, by its external id or as a duplicate. */
   readonly isNew: boolean;
 }
 
@@ -120,7 +123,24 @@ function wantsVector(reader: Reader, caller: Caller, input: NewMemory): boolean 
   refuseEmptyValidity(input);
   const there = memoryThere(reader, caller, owner, input);
   if (there === undefined) toSupersede(reader, caller, owner, input.supersedes ?? []);
-  return input.embed && (there === undefined || (input.ifExists === "update" && there.row.content !== input.content));
+  return input.embed && (there === undefined || (!there.isDuplicate && input.ifExists === "update" && there.row.content !== input.content));
+}
+
+/** A memory that takes the place of a new one. */
+interface MemoryThere extends FoundMemory {
+  /** Whether it says the same; else it has the external id. */
+  readonly isDuplicate: boolean;
+}
+
+/** @throws {ApiError} `already_exists` for an external id that is taken */
+function memoryThere(reader: Reader, caller: Caller, of: MemoryOwner, input: NewMemory): MemoryThere | undefined {
+  const named = memoryNamed(reader, caller, of, input);
+  if (named !== undefined) return { ...named, isDuplicate: false };
+  const { onDuplicate = "allow", supersedes = [] } = input;
+  if (onDuplicate === "allow") return undefined;
+  const same = duplicateOf(reader, caller.owner, { ...of, sessionId: of.session?.id }, input);
+  // What is about to be past is no duplicate of what takes its place.
+  return same === undefined || supersedes.includes(same.id) ? undefined : { ...same, isDuplicate: true };
 }
 
 /**
@@ -128,7 +148,7 @@ function wantsVector(reader: Reader, caller: Caller, input: NewMemory): boolean 
  *
  * @throws {ApiError} `already_exists` where that is not to be
  */
-function memoryThere(reader: Reader, { owner }: Caller, of: MemoryOwner, input: NewMemory): FoundMemory | undefined {
+function memoryNamed(reader: Reader, { owner }: Caller, of: MemoryOwner, input: NewMemory): FoundMemory | undefined {
   const { externalId, ifExists, supersedes = [] } = input;
   if (externalId === undefined) return undefined;
   const there = namedMemory(reader, { ...of, namedWithin: scopeOfNames(owner) }, externalId);
@@ -205,19 +225,31 @@ function takeOver(
   tx: Tx,
   caller: Caller,
   quotas: Quotas | undefined,
-  there: FoundMemory,
+  there: MemoryThere,
   input: NewMemory,
   content: NewContent,
 ): CreatedMemory {
-  if (input.ifExists === "return") return { row: there.row, json: memoryJson(there.id, there.row, generationOf(tx)), isNew: false };
-  const { sent = {}, type, tags, metadata, source, importance, validFrom, validUntil, supersedes = [] } = input;
-  if (supersedes.length > 0)
-    throw new ApiError("version_conflict", "supersedes is for a new memory; the one with this external_id is there, and is changed.", {
-      param: "supersedes",
-    });
+  const { isDuplicate } = there;
+  const { sent = {}, type, tags, metadata, source, importance, validFrom, validUntil, externalId, supersedes = [] } = input;
+  if (supersedes.length > 0 && (isDuplicate || input.ifExists !== "return"))
+    throw new ApiError(
+      "version_conflict",
+      isDuplicate
+        ? `supersedes is for a new memory; ${there.id} says the same already (on_duplicate).`
+        : "supersedes is for a new memory; the one with this external_id is there, and is changed.",
+      { param: "supersedes" },
+    );
+  const answered = ({ row, json }: Pick<CreatedMemory, "row" | "json">): CreatedMemory => ({
+    row,
+    json: isDuplicate ? (`${json.slice(0, -1)},"duplicate":true}` as JsonText) : json,
+    isNew: false,
+  });
+  if ((isDuplicate ? input.onDuplicate : input.ifExists) === "return")
+    return answered({ row: there.row, json: memoryJson(there.id, there.row, generationOf(tx)) });
   const isSent = (name: string) => Object.hasOwn(sent, name);
   const changes: MemoryChanges = {
-    content: input.content,
+    // One that says the same keeps its own words, and a name that it has.
+    ...(isDuplicate ? { externalId: there.row.externalId ?? externalId } : { content: input.content }),
     ...(isSent("type") ? { type } : {}),
     ...(isSent("tags") ? { tags } : {}),
     source,
@@ -226,7 +258,7 @@ function takeOver(
     validFrom,
     validUntil,
   };
-  return { ...changeMemory(tx, caller, quotas, there, changes, isSent("metadata") ? metadata : there.row.metadata, content), isNew: false };
+  return answered(changeMemory(tx, caller, quotas, there, changes, isSent("metadata") ? metadata : there.row.metadata, content));
 }
 
 function createMemory(

@@ -10,7 +10,17 @@ import { tagsOf } from "./comma-lists.ts";
 import type { NewMemory as NewMemoryFields } from "./create.ts";
 import type { MemoryDeps } from "./deps.ts";
 import { addMemories, addMemory, deleteMemory, getMemory, listMemories, updateMemory } from "./memories.ts";
-import { AddedMemories, Memory, MEMORY_FILTER, MemoryBatch, MemoryChanges, NewMemory, Search, SearchAnswer } from "./schema.ts";
+import {
+  AddedMemories,
+  AddedMemory,
+  Memory,
+  MEMORY_FILTER,
+  MemoryBatch,
+  MemoryChanges,
+  NewMemory,
+  Search,
+  SearchAnswer,
+} from "./schema.ts";
 import { searchMemories } from "./search.ts";
 
 const memories = endpointGroup({ name: "Memories", description: "What outlasts a conversation, found by meaning and by words." });
@@ -30,9 +40,10 @@ export function memoryEndpoints(deps: MemoryDeps): Endpoint[] {
       memoryOperation: "create_memory",
       description: "Search finds it once this is answered.",
       status: 201,
-      existing: "The memory that its owner has by the external_id already, as it was (`if_exists`: `return`) or changed (`update`).",
+      existing:
+        "The memory that its owner has already, by the external_id (`if_exists`) or as one that says the same (`on_duplicate`): as it was (`return`) or changed (`update`).",
       body: NewMemory,
-      response: Memory,
+      response: AddedMemory,
       errors: ["session_not_found", "memory_not_found", "already_exists", "version_conflict", "content_too_large"],
       run: ({ body, sent, caller }) => addMemory(deps, caller, { ...body, sent }),
     }),

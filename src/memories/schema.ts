@@ -131,6 +131,17 @@ export const Memory = Type.Object(
   { title: "Memory", description: "A memory." },
 );
 
+/** What is answered of a memory that was to be added. */
+export const AddedMemory = Type.Object(
+  {
+    ...Memory.properties,
+    duplicate: Type.Optional(
+      Type.Literal(true, { description: "Set where the owner had said the same before (`on_duplicate`): then this is that memory." }),
+    ),
+  },
+  { title: "AddedMemory", description: "A memory that was added, or was there." },
+);
+
 export const Score = (description: string) => Type.Number({ minimum: 0, maximum: 1, description, examples: [0.948212] });
 
 const { id, session_id, user_id, agent_id, content, type, source, tags, created_at } = Memory.properties;
@@ -192,6 +203,13 @@ export const NewMemory = Type.Object(
       }),
       "error",
     ),
+    on_duplicate: Default(
+      OneOf(["allow", "return", "update"], {
+        description:
+          "What happens when the owner has a current memory of the same type that says the same, whatever its case, spaces and forms of characters: `return` answers 200 with it, as it is, and `duplicate: true`; `update` gives it the tags, metadata, times and what else is sent before. A memory of that `external_id` comes first. Of a session without a user the memories of that session are compared. Default `allow`.",
+      }),
+      "allow",
+    ),
     source: Type.Optional(Source("Who says so; `agent` unless given. A context shows it.")),
     importance: Type.Optional(Importance("How important it is to you, 0.0 to 1.0.")),
     occurred_at: Type.Optional(Moment("When it happened, for history that is moved in: at most a day ahead.")),
@@ -224,7 +242,7 @@ export const MemoryBatch = Type.Object(
 );
 
 export const AddedMemories = Type.Object(
-  { object: Type.Literal("list"), data: Type.Array(Memory, { description: "In the order of the request." }) },
+  { object: Type.Literal("list"), data: Type.Array(AddedMemory, { description: "In the order of the request." }) },
   { title: "AddedMemories", description: "The memories of a batch." },
 );
 

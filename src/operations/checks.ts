@@ -20,11 +20,13 @@ import type { Reader, Tx } from "../storage/access.ts";
 import type { WholeRow, WholeStore } from "../storage/record-store.ts";
 import {
   branches,
+  CONTENTS_MARK,
   deliveries,
   documentRemovals,
   documents,
   indexedDocuments,
   memories,
+  meta,
   namespaces,
   payloads,
   pendingEmbeddings,
@@ -134,6 +136,7 @@ function rowCheck(table: RecordTable): KeyCheck {
     if (table.indexes.length === 0) return;
     const row = table.decode(text);
     for (const index of table.indexes) {
+      if (index.name === memories.index.byContent.name && mayLackContent(reader, key)) continue;
       const entries = index.entriesOf(key, row);
       const column = columns?.[index.name];
       if (column !== undefined) {
@@ -147,6 +150,12 @@ function rowCheck(table: RecordTable): KeyCheck {
       }
     }
   };
+}
+
+/** Whether a memory may be one of before that has no entry by its content yet. */
+function mayLackContent(reader: Reader, memory: string): boolean {
+  const mark = readable(() => reader.get(meta, CONTENTS_MARK));
+  return mark === undefined || memory > mark;
 }
 
 /** Has a row's columns follow from it again. */

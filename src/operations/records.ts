@@ -11,6 +11,7 @@ import { storedSettingsProblem, withoutWrongSettings } from "../settings/schema.
 import { isBound } from "../storage/owner.ts";
 import { problemOf, Whole } from "../storage/row-types.ts";
 import {
+  CONTENTS_MARK,
   apiKeys,
   meta,
   provider,
@@ -48,12 +49,15 @@ function validator<Row>(table: AnyTable, of: RowValidator<Row>): [string, RowVal
   return [table.name, of];
 }
 
+/** Keys of meta whose rows are ids. */
+const IDS: ReadonlySet<string> = new Set([TRACES_WATERMARK, CONTENTS_MARK]);
+
 const ROW_VALIDATORS = new Map<string, RowValidator<unknown>>([
   validator<string>(meta, {
     problemOf: (row, key) =>
-      (key === TRACES_WATERMARK ? row.length === BARE_ID_LENGTH : Number(row) < 2 ** 32)
+      (IDS.has(key) ? row.length === BARE_ID_LENGTH : Number(row) < 2 ** 32)
         ? undefined
-        : `row is not ${key === TRACES_WATERMARK ? "an id" : "the text of a whole number below 2^32"}`,
+        : `row is not ${IDS.has(key) ? "an id" : "the text of a whole number below 2^32"}`,
   }),
   validator<SettingsRow>(settings, { problemOf: (row) => storedSettingsProblem(row)?.message, repaired: withoutWrongSettings }),
   validator<ApiKeyRow>(apiKeys, {

@@ -40,7 +40,7 @@ export async function openUpToDate(
     const due = migrationsFrom(store.schema, migrations);
     const [first] = due;
     if (first !== undefined) {
-      const backup = await backUpBefore(first, store, clock, log);
+      const backup = await backUpBefore(`schema-${first.to}`, store, clock, log);
       for (const migration of due) await migrateOrSay(migration, store, backup, log);
     }
     await store.useChangeBuffer();
@@ -51,18 +51,24 @@ export async function openUpToDate(
   }
 }
 
-/** @returns the path of the backup */
-async function backUpBefore({ to }: Migration, store: Store, clock: Clock, log: Log): Promise<string> {
+/**
+ * Backs a store of an older Cairn up before it is changed.
+ *
+ * @param what - is to come, as the name of the file says it
+ * @returns the path of the backup
+ * @throws {OperationError} where there is no room for it
+ */
+export async function backUpBefore(what: string, store: Store, clock: Clock, log: Log): Promise<string> {
   const backups = makeBackupsDirectory(store);
   assertRoom(store, backups);
   const number = await backupNumber(store);
-  const isOwn = new RegExp(`^before-schema-\\d+-${number}-`);
+  const isOwn = new RegExp(`^before-(?:schema-\\d+|contents)-${number}-`);
   // A killed attempt has left these.
   removeAbandoned(realpathSync(backups), (name) => isOwn.test(name));
-  const kind = `before-schema-${to}-${number}-`;
+  const kind = `before-${what}-${number}-`;
   const name = `${kind}${toIso(clock.now()).replaceAll(/[-:]|\.\d+/g, "")}.cairn`;
   const path = join(backups, name);
-  log.info("the store is of an older schema: writing a backup before it is changed", { schema: store.schema, backup: path });
+  log.info("the store is of an older Cairn: writing a backup before it is changed", { schema: store.schema, backup: path });
   const { bytes, sha256 } = await writeBackup(store, clock, path, { force: true });
   log.info("backup written", { backup: path, bytes, sha256 });
   for (const other of readdirSync(backups)) {
@@ -76,7 +82,7 @@ function assertRoom(store: Store, backups: string): void {
   const needed = store.bytesUsed + FREE_BYTES_MIN;
   if (free >= needed) return;
   throw new OperationError(
-    `The store in ${store.directory} has schema version ${store.schema} and has to be migrated, after a backup. That needs ${megabytes(needed)} ` +
+    `The store in ${store.directory} is of an older Cairn (schema version ${store.schema}) and has to be migrated, after a backup. That needs ${megabytes(needed)} ` +
       `in ${backups}, and ${megabytes(free)} are free. Nothing was changed. Make room, or make ${backups} a link to a directory where there is.`,
   );
 }

@@ -10,6 +10,7 @@
 import { toBase62 } from "../lib/base62.ts";
 import { BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
 import { memoize } from "../lib/memoize.ts";
+import { normalized } from "../lib/text.ts";
 
 /** Greater than every character of a key. */
 export const MAX_KEY = "~";
@@ -28,9 +29,11 @@ export const HASH_KEY_LENGTH = 22;
  * 22 characters for a text of any length. Hashed as JSON, which tells lone surrogates apart where UTF-8 would not; memoized: 0.1
  * µs instead of 1.4.
  */
-export const hashKey = memoize((text: string) =>
-  new Bun.CryptoHasher("sha256").update(JSON.stringify(text)).digest().subarray(0, HASH_BYTES).toString("base64url"),
-);
+export const hashKey = memoize(hashOf);
+
+function hashOf(text: string): string {
+  return new Bun.CryptoHasher("sha256").update(JSON.stringify(text)).digest().subarray(0, HASH_BYTES).toString("base64url");
+}
 
 /** What the sessions of a name begin with, those of any user or agent where it is undefined. */
 export function externalIdKey(externalId: string, userId: string | undefined, agentId: string | undefined): string {
@@ -40,6 +43,26 @@ export function externalIdKey(externalId: string, userId: string | undefined, ag
 /** What the session that a user, or nobody (null), has by a name begins with; with an agent that of this agent. */
 export function ownNameKey(externalId: string, userId: string | null, agentId?: string): string {
   return hashKey(JSON.stringify(["own", externalId, userId, agentId ?? null]));
+}
+
+/** Whose a memory is, among whose it is looked for: its user's, or else its session's, or else its agent's. */
+export interface OwnerOfMemory {
+  readonly userId: string | null;
+  readonly agentId: string | null;
+  readonly sessionId?: string | undefined;
+}
+
+const keeperOf = ({ userId, sessionId, agentId }: OwnerOfMemory): (string | null)[] =>
+  userId === null ? ["session", sessionId ?? null, sessionId === undefined ? agentId : null] : ["user", userId];
+
+/** What the memories of an owner begin with that are of one type and say the same, however they write it. */
+export function contentKey(owner: OwnerOfMemory, type: string, content: string): string {
+  return hashOf(JSON.stringify(["content", ...keeperOf(owner), type, normalized(content)]));
+}
+
+/** What the pinned memories of an owner begin with. */
+export function pinKey(owner: OwnerOfMemory): string {
+  return hashKey(JSON.stringify(["pinned", ...keeperOf(owner)]));
 }
 
 /** Bytes of a name that its entries begin with, in hex: those of longer ones that begin alike are in no order. */

@@ -3,7 +3,7 @@
  *
  * ```
  * table                key                          row
- * meta                 name                         text: schema, backupNumber, tracesMark, namesMark, usersMark, documentsMark
+ * meta                 name                         text: schema, backupNumber, tracesMark, namesMark, usersMark, documentsMark, contentsMark
  * sessions             session                      SessionRow
  *   byAgent            #agent session
  *   byUser             #user session
@@ -25,6 +25,7 @@
  *   byType             #type memory
  *   byTag              #tag memory
  *   byExternalId       #(external, owner) memory    for each owner who looks it up, if it has an external id
+ *   byContent          #(owner, type, content) memory
  *   byExpiry           ms memory                    if it expires
  *   ahead              memory                       if its id is later than its time
  * retrievals           retrieval                    RetrievalRow: what a search or a context found
@@ -92,6 +93,7 @@ import {
   documentOfChange,
   HASH_KEY_LENGTH,
   NUMBER_KEY_LENGTH,
+  contentKey,
   externalIdKey,
   hashKey,
   nameKey,
@@ -309,7 +311,7 @@ function ahead(id: BareId, createdAt: number, entry: string = id): string | unde
 
 export const meta = table(
   "meta",
-  /^(schema|backupNumber|tracesMark|namesMark|usersMark|documentsMark)$/,
+  /^(schema|backupNumber|tracesMark|namesMark|usersMark|documentsMark|contentsMark)$/,
   Type.String({ pattern: "^(0|[1-9][0-9]{0,9}|[0-9A-Za-z]{12})$", description: "the text of a whole number below 2^32, or an id" }),
   text,
 );
@@ -323,6 +325,10 @@ export const NAMES_MARK = "namesMark";
 export const USERS_MARK = "usersMark";
 /** Key of `1`: every document has its entry in `byChange` (`documents/order.ts`). */
 export const DOCUMENTS_MARK = "documentsMark";
+/** Key of an id: memories up to it have their entries by content, those of later ones may be missing (`memories/contents.ts`). */
+export const CONTENTS_MARK = "contentsMark";
+/** The mark where none is missing any more. */
+export const ALL_CONTENTS = "z".repeat(BARE_ID_LENGTH);
 
 const SessionRow = Type.Object({
   agentId: Text,
@@ -541,9 +547,12 @@ export const memories = table(
       },
       hasMany: true,
     },
+    byContent: (memory, row) => contentKey(row, row.type, row.content) + memory,
     byExpiry: (memory, { expiresAt }) => (expiresAt === undefined ? undefined : timeKey(expiresAt) + memory),
     ahead: (memory, row) => ahead(memory, row.createdAt),
   },
+  // A row is put again for its vector, its links and its times, and its text need not be hashed for that.
+  ["sessionId", "userId", "agentId", "content", "type", "tags", "createdAt", "externalId", "namedWithin", "expiresAt"],
 );
 export const RETRIEVAL_OPERATIONS = ["search", "context"] as const;
 const RetrievalRow = Type.Object({

@@ -4,7 +4,7 @@
  * @module
  */
 import { Type } from "@sinclair/typebox";
-import { Memory, NewMemory } from "../memories/schema.ts";
+import { AddedMemory, NewMemory } from "../memories/schema.ts";
 import { ExpectedVersion } from "../sessions/schema.ts";
 import {
   Default,
@@ -135,7 +135,7 @@ export const NewStep = Type.Object(
 export const Step = Type.Object(
   {
     ...Turn.properties,
-    memories: Type.Optional(Type.Array(Memory, { description: "The memories of the step, in the order of the request." })),
+    memories: Type.Optional(Type.Array(AddedMemory, { description: "The memories of the step, in the order of the request." })),
   },
   { title: "Step", description: "A turn that was logged, with the memories that were added with it." },
 );

@@ -21,9 +21,10 @@ import { stored } from "../../src/operations/records.ts";
 import { openService, type Service, type ServiceOptions } from "../../src/service.ts";
 import { changesIn, type GivenSettings } from "../../src/settings/schema.ts";
 import type { Reader } from "../../src/storage/access.ts";
+import { AFTER_ALL } from "../../src/storage/keys.ts";
 import type { Store } from "../../src/storage/lmdb/store.ts";
-import { relationOf } from "../../src/storage/postgres/schema.ts";
-import type { AnyTable } from "../../src/storage/tables.ts";
+import { locationOf, relationOf } from "../../src/storage/postgres/schema.ts";
+import type { AnyTable, Index } from "../../src/storage/tables.ts";
 import { EVENT_TYPES } from "../../src/traces/events.ts";
 import type { VectorIndex } from "../../src/vectors/vector-index.ts";
 import { FakeClock } from "./clock.ts";
@@ -335,6 +336,19 @@ export class Cairn implements AsyncDisposable {
     const [keys, texts] = [rows.map(({ key }) => key), rows.map(({ text }) => text)].map((all) => sql.array(all, "TEXT"));
     await sql`update ${sql.unsafe(relationOf(table.name))} as x set row = w.text, rev = (random() * 2 ^ 52)::int8
       from unnest(${keys}::text[], ${texts}::text[]) as w(key, text) where x.key = w.key`;
+  }
+
+  /** Takes the entries of an index away whose records have keys behind `after`, as a Cairn left them that did not know the index. */
+  async dropEntries(index: Index<never>, after: string): Promise<void> {
+    if (this.#database === undefined) {
+      await this.embedded.commit(NO_HOME, (tx) => {
+        for (const entry of tx.keys(index, { from: "", to: AFTER_ALL })) if (index.recordOf(entry) > after) tx.remove(stored(index), entry);
+      });
+      return;
+    }
+    await using sql = new SQL(this.#database);
+    const { relation, column } = locationOf(index.name);
+    await sql`update ${sql.unsafe(relation)} set ${sql.unsafe(column)} = null, rev = (random() * 2 ^ 52)::int8 where key > ${after}`;
   }
 
   /** How many rows a table has, or entries an index. */

@@ -13,6 +13,7 @@ from ._given import OMIT, Omit, given, path, texts
 from ._page import Page, listed
 from ._types import (
     AddedMemories,
+    AddedMemory,
     AddedTurns,
     Agent,
     ApiKey,
@@ -789,6 +790,7 @@ class MemoriesApi:
         embed: bool | Omit = OMIT,
         external_id: str | Omit = OMIT,
         if_exists: Literal["error", "update", "return"] | Omit = OMIT,
+        on_duplicate: Literal["allow", "return", "update"] | Omit = OMIT,
         source: Literal["user", "agent", "tool", "import"] | Omit = OMIT,
         importance: float | Omit = OMIT,
         occurred_at: str | Omit = OMIT,
@@ -799,7 +801,7 @@ class MemoriesApi:
         supersedes: Sequence[str] | Omit = OMIT,
         timeout: float | None = None,
         idempotency_key: str | None = None,
-    ) -> Memory:
+    ) -> AddedMemory:
         """Add a memory.
 
         Search finds it once this is answered.
@@ -825,6 +827,10 @@ class MemoriesApi:
             if_exists: What happens when the owner has a memory of that `external_id`: `error` is 409 `already_exists`; `return`
                 answers 200 with it, as it is; `update` answers 200 once its content, and what else is sent, has taken the place of what
                 was there. Default `error`.
+            on_duplicate: What happens when the owner has a current memory of the same type that says the same, whatever its case,
+                spaces and forms of characters: `return` answers 200 with it, as it is, and `duplicate: true`; `update` gives it the
+                tags, metadata, times and what else is sent before. A memory of that `external_id` comes first. Of a session without a
+                user the memories of that session are compared. Default `allow`.
             source: Who says so; `agent` unless given. A context shows it.
             importance: How important it is to you, 0.0 to 1.0.
             occurred_at: When it happened, for history that is moved in: at most a day ahead. ISO 8601, such as
@@ -848,7 +854,7 @@ class MemoriesApi:
             CairnError: `version_conflict`: the session is not at `expected_version`, or a document not at `if_version`; nothing was
                 changed.
         """
-        return self._client.run(answered(Call("POST", "/v1/memory", body=given({"session_id": session_id, "user_id": user_id, "agent_id": agent_id, "content": content, "type": type, "tags": tags, "metadata": metadata, "embed": embed, "external_id": external_id, "if_exists": if_exists, "source": source, "importance": importance, "occurred_at": occurred_at, "expires_at": expires_at, "ttl_seconds": ttl_seconds, "valid_from": valid_from, "valid_until": valid_until, "supersedes": supersedes}), idempotency_key=idempotency_key, timeout=timeout), self._client.options, Memory))
+        return self._client.run(answered(Call("POST", "/v1/memory", body=given({"session_id": session_id, "user_id": user_id, "agent_id": agent_id, "content": content, "type": type, "tags": tags, "metadata": metadata, "embed": embed, "external_id": external_id, "if_exists": if_exists, "on_duplicate": on_duplicate, "source": source, "importance": importance, "occurred_at": occurred_at, "expires_at": expires_at, "ttl_seconds": ttl_seconds, "valid_from": valid_from, "valid_until": valid_until, "supersedes": supersedes}), idempotency_key=idempotency_key, timeout=timeout), self._client.options, AddedMemory))
 
     def list(
         self,

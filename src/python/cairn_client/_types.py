@@ -37,10 +37,62 @@ ErrorCode = Literal[
 class AddedMemories(Record):
     """The memories of a batch."""
 
-    __nested__: ClassVar[Mapping[str, str]] = {"data": "Memory"}
+    __nested__: ClassVar[Mapping[str, str]] = {"data": "AddedMemory"}
     object: Literal["list"]
-    data: list[Memory]
+    data: list[AddedMemory]
     """In the order of the request."""
+
+
+class AddedMemory(Record):
+    """A memory that was added, or was there."""
+
+    object: Literal["memory"]
+    id: str
+    """`mem_` and 12 characters."""
+    session_id: str | None
+    """The session it was added to, which may have expired since; null without one."""
+    user_id: str | None
+    """The user it belongs to; null for an agent's alone."""
+    agent_id: str | None
+    """The agent it belongs to; null for a user's alone."""
+    content: str
+    """What to remember: 1 to 10000 characters; more is 413 `content_too_large`."""
+    type: str
+    """Standard types: fact, preference, event, policy, observation, general; others are accepted."""
+    tags: list[str]
+    """Tags."""
+    metadata: dict[str, Any]
+    """Custom metadata. At most 64 KiB as JSON."""
+    external_id: str | None
+    """The name that you gave it."""
+    source: Literal["user", "agent", "tool", "import"]
+    """Who says so."""
+    importance: float | None
+    """How important you said it is."""
+    occurred_at: str | None
+    """When it happened, if that was given."""
+    created_at: str
+    """When the memory was added."""
+    updated_at: str
+    """When it was last changed."""
+    expires_at: str | None
+    """When it expires; null: never."""
+    valid_from: str | None
+    """Since when it holds; null: since ever."""
+    valid_until: str | None
+    """Until when it holds; null: for ever."""
+    supersedes: list[str]
+    """Ids of the memories whose place it took, some of which may be gone."""
+    superseded_by: str | None
+    """The memory that took its place."""
+    superseded_at: str | None
+    """When that one took it, or will."""
+    embedding_id: str | None = None
+    """ID of the vector, which changes with the content; left out when there is none."""
+    vector_available: bool
+    """Whether it has a vector. While one is to be made, it is found by its words."""
+    duplicate: Literal[True] | None = None
+    """Set where the owner had said the same before (`on_duplicate`): then this is that memory."""
 
 
 class AddedTurns(Record):
@@ -780,6 +832,12 @@ class NewMemory(TypedDict):
     """What happens when the owner has a memory of that `external_id`: `error` is 409 `already_exists`; `return` answers 200 with it,
     as it is; `update` answers 200 once its content, and what else is sent, has taken the place of what was there. Default `error`.
     """
+    on_duplicate: NotRequired[Literal["allow", "return", "update"]]
+    """What happens when the owner has a current memory of the same type that says the same, whatever its case, spaces and forms of
+    characters: `return` answers 200 with it, as it is, and `duplicate: true`; `update` gives it the tags, metadata, times and what
+    else is sent before. A memory of that `external_id` comes first. Of a session without a user the memories of that session are
+    compared. Default `allow`.
+    """
     source: NotRequired[Literal["user", "agent", "tool", "import"]]
     """Who says so; `agent` unless given. A context shows it."""
     importance: NotRequired[float]
@@ -1410,7 +1468,7 @@ class StatsVectors(Record):
 class Step(Record):
     """A turn that was logged, with the memories that were added with it."""
 
-    __nested__: ClassVar[Mapping[str, str]] = {"input": "TurnInput", "output": "TurnOutput", "memories": "Memory"}
+    __nested__: ClassVar[Mapping[str, str]] = {"input": "TurnInput", "output": "TurnOutput", "memories": "AddedMemory"}
     object: Literal["turn"]
     id: str
     """`turn_` and 12 characters."""
@@ -1442,7 +1500,7 @@ class Step(Record):
     """The state before the turn, if given."""
     state_after: dict[str, Any] | None
     """The state after the turn, if given."""
-    memories: list[Memory] | None = None
+    memories: list[AddedMemory] | None = None
     """The memories of the step, in the order of the request."""
 
 
@@ -1466,6 +1524,12 @@ class StepMemory(TypedDict):
     if_exists: NotRequired[Literal["error", "update", "return"]]
     """What happens when the owner has a memory of that `external_id`: `error` is 409 `already_exists`; `return` answers 200 with it,
     as it is; `update` answers 200 once its content, and what else is sent, has taken the place of what was there. Default `error`.
+    """
+    on_duplicate: NotRequired[Literal["allow", "return", "update"]]
+    """What happens when the owner has a current memory of the same type that says the same, whatever its case, spaces and forms of
+    characters: `return` answers 200 with it, as it is, and `duplicate: true`; `update` gives it the tags, metadata, times and what
+    else is sent before. A memory of that `external_id` comes first. Of a session without a user the memories of that session are
+    compared. Default `allow`.
     """
     source: NotRequired[Literal["user", "agent", "tool", "import"]]
     """Who says so; `agent` unless given. A context shows it."""

@@ -110,6 +110,15 @@ const MIGRATIONS: readonly SchemaMigration[] = [
         plain("create index if not exists documents_by_change_idx on cairn.documents (by_change) where by_change is not null"),
       ]),
   },
+  {
+    number: 10,
+    says: "memories are found by what they say",
+    run: (connection) =>
+      connection.send([
+        plain('alter table cairn.memories add column if not exists by_content text collate "C"'),
+        plain("create index if not exists memories_by_content_idx on cairn.memories (by_content) where by_content is not null"),
+      ]),
+  },
 ];
 
 /** Another server takes the time of its migrations. */
