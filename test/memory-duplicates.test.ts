@@ -6,7 +6,7 @@
 import { expect, test } from "bun:test";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { NO_HOME } from "../src/lib/ids.ts";
+import { NO_PARTITION } from "../src/lib/ids.ts";
 import { ALL_CONTENTS, CONTENTS_MARK, memories, meta, traces } from "../src/storage/tables.ts";
 import { idsOf, refusal } from "./support/answers.ts";
 import { startCairn, type Cairn, type RequestOptions } from "./support/cairn.ts";
@@ -192,7 +192,7 @@ test("a duplicate of a memory of before is found after a start, which goes on wh
     [mark, mark],
   ] as const) {
     await cairn.dropEntries(memories.index.byContent, after);
-    await cairn.service.store.commit(NO_HOME, (tx) =>
+    await cairn.service.store.commit(NO_PARTITION, (tx) =>
       markBefore === undefined ? tx.remove(meta, CONTENTS_MARK) : tx.put(meta, CONTENTS_MARK, markBefore),
     );
     expect(await cairn.findings()).toEqual([]);
@@ -215,7 +215,7 @@ onEmbedded("a database is backed up by its own tools")(
     await cairn.restart();
     expect(backups()).toEqual([]);
     await cairn.dropEntries(memories.index.byContent, "");
-    await cairn.service.store.commit(NO_HOME, (tx) => tx.remove(meta, CONTENTS_MARK));
+    await cairn.service.store.commit(NO_PARTITION, (tx) => tx.remove(meta, CONTENTS_MARK));
     for (let start = 0; start < 2; start++) {
       await cairn.restart();
       expect(backups()).toHaveLength(1);

@@ -8,10 +8,10 @@
  */
 import { ApiError, messageOf } from "../lib/errors.ts";
 import { DAY_MS } from "../lib/duration.ts";
-import { NO_HOME, type BareId } from "../lib/ids.ts";
+import { NO_PARTITION, type BareId } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
 import { eachFetched, type Reader } from "../storage/access.ts";
-import { AFTER_ALL, behind } from "../storage/keys.ts";
+import { MAX_KEY, successor } from "../storage/keys.ts";
 import type { RecordStore } from "../storage/record-store.ts";
 import { ALL_CONTENTS, CONTENTS_MARK, memories, meta, type MemoryRow } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
@@ -59,7 +59,7 @@ async function completeContents(store: RecordStore, log: Log, backUp: () => Prom
   }
   for (;;) {
     const last = await store.read((reader) => keysBehind(reader, mark).at(-1));
-    await store.commit(NO_HOME, (tx) => {
+    await store.commit(NO_PARTITION, (tx) => {
       for (const { key, row, lacksEntry } of slice(tx, mark, last)) if (lacksEntry && row !== undefined) tx.add(memories, key, row);
       tx.put(meta, CONTENTS_MARK, last ?? ALL_CONTENTS);
     });
@@ -69,14 +69,14 @@ async function completeContents(store: RecordStore, log: Log, backUp: () => Prom
 }
 
 function keysBehind(reader: Reader, mark: string | undefined): string[] {
-  return reader.keys(memories, { from: mark === undefined ? "" : behind(mark), to: AFTER_ALL, limit: MEMORIES_PER_COMMIT });
+  return reader.keys(memories, { from: mark === undefined ? "" : successor(mark), to: MAX_KEY, limit: MEMORIES_PER_COMMIT });
 }
 
 /** The next memories behind a mark, up to one; those that cannot be read have no content. */
 function slice(
   reader: Reader,
   mark: string | undefined,
-  last: string = AFTER_ALL,
+  last: string = MAX_KEY,
 ): { key: BareId; row: MemoryRow | undefined; lacksEntry: boolean }[] {
   const keys = keysBehind(reader, mark).filter((key) => key <= last);
   const { byContent } = memories.index;

@@ -8,7 +8,7 @@
  */
 import { withPrefix, type BareId } from "../lib/ids.ts";
 import { eachFetched, type Reader } from "../storage/access.ts";
-import { AFTER_ALL, contentKey, type OwnerOfMemory } from "../storage/keys.ts";
+import { MAX_KEY, contentKey, type OwnerOfMemory } from "../storage/keys.ts";
 import { isOwned, type Owner } from "../storage/owner.ts";
 import { memories, type MemoryRow } from "../storage/tables.ts";
 import type { FoundMemory } from "./record.ts";
@@ -32,7 +32,7 @@ export function duplicateOf(
   const { byContent } = memories.index;
   const find = shownMemories(reader, {});
   const from = contentKey(of, type, content);
-  for (let [to, looked] = [from + AFTER_ALL, 0]; looked < LOOKED_AT_MAX; looked += ROWS_PER_LOOK) {
+  for (let [to, looked] = [from + MAX_KEY, 0]; looked < LOOKED_AT_MAX; looked += ROWS_PER_LOOK) {
     const entries = reader.keys(byContent, { from, to, limit: ROWS_PER_LOOK, descending: true });
     const keys = entries.map((entry) => byContent.recordOf(entry) as BareId);
     reader.ahead(memories, keys);

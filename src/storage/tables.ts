@@ -3,7 +3,8 @@
  *
  * ```
  * table                key                          row
- * meta                 name                         text: schema, backupNumber, tracesMark, namesMark, usersMark, documentsMark, contentsMark
+ * meta                 name                         text: schema, backupNumber, tracesMark, namesMark, usersMark, documentsMark,
+ *                                                         contentsMark
  * sessions             session                      SessionRow
  *   byAgent            #agent session
  *   byUser             #user session

@@ -21,7 +21,7 @@ import { stored } from "../../src/operations/records.ts";
 import { openService, type Service, type ServiceOptions } from "../../src/service.ts";
 import { changesIn, type GivenSettings } from "../../src/settings/schema.ts";
 import type { Reader } from "../../src/storage/access.ts";
-import { AFTER_ALL } from "../../src/storage/keys.ts";
+import { MAX_KEY } from "../../src/storage/keys.ts";
 import type { Store } from "../../src/storage/lmdb/store.ts";
 import { locationOf, relationOf } from "../../src/storage/postgres/schema.ts";
 import type { AnyTable, Index } from "../../src/storage/tables.ts";
@@ -341,8 +341,8 @@ export class Cairn implements AsyncDisposable {
   /** Takes the entries of an index away whose records have keys behind `after`, as a Cairn left them that did not know the index. */
   async dropEntries(index: Index<never>, after: string): Promise<void> {
     if (this.#database === undefined) {
-      await this.embedded.commit(NO_HOME, (tx) => {
-        for (const entry of tx.keys(index, { from: "", to: AFTER_ALL })) if (index.recordOf(entry) > after) tx.remove(stored(index), entry);
+      await this.embedded.commit(NO_PARTITION, (tx) => {
+        for (const entry of tx.keys(index, { from: "", to: MAX_KEY })) if (index.recordOf(entry) > after) tx.remove(stored(index), entry);
       });
       return;
     }
