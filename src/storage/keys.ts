@@ -60,11 +60,6 @@ export function contentKey(owner: OwnerOfMemory, type: string, content: string):
   return hashOf(JSON.stringify(["content", ...keeperOf(owner), type, normalized(content)]));
 }
 
-/** What the pinned memories of an owner begin with. */
-export function pinKey(owner: OwnerOfMemory): string {
-  return hashKey(JSON.stringify(["pinned", ...keeperOf(owner)]));
-}
-
 /** Bytes of a name that its entries begin with, in hex: those of longer ones that begin alike are in no order. */
 const NAME_BYTES_MAX = 900;
 
