@@ -23,6 +23,8 @@ export class RoundRobin implements AsyncDisposable {
             method,
             headers,
             redirect: "manual",
+            // What is compressed is passed on as it is, with its header.
+            decompress: false,
             ...(method === "GET" ? {} : { body }),
           });
         } catch {

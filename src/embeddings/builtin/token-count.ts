@@ -74,6 +74,9 @@ const SLICE_LENGTH = 1_600;
 /** A slice ends behind the last space within this. */
 const SLICE_END_LENGTH = 200;
 
+/** A slice that becomes longer than this many times itself counts as its bytes. */
+const EXPANSION_MAX = 2;
+
 /** Opened with the first text; the weights are shared with the other encoders of the process. */
 const encoderOf = memoize<string, Encoder>(() => openEncoder());
 
@@ -129,10 +132,12 @@ function isLowSurrogate(unit: number): boolean {
 
 /** What one slice of a text counts, not rounded. */
 function tokensOfSlice(slice: string): number {
-  const count = estimate(slice);
   // Some tokenizers see a text so, in which a character can be many.
   const compatible = slice.normalize("NFKC");
-  return compatible === slice ? count : Math.max(count, estimate(compatible));
+  if (compatible === slice) return estimate(slice);
+  // Cutting it would take as many times as long, and no tokenizer that works on bytes exceeds these.
+  if (compatible.length > EXPANSION_MAX * slice.length) return Math.max(Buffer.byteLength(slice), Buffer.byteLength(compatible));
+  return Math.max(estimate(slice), estimate(compatible));
 }
 
 function estimate(text: string): number {

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from uuid import uuid4
 
 import anyio
 import httpx2
@@ -22,7 +23,7 @@ from cairn_client import AsyncCairn, Cairn, CairnError
 def test_a_conversation(colour: Colour) -> None:
     async def conversation() -> None:
         cairn, get = colour.client(), colour.result
-        session = await get(cairn.sessions.create(agent_id="support-bot", user_id="user-42", initial_state={"step": 0}))
+        session = await get(cairn.sessions.create(agent_id="support-bot", user_id=f"user-{uuid4()}", initial_state={"step": 0}))
         await get(cairn.sessions.set_state(session.id, {"step": 1}, expected_version=0))
         with pytest.raises(CairnError) as conflict:
             await get(cairn.sessions.set_state(session.id, {"step": 2}, expected_version=0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import unittest
+from uuid import uuid4
 
 from support import HttpClient
 
@@ -29,7 +30,7 @@ class LosesAnswers(HttpClient):
 class Server(unittest.TestCase):
     def test_a_conversation(self) -> None:
         cairn = Cairn(http_client=HttpClient())
-        session = cairn.sessions.create(agent_id="support-bot", user_id="user-42", initial_state={"step": 0})
+        session = cairn.sessions.create(agent_id="support-bot", user_id=f"user-{uuid4()}", initial_state={"step": 0})
         cairn.sessions.set_state(session.id, {"step": 1})
         patched = cairn.sessions.patch_state(session.id, {"order": "A-17"})
         self.assertEqual((patched.version, patched.state), (2, {"step": 1, "order": "A-17"}))
