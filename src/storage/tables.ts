@@ -165,6 +165,8 @@ interface Traits<Row> extends RowTimes<Row> {
   readonly cachedBytesMax?: number;
   /** Whether it caches what was committed, and not read since: each change reads such a row, and is most often followed by others. */
   readonly keepsCommitted?: true;
+  /** Whether a server on a database builds commits on what it has read of it: commits read a row again and again, and few change it. */
+  readonly keepsRead?: true;
   /** Whether it has few rows, of which nearly every commit reads some and hardly any changes one. */
   readonly isGlobal?: true;
 }
@@ -953,7 +955,7 @@ const UserRow = Type.Object({
 });
 export type UserRow = Static<typeof UserRow>;
 const hashLast = (entry: string): string => entry.slice(-HASH_KEY_LENGTH);
-export const users = table("users", HASH, UserRow, json<UserRow>(), {
+export const users = table("users", HASH, UserRow, having(json<UserRow>(), { keepsRead: true }), {
   byName: { of: (hash, { userId }) => `${nameKey(userId)}!${hash}`, record: hashLast },
   bySeen: { of: (hash, { seenAt }) => numberKey(seenAt) + hash, record: hashLast },
 });

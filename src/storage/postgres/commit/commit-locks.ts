@@ -51,6 +51,11 @@ export interface Locks {
   readonly rows: ReadonlyMap<string, RowLocks>;
 }
 
+const KEPT_READ: ReadonlySet<string> = new Set(RECORD_TABLES.filter(({ keepsRead }) => keepsRead === true).map(({ name }) => name));
+
+/** Whether commits build on what was read of a table, or index, last. */
+export const keepsRead = (name: string): boolean => isGlobal(name) || KEPT_READ.has(name);
+
 /** Whether a table is global, or an index of one that is. */
 export const isGlobal = (name: string): boolean => GLOBAL_TABLES.has(tableOf(name));
 

@@ -23,7 +23,7 @@ import { Fetch } from "../read/fetch-statement.ts";
 import { ReadSet, FetchedRows, RerunReader, firstKeyOf, nameOfSpan, type KnownRows } from "../read/fetched-rows.ts";
 import { knownToAny, type RequestReads, type RequestsUnderWay } from "../read/request-reads.ts";
 import { locationOf } from "../schema.ts";
-import { covers, isGlobal, lockStatements, locksOf, union, type Locks } from "./commit-locks.ts";
+import { covers, isGlobal, keepsRead, lockStatements, locksOf, union, type Locks } from "./commit-locks.ts";
 import { CommitOrder } from "./commit-order.ts";
 import { changesOf, checksOf, writesOf, type Change } from "./commit-statements.ts";
 import type { CommitTokens } from "./commit-tokens.ts";
@@ -354,7 +354,7 @@ export class Commits {
   #remember(changes: readonly Change[], fetched: FetchedRows, rev: number): void {
     const { keys, spans } = fetched.read;
     for (const [table, some] of keys) {
-      if (isGlobal(table)) for (const key of some) this.last.trackRow(table, key, fetched.row(table, key) ?? null);
+      if (keepsRead(table)) for (const key of some) this.last.trackRow(table, key, fetched.row(table, key) ?? null);
     }
     for (const [name, ask] of spans) {
       if (isGlobal(ask.table) || name === nameOfSpan(firstKeyOf(ask.table)))
