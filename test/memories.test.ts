@@ -25,6 +25,7 @@ const NO_ROWS = {
   byContent: 0,
   byExternalId: 0,
   byExpiry: 0,
+  past: 0,
   ahead: 0,
   vectors: 0,
 };

@@ -3,9 +3,9 @@
  *
  * @module
  */
-import { expect, test } from "bun:test";
+import { expect, spyOn, test } from "bun:test";
 import { idsOf, refusal } from "./support/answers.ts";
-import { startCairn, type Cairn } from "./support/cairn.ts";
+import { startCairn, WITH_GRAPH, type Cairn } from "./support/cairn.ts";
 
 const NOW = "2026-05-07T08:00:00.000Z";
 const add = (cairn: Cairn, content: string, more: object = {}) => cairn.ok(cairn.post("/v1/memory", { user_id: "ada", content, ...more }));
@@ -171,3 +171,39 @@ test("erasing a user takes chains as a whole, and no other user's memory changes
   expect(await cairn.list("/v1/memory?status=all")).toEqual([bos]);
   expect(await cairn.findings()).toEqual([]);
 });
+
+for (const [how, options] of Object.entries({ "without a graph": {}, "with a graph": WITH_GRAPH })) {
+  test(`a search ${how} looks at current memories alone, of a user, of a session and of all, however many are past`, async () => {
+    await using cairn = await startCairn(options);
+    const session = await cairn.createSession({ user_id: "ada" });
+    const batch = async (memories: object[]): Promise<string[]> =>
+      idsOf(
+        (await cairn.ok(cairn.post("/v1/memory/batch", { memories: memories.map((one) => ({ session_id: session.id, ...one })) }))).data,
+      );
+    const past: string[] = [];
+    for (let from = 0; from < 320; from += 80)
+      past.push(...(await batch(Array.from({ length: 80 }, (_, i) => ({ content: `Lived at number ${from + i} of the street.` })))));
+    const current = await batch(
+      Array.from({ length: 10 }, (_, i) => ({ content: `Lives in house ${i} now.`, supersedes: past.slice(32 * i, 32 * i + 32) })),
+    );
+    const nearest = spyOn(cairn.service.vectors, "nearest");
+    const search = async (scope: object, more: object = {}) => {
+      const { data } = await cairn.search("Lived at number 7 of the street.", { threshold: 0, limit: 50, ...scope, ...more });
+      return new Set(idsOf(data));
+    };
+    for (const scope of [{ user_id: "ada" }, { session_id: session.id }, {}]) {
+      nearest.mockClear();
+      expect(await search(scope)).toEqual(new Set(current));
+      // Again, with what is in memory since.
+      expect(await search(scope)).toEqual(new Set(current));
+      const candidates = await Promise.all(nearest.mock.results.map(({ value }) => value as ReturnType<typeof nearest>));
+      expect({ scope, candidates: candidates.map((found) => found?.length) }).toEqual({ scope, candidates: [10, 10] });
+      expect((await search(scope, { status: "all" })).size).toBe(50);
+      expect([...(await search(scope, { status: "past" }))].filter((id) => !past.includes(id))).toEqual([]);
+    }
+    await cairn.ok(cairn.delete(`/v1/memory/${current[0]!}`));
+    const released = new Set([...current.slice(1), ...past.slice(0, 32)]);
+    for (const scope of [{ user_id: "ada" }, { session_id: session.id }, {}]) expect(await search(scope)).toEqual(released);
+    expect(await cairn.findings()).toEqual([]);
+  });
+}

@@ -1,5 +1,6 @@
 /**
- * Memories that a Cairn of before has stored without an entry by their content get one: a request that asks for no duplicates looks there.
+ * Memories that a Cairn of before has stored without entries by their content, and as past ones, get them: a request that asks for no
+ * duplicates looks there, and a search for what is current leaves those out.
  *
  * Slices in the order of keys, each a commit that moves a mark: a start that is ended is continued by the next one. An embedded store is
  * backed up before the first. New memories have their entries whatever the mark says.
@@ -50,7 +51,7 @@ async function completeContents(store: RecordStore, log: Log, backUp: () => Prom
   let mark = await store.read((reader) => reader.get(meta, CONTENTS_MARK));
   if (mark === ALL_CONTENTS) return;
   if (mark === undefined && (await store.read((reader) => slice(reader, undefined).some(({ lacksEntry }) => lacksEntry)))) {
-    log.info("memories get an index by their content");
+    log.info("memories get indexes by their content and of those that are past");
     try {
       await backUp();
     } catch (error) {
@@ -79,10 +80,11 @@ function slice(
   last: string = MAX_KEY,
 ): { key: BareId; row: MemoryRow | undefined; lacksEntry: boolean }[] {
   const keys = keysBehind(reader, mark).filter((key) => key <= last);
-  const { byContent } = memories.index;
+  const { byContent, past } = memories.index;
   reader.ahead(memories, keys);
   return eachFetched(keys, (key) => {
     const row = unlessUnreadable(() => reader.get(memories, key));
-    return { key, row, lacksEntry: row !== undefined && byContent.entriesOf(key, row).some((entry) => !reader.has(byContent, entry)) };
+    const lacks = (index: typeof past, of: MemoryRow) => index.entriesOf(key, of).some((entry) => !reader.has(index, entry));
+    return { key, row, lacksEntry: row !== undefined && (lacks(byContent, row) || lacks(past, row)) };
   });
 }

@@ -20,10 +20,11 @@ import { BUILTIN_CALIBRATION } from "../embeddings/score.ts";
 import type { Asking } from "../retrievals/log.ts";
 import { isAnyMemoryHidden } from "../sessions/removal.ts";
 import type { Reader } from "../storage/access.ts";
+import { MAX_KEY } from "../storage/keys.ts";
 import type { Owner } from "../storage/owner.ts";
 import { generationOf } from "../storage/memory-records.ts";
 import { memories, vectors, type MemoryRow } from "../storage/tables.ts";
-import type { Filter } from "../storage/walk.ts";
+import { except, type Filter } from "../storage/walk.ts";
 import type { Candidate } from "../vectors/candidates.ts";
 import { nearestPassage, passageCount, quantize } from "../vectors/encoding.ts";
 import type { Query } from "../vectors/query.ts";
@@ -199,10 +200,13 @@ async function candidatesFor(
   { wanted, isAgain, shown }: { wanted: number; isAgain: boolean; shown: Shown },
   hasPermit: boolean,
 ): Promise<Candidate[] | undefined> {
+  const searched = await withoutPast(deps, filter, shown);
   for (let limit = candidatesFrom(wanted); ; limit *= 4) {
-    const mayBeGone = isAgain || (await deps.store.read(isAnyMemoryHidden));
+    const isAnyHidden = await deps.store.read(isAnyMemoryHidden);
+    const mayBeGone = isAgain || isAnyHidden;
     const query = indexQuery(embedded, active, limit, mayBeGone ? limit : wanted + EQUALS);
-    const found = await deps.vectors.nearest(query, filter, hasPermit);
+    // What is hidden supersedes nothing, though its links are there still.
+    const found = await deps.vectors.nearest(query, isAnyHidden ? filter : searched, hasPermit);
     if (!mayBeGone || found === undefined) return found;
     const visible = await deps.store.read((reader) => {
       const find = shownMemories(reader, shown);
@@ -214,6 +218,21 @@ async function candidatesFor(
     });
     if (found.length < limit || visible.length >= candidatesFrom(wanted)) return visible;
   }
+}
+
+/** Where at least this share of all memories is past, a search among all leaves them out: with fewer that costs more than it spares. */
+const PAST_SHARE_MIN = 1 / 8;
+
+/** Leaves out by their index what is past for good, where a search is for what is current now. */
+async function withoutPast({ store }: Pick<MemoryDeps, "store">, filter: Filter, { status = "current", asOf }: Shown): Promise<Filter> {
+  if (status !== "current" || asOf !== undefined) return filter;
+  const { past, bySession, byUser, byAgent } = memories.index;
+  if (!filter.some(({ table }) => [bySession, byUser, byAgent].some(({ name }) => name === table))) {
+    if ((await store.read((reader) => reader.keys(past, { from: "", to: MAX_KEY, limit: 1 }))).length === 0) return filter;
+    const [pastCount, all] = await Promise.all([store.count(past), store.count(vectors)]);
+    if (pastCount < PAST_SHARE_MIN * all) return filter;
+  }
+  return [...filter, except(past)];
 }
 
 /**

@@ -122,6 +122,9 @@ function everyEntry(index: Index, check: KeyCheck): Check {
   };
 }
 
+/** Indexes of memories that those of before are taken into after a start. */
+const FILLED_LATER: ReadonlySet<string> = new Set([memories.index.byContent.name, memories.index.past.name]);
+
 /** Every row can be read, and every entry it should have is there. */
 function rowCheck(table: RecordTable): KeyCheck {
   return function* (reader, { key, text, columns }) {
@@ -136,7 +139,7 @@ function rowCheck(table: RecordTable): KeyCheck {
     if (table.indexes.length === 0) return;
     const row = table.decode(text);
     for (const index of table.indexes) {
-      if (index.name === memories.index.byContent.name && mayLackContent(reader, key)) continue;
+      if (FILLED_LATER.has(index.name) && mayLackEntry(reader, key)) continue;
       const entries = index.entriesOf(key, row);
       const column = columns?.[index.name];
       if (column !== undefined) {
@@ -152,8 +155,8 @@ function rowCheck(table: RecordTable): KeyCheck {
   };
 }
 
-/** Whether a memory may be one of before that has no entry by its content yet. */
-function mayLackContent(reader: Reader, memory: string): boolean {
+/** Returns whether a memory may be one of before that has no entry in these yet. */
+function mayLackEntry(reader: Reader, memory: string): boolean {
   const mark = readable(() => reader.get(meta, CONTENTS_MARK));
   return mark === undefined || memory > mark;
 }

@@ -28,6 +28,7 @@
  *   byExternalId       #(external, owner) memory    for each owner who looks it up, if it has an external id
  *   byContent          #(owner, type, content) memory
  *   byExpiry           ms memory                    if it expires
+ *   past               memory                       if it is past for good
  *   ahead              memory                       if its id is later than its time
  * retrievals           retrieval                    RetrievalRow: what a search or a context found
  *   bySession          session retrieval
@@ -328,7 +329,7 @@ export const NAMES_MARK = "namesMark";
 export const USERS_MARK = "usersMark";
 /** Key of `1`: every document has its entry in `byChange` (`documents/order.ts`). */
 export const DOCUMENTS_MARK = "documentsMark";
-/** Key of an id: memories up to it have their entries by content, those of later ones may be missing (`memories/contents.ts`). */
+/** Key of an id: memories up to it have entries in `byContent` and `past`, those of later ones may be missing (`memories/contents.ts`). */
 export const CONTENTS_MARK = "contentsMark";
 /** The mark where none is missing any more. */
 export const ALL_CONTENTS = "z".repeat(BARE_ID_LENGTH);
@@ -530,6 +531,21 @@ const MemoryRow = Type.Object({
   embedding: Type.Optional(Embedding),
 });
 export type MemoryRow = Static<typeof MemoryRow>;
+
+/** Whether time alone will not make a memory current again: it was past when its row was written last, and only a change can end that. */
+type Ending = "createdAt" | "updatedAt" | "validUntil" | "supersededBy" | "supersededAt" | "supersededUntil";
+function isPastForGood({
+  createdAt,
+  updatedAt = createdAt,
+  validUntil,
+  supersededBy,
+  supersededAt = 0,
+  supersededUntil,
+}: Pick<MemoryRow, Ending>): boolean {
+  if (validUntil !== undefined && validUntil <= updatedAt) return true;
+  return supersededBy !== undefined && supersededUntil === undefined && supersededAt <= updatedAt;
+}
+
 export const memories = table(
   "memories",
   ID,
@@ -552,10 +568,14 @@ export const memories = table(
     },
     byContent: (memory, row) => contentKey(row, row.type, row.content) + memory,
     byExpiry: (memory, { expiresAt }) => (expiresAt === undefined ? undefined : timeKey(expiresAt) + memory),
+    past: (memory, row) => (isPastForGood(row) ? memory : undefined),
     ahead: (memory, row) => ahead(memory, row.createdAt),
   },
   // A row is put again for its vector, its links and its times, and its text need not be hashed for that.
-  ["sessionId", "userId", "agentId", "content", "type", "tags", "createdAt", "externalId", "namedWithin", "expiresAt"],
+  [
+    ...(["sessionId", "userId", "agentId", "content", "type", "tags", "createdAt", "externalId", "namedWithin", "expiresAt"] as const),
+    ...(["updatedAt", "validUntil", "supersededBy", "supersededAt", "supersededUntil"] as const),
+  ],
 );
 export const RETRIEVAL_OPERATIONS = ["search", "context"] as const;
 const RetrievalRow = Type.Object({

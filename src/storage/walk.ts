@@ -16,6 +16,8 @@ import type { AnyTable } from "./tables.ts";
 export interface Posting {
   table: string;
   prefixes: readonly string[];
+  /** All other ids instead. */
+  isExcluded?: true;
 }
 
 /** All postings must have the id; none at all means every record. */
@@ -25,9 +27,16 @@ export function posting(table: AnyTable, ...prefixes: string[]): Posting {
   return { table: table.name, prefixes: [...new Set(prefixes)] };
 }
 
+/** Passes what has no entry in an index whose entries are ids. */
+export function except(table: AnyTable): Posting {
+  return { table: table.name, prefixes: [""], isExcluded: true };
+}
+
 /** Whether one id passes a filter: a look-up per condition. */
 export function matches(reader: Reader, filter: Filter, id: BareId): boolean {
-  return filter.every(({ table, prefixes }) => prefixes.some((prefix) => reader.has({ name: table }, prefix + id)));
+  return filter.every(
+    ({ table, prefixes, isExcluded = false }) => prefixes.some((prefix) => reader.has({ name: table }, prefix + id)) !== isExcluded,
+  );
 }
 
 /** Ids from `from` (included) to `before` (excluded). */
@@ -62,10 +71,11 @@ export function* leapfrogJoin(
   bounds: Bounds = {},
   probes = PROBES_PER_TURN,
 ): Generator<BareId | Pause, void, undefined> {
+  const [excluded, wanted] = [filter.filter(({ isExcluded }) => isExcluded), filter.filter(({ isExcluded }) => isExcluded !== true)];
   const streams =
-    filter.length === 0
+    wanted.length === 0
       ? [new Stream(reader, records, "", bounds)]
-      : filter.map(({ table, prefixes }) => unionStream(prefixes.map((prefix) => new Stream(reader, { name: table }, prefix, bounds))));
+      : wanted.map(({ table, prefixes }) => unionStream(prefixes.map((prefix) => new Stream(reader, { name: table }, prefix, bounds))));
   const looksPerStep = Math.max(
     1,
     filter.reduce((sum, { prefixes }) => sum + prefixes.length, 0),
@@ -88,7 +98,7 @@ export function* leapfrogJoin(
       done = 0;
     }
     if (streams.every((stream) => stream.head() === target)) {
-      yield target;
+      if (excluded.length === 0 || matches(reader, excluded, target)) yield target;
       for (const stream of streams) stream.skipTo(target, "past");
     } else {
       for (const stream of streams) stream.skipTo(target, "at");

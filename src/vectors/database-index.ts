@@ -38,6 +38,8 @@ const COMPARED_MAX = 20_000;
 const COMPARED_AT_ONCE = 250;
 /** Each is a statement that looks at a thousand records at most: where few of them pass, all of those are compared. */
 const WALKS_MAX = LIMITS.searchProbesMax / 1_000;
+/** Where there is a replica: walks that find fewer, as most of what they look at is left out. */
+const SPARSE_WALKS_MAX = 2;
 /** As many more than are wanted are held: then all but the best are left out. The terms of a long text take some kilobytes. */
 const HELD_MORE = 1_000;
 /** What the replica finds is looked for again, this often, when some of it was changed meanwhile. */
@@ -105,7 +107,7 @@ export class DatabaseIndex implements CandidateIndex {
     if (filter.some(({ table }) => this.#compared.has(table)) && !this.#wideFilters.has(name)) {
       const hasReplica = this.#replica.indexOf(this.#collection) !== undefined;
       if (!hasReplica) return this.#withoutReplica(query, filter, mayHoldMuch);
-      const { found, isAll } = await this.#compareNewest(query, filter, RESIDENT_MAX);
+      const { found, isAll } = await this.#compareNewest(query, filter, RESIDENT_MAX, WALKS_MAX, SPARSE_WALKS_MAX);
       if (isAll) return found;
       if (this.#wideFilters.size === WIDE_FILTERS_MAX) this.#wideFilters.clear();
       this.#wideFilters.add(name);
@@ -159,21 +161,28 @@ export class DatabaseIndex implements CandidateIndex {
   }
 
   #passes(filter: Filter, record: BareId, row: EmbeddedRow): boolean {
-    return filter.every(({ table, prefixes }) => {
+    return filter.every(({ table, prefixes, isExcluded = false }) => {
       const index = this.#collection.records.indexes.find(({ name }) => name === table);
       invariant(index !== undefined, `${table} is no index of what is searched`);
       const entries = index.entriesOf(record, row);
-      return prefixes.some((prefix) => entries.includes(prefix + record));
+      return prefixes.some((prefix) => entries.includes(prefix + record)) !== isExcluded;
     });
   }
 
   /** Compares the newest that pass. */
-  async #compareNewest(query: Query, filter: Filter, max: number, walksMax = WALKS_MAX): Promise<{ found: Candidate[]; isAll: boolean }> {
+  async #compareNewest(
+    query: Query,
+    filter: Filter,
+    max: number,
+    walksMax: number,
+    sparseMax = Infinity,
+  ): Promise<{ found: Candidate[]; isAll: boolean }> {
     let found: Candidate[] = [];
     let before: BareId | undefined;
-    for (let compared = 0, walks = 0; compared < max && walks < walksMax; walks++) {
+    for (let compared = 0, walks = 0, sparse = 0; compared < max && walks < walksMax && sparse < sparseMax; walks++) {
       const { ids, next } = await this.#store.walk(this.#collection.records, filter, { before }, COMPARED_AT_ONCE);
       compared += ids.length;
+      if (ids.length < COMPARED_AT_ONCE) sparse++;
       for (const { record, id, bytes } of await this.#vectorsOf(ids))
         found.push({ memory: record, id, cosine: dotStored(query.vector, bytes), terms: storedTerms(bytes).slice() });
       if (found.length > query.limit + HELD_MORE) found = best(query, found);

@@ -8,13 +8,14 @@
  * @module
  */
 import type { CacheUses } from "../lib/cache.ts";
-import type { BareId } from "../lib/ids.ts";
+import { bare, type BareId } from "../lib/ids.ts";
 import { CACHE_BYTES_MAX } from "../lib/limits.ts";
-import { MEMORIES, type Collection } from "../storage/collections.ts";
+import { MEMORIES, type Collection, type EmbeddedRow } from "../storage/collections.ts";
 import { MAX_KEY } from "../storage/keys.ts";
 import type { Store } from "../storage/lmdb/store.ts";
 import { generationOf, vectorOf } from "../storage/memory-records.ts";
-import type { Filter } from "../storage/walk.ts";
+import { matches, type Filter, type Posting } from "../storage/walk.ts";
+import { unlessUnreadable } from "../storage/unreadable.ts";
 import { CandidateReader, type Candidate } from "./candidates.ts";
 import { storedMemory } from "./encoding.ts";
 import type { Query } from "./query.ts";
@@ -46,9 +47,13 @@ const DEFAULTS: Omit<ResidentSetsOptions, "bytesMax"> = {
 /** A set without vectors, and the id of a memory whose vector is still to be looked up. */
 const ENTRY_BYTES = 1_200;
 const UNREAD_BYTES = 64;
+/** Memories of a scope that are looked at for those that are not left out. */
+const LOOKED_AT_MAX = 20_000;
 
 interface Entry {
   set: ResidentSet;
+  /** What is left out of the scope. */
+  readonly excluded: Filter;
   /** What counts of it in the bytes of all sets. */
   bytes: number;
   /** Memories whose vectors are still to be looked up; undefined when there are too many to keep them here. */
@@ -57,13 +62,26 @@ interface Entry {
   removalsApplied: number;
 }
 
-/** The session or the user that a filter is of, or another scope of the collection. */
-function scopeOf({ scopes }: Collection, filter: Filter): { table: string; prefix: string; name: string } | undefined {
-  const [posting] = filter;
+interface Scope {
+  readonly table: string;
+  readonly prefix: string;
+  readonly name: string;
+  readonly excluded: Filter;
+}
+
+const NOTHING: readonly Posting[] = [];
+
+/** The session or the user that a filter is of, or another scope of the collection, perhaps without what is in another index. */
+function scopeOf({ scopes }: Collection, filter: Filter): Scope | undefined {
+  const [posting, ...excluded] = filter;
   const prefix = posting?.prefixes[0];
-  if (filter.length !== 1 || posting === undefined || prefix === undefined || posting.prefixes.length !== 1) return undefined;
-  if (!scopes.some(({ name }) => name === posting.table)) return undefined;
-  return { table: posting.table, prefix, name: posting.table + prefix };
+  if (posting === undefined || prefix === undefined || posting.prefixes.length !== 1) return undefined;
+  if (!scopes.some(({ name }) => name === posting.table) || excluded.some(({ isExcluded }) => isExcluded !== true)) return undefined;
+  return { table: posting.table, prefix, name: nameOf(posting.table + prefix, excluded), excluded };
+}
+
+function nameOf(scope: string, excluded: Filter): string {
+  return excluded.length === 0 ? scope : `${scope} ${JSON.stringify(excluded)}`;
 }
 
 export class ResidentSets {
@@ -71,6 +89,8 @@ export class ResidentSets {
   readonly #options: ResidentSetsOptions;
   /** The least recently used one comes first. */
   readonly #entries = new Map<string, Entry>();
+  /** What some of them leave out, by its JSON: by that and its scope a set is found when a row is put again. */
+  readonly #excluding = new Map<string, Filter>();
   #bytes = 0;
   #hits = 0;
   #misses = 0;
@@ -123,7 +143,7 @@ export class ResidentSets {
     const known = this.#entries.get(scope.name);
     if (known?.unread?.length === 0) this.#hits++;
     else if (known?.unread === undefined) this.#misses++;
-    const entry = known ?? this.#open(scope.table, scope.prefix);
+    const entry = known ?? this.#open(scope);
     // Deleted and set again to be the last.
     this.#entries.delete(scope.name);
     this.#entries.set(scope.name, entry);
@@ -159,18 +179,20 @@ export class ResidentSets {
     return this.#shared?.generation === this.#generation ? this.#shared : undefined;
   }
 
-  #open(table: string, prefix: string): Entry {
-    const { sizeMax } = this.#options;
-    const keys = this.#store.latest.keys({ name: table }, { from: prefix, to: prefix + MAX_KEY, limit: sizeMax + 1 });
-    const unread = keys.length > sizeMax ? undefined : keys.map((key) => key.slice(prefix.length));
-    return { set: new ResidentSet(), bytes: 0, unread, removalsApplied: this.#deleted.length };
+  #open({ table, prefix, excluded }: Scope): Entry {
+    const most = excluded.length === 0 ? this.#options.sizeMax : LOOKED_AT_MAX;
+    const keys = this.#store.latest.keys({ name: table }, { from: prefix, to: prefix + MAX_KEY, limit: most + 1 });
+    const unread = keys.length > most ? undefined : keys.map((key) => key.slice(prefix.length));
+    if (excluded.length > 0) this.#excluding.set(JSON.stringify(excluded), excluded);
+    return { set: new ResidentSet(), excluded, bytes: 0, unread, removalsApplied: this.#deleted.length };
   }
 
-  #read({ set, unread }: Entry): void {
+  #read({ set, excluded, unread }: Entry): void {
     if (unread === undefined || unread.length === 0) return;
     const { collection, readMax } = this.#options;
     const reader = this.#store.latest;
     for (const memory of unread.splice(-readMax)) {
+      if (!matches(reader, excluded, memory)) continue;
       const id = reader.has(collection.vectors, memory) ? memory : vectorOf(reader, collection, memory)?.id;
       if (id !== undefined) set.add(id, this.#usable);
     }
@@ -209,13 +231,41 @@ export class ResidentSets {
     const memory = bytes === undefined ? "" : storedMemory(bytes);
     const row = this.#store.latest.get(records, memory);
     if (bytes === undefined || row === undefined) return;
+    for (const entry of this.#setsOf(scopes, memory, row)) {
+      if (entry.unread === undefined || entry.unread.includes(memory) || entry.set.has(id, this.#usable)) continue;
+      if (!matches(this.#store.latest, entry.excluded, memory)) continue;
+      entry.set.add(id, this.#usable);
+      this.#bound(entry);
+    }
+  }
+
+  *#setsOf(scopes: Collection["scopes"], memory: BareId, row: EmbeddedRow): Generator<Entry, void> {
     for (const index of scopes) {
       for (const key of index.entriesOf(memory, row)) {
-        const entry = this.#entries.get(index.name + key.slice(0, -memory.length));
-        if (entry?.unread === undefined || entry.unread.includes(memory) || entry.set.has(id, this.#usable)) continue;
-        entry.set.add(id, this.#usable);
-        this.#bound(entry);
+        const scope = index.name + key.slice(0, -memory.length);
+        for (const excluded of [NOTHING, ...this.#excluding.values()]) {
+          const entry = this.#entries.get(nameOf(scope, excluded));
+          if (entry !== undefined) yield entry;
+        }
       }
+    }
+  }
+
+  /** The row of a memory was put again, and readers see it: a set may leave it out from now on, or no longer. */
+  updated(memory: BareId): void {
+    if (this.#excluding.size === 0) return;
+    const { collection } = this.#options;
+    const reader = this.#store.latest;
+    const row = unlessUnreadable(() => reader.get(collection.records, memory));
+    if (row?.embedding === undefined) return;
+    const id = bare(row.embedding.id);
+    for (const entry of this.#setsOf(collection.scopes, memory, row)) {
+      if (entry.excluded.length === 0 || entry.unread === undefined || entry.unread.includes(memory)) continue;
+      const isIn = entry.set.has(id, this.#usable);
+      const passes = matches(reader, entry.excluded, memory) && reader.has(collection.vectors, id);
+      if (isIn && !passes) entry.set.remove(id, this.#usable);
+      if (!isIn && passes) entry.set.add(id, this.#usable);
+      this.#bound(entry);
     }
   }
 
@@ -230,6 +280,7 @@ export class ResidentSets {
 
   #clear(): void {
     this.#entries.clear();
+    this.#excluding.clear();
     this.#bytes = 0;
     this.#deleted = [];
   }

@@ -80,6 +80,7 @@ export class VectorIndex implements CandidateIndex {
     this.#openMaxMs = openMaxMs;
     this.#residentSets = new ResidentSets(store, { collection });
     store.onPut(collection.records, (memory) => {
+      this.#residentSets.updated(memory);
       if (this.#updated.add(memory).size === UPDATED_MAX) this.#notifyUpdated();
     });
   }

@@ -119,6 +119,15 @@ const MIGRATIONS: readonly SchemaMigration[] = [
         plain("create index if not exists memories_by_content_idx on cairn.memories (by_content) where by_content is not null"),
       ]),
   },
+  {
+    number: 11,
+    says: "memories that are past for good are known by an index",
+    run: (connection) =>
+      connection.send([
+        plain('alter table cairn.memories add column if not exists past text collate "C"'),
+        plain("create index if not exists memories_past_idx on cairn.memories (past) where past is not null"),
+      ]),
+  },
 ];
 
 /** Another server takes the time of its migrations. */

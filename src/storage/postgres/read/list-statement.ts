@@ -36,7 +36,8 @@ export function listStatement(
   const parameters = new Parameters();
   const { relation } = locationOf(table.name);
   const others = filter.filter((one) => locationOf(one.table).relation !== relation);
-  const walked = indexToWalk(filter, table, others);
+  const wanted = filter.filter(({ isExcluded }) => isExcluded !== true);
+  const walked = indexToWalk(wanted, table, others);
   const location = walked === undefined ? undefined : locationOf(walked.table);
   const isOwn = location === undefined || location.relation === relation;
   const entry = location === undefined ? idOfRecord(table.name, "r.key") : `${isOwn ? "r" : "e"}.${location.column}`;
@@ -81,10 +82,11 @@ function indexToWalk(filter: Filter, table: AnyTable, others: readonly Posting[]
 }
 
 /**
- * Conditions that a walked record `r` passes all postings: it has an entry, or a key, that begins with one of the prefixes of each. Their
- * texts do not depend on how many prefixes there are, nor on how many postings of one index.
+ * Conditions that a walked record `r` passes all postings: it has an entry, or a key, that begins with one of the prefixes of each, or has
+ * none where they are excluded. Their texts do not depend on how many prefixes there are, nor on how many postings of one index.
  */
-function conditionsOf(postings: Filter, records: string, parameters: Parameters): string[] {
+function conditionsOf(filter: Filter, records: string, parameters: Parameters): string[] {
+  const [excluded, postings] = [filter.filter(({ isExcluded }) => isExcluded), filter.filter(({ isExcluded }) => isExcluded !== true)];
   const withOne = postings.filter(({ table, prefixes }) => prefixes.length === 1 && locationOf(table).relation !== records);
   const ofIndexes = Map.groupBy(withOne, ({ table }) => table);
   return [
@@ -101,5 +103,9 @@ function conditionsOf(postings: Filter, records: string, parameters: Parameters)
         if (relation !== records) return `exists (select from ${wanted} join ${relation} as e on e.${column} = p.prefix || r.id)`;
         return `exists (select from ${wanted} where starts_with(r.${column}, p.prefix))`;
       }),
+    ...excluded.map(({ table, prefixes }) => {
+      const { column } = locationOf(table);
+      return `not exists (select from unnest(${parameters.add(prefixes)}::text[]) as p(prefix) where starts_with(r.${column}, p.prefix))`;
+    }),
   ];
 }
