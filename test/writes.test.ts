@@ -19,5 +19,5 @@ test("while no webhook wants its events a change puts few rows: six for a turn o
   await cairn.setState(id, { step: 1 });
   expect(puts.toSorted()).toEqual(["sessions", "traces", "traces.byAgent", "traces.bySession", "traces.byUser", "versions"]);
   await cairn.addMemory(id, "Likes tea.");
-  expect(puts).toHaveLength(11);
+  expect(puts).toHaveLength(12);
 });

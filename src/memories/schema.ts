@@ -142,7 +142,7 @@ export const AddedMemory = Type.Object(
   { title: "AddedMemory", description: "A memory that was added, or was there." },
 );
 
-export const Score = (description: string) => Type.Number({ minimum: 0, maximum: 1, description, examples: [0.948212] });
+export const Score = (description: string) => Type.Number({ minimum: 0, maximum: 1, description, examples: [0.949407] });
 
 const { id, session_id, user_id, agent_id, content, type, source, tags, created_at } = Memory.properties;
 const MemoryResult = Type.Object(

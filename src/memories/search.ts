@@ -224,8 +224,14 @@ async function candidatesFor(
 const PAST_SHARE_MIN = 1 / 8;
 
 /** Leaves out by their index what is past for good, where a search is for what is current now. */
-async function withoutPast({ store }: Pick<MemoryDeps, "store">, filter: Filter, { status = "current", asOf }: Shown): Promise<Filter> {
+async function withoutPast(
+  { store }: Pick<MemoryDeps, "store">,
+  filter: Filter,
+  { status = "current", asOf, ranges = [] }: Shown,
+): Promise<Filter> {
   if (status !== "current" || asOf !== undefined) return filter;
+  // What is past for the parent of a fork can be current in the fork.
+  if (ranges.length > 1) return filter;
   const { past, bySession, byUser, byAgent } = memories.index;
   if (!filter.some(({ table }) => [bySession, byUser, byAgent].some(({ name }) => name === table))) {
     if ((await store.read((reader) => reader.keys(past, { from: "", to: MAX_KEY, limit: 1 }))).length === 0) return filter;

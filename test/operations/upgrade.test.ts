@@ -77,7 +77,7 @@ test("a start on an older store makes a backup, brings it up to date, and answer
     expect(
       cairn.logged.map((line) => JSON.parse(line).message as string).filter((message) => /older|backup|migrated/.test(message)),
     ).toEqual([
-      "the store is of an older schema: writing a backup before it is changed",
+      "the store is of an older Cairn: writing a backup before it is changed",
       "backup written",
       "store migrated",
       "store migrated",
