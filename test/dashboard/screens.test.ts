@@ -78,6 +78,8 @@ for (const width of [WIDE, NARROW]) {
     using tab = await signedInTab(cairn, "/sessions");
     await tab.resize(width);
     for (const [name, { path, has }] of Object.entries(SCREENS)) {
+      // Answers to the page before come no more once it is left.
+      await tab.go("about:blank");
       tab.requests.length = 0;
       await tab.go(`${cairn.address}/dashboard${path()}`);
       await tab.has(has);
