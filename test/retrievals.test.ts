@@ -73,6 +73,7 @@ test("a search of no session, a context without a query and what is refused are 
   await context(cairn, id, "Lyon", { memory_limit: 0 });
   await cairn.post("/v1/memory/search", { query: "Lyon", session_id: "sess_000000000000" });
   await cairn.post("/v1/memory/search", { query: "Lyon", session_id: id, limit: 0 });
+  expect((await cairn.post(`/v1/sessions/${id}/context`, { query: "Lyon", max_tokens: 1 })).status).toBe(400);
   expect(await retrievals(cairn, id)).toEqual([]);
   expect(await rows(cairn)).toBe(0);
 });

@@ -12,7 +12,7 @@ import { LIMITS } from "../lib/limits.ts";
 import type { MemoryDeps } from "../memories/deps.ts";
 import { newestMemories, type MemoryScope } from "../memories/memories.ts";
 import { memoryMembers, visibleMemories } from "../memories/record.ts";
-import { explanationsJson, rank, type Searcher } from "../memories/search.ts";
+import { explanationsJson, rank, type Ranking, type Searcher } from "../memories/search.ts";
 import { liveSession, type LiveSession } from "../sessions/live-session.ts";
 import { memoriesIn, shownMemoryRanges } from "../sessions/shared-memories.ts";
 import { readState } from "../sessions/versions.ts";
@@ -28,10 +28,23 @@ export interface ContextDeps extends MemoryDeps {
 }
 
 export async function getContext(deps: ContextDeps, searcher: Searcher, id: string, request: ContextRequest): Promise<JsonText> {
-  return answerOf(await find(deps, searcher, id, request), request);
+  const { ranking, ...found } = await find(deps, searcher, id, request);
+  const answer = await answerOf(found, request);
+  // Logged last: a budget that is too small is refused, and then nothing was given out.
+  if (ranking !== undefined && deps.retrievals.isOn) {
+    const limit = limitsOf(request).memoryLimit;
+    const asked = { sessionId: id, query: request.query ?? "", limit, threshold: 0, isFiltered: false };
+    deps.retrievals.note(searcher, { operation: "context", ...asked, matches: ranking.matches });
+  }
+  return answer;
 }
 
-async function find(deps: ContextDeps, searcher: Searcher, id: string, request: ContextRequest): Promise<Found> {
+async function find(
+  deps: ContextDeps,
+  searcher: Searcher,
+  id: string,
+  request: ContextRequest,
+): Promise<Found & { ranking: Ranking | undefined }> {
   const { limitsId, owner } = searcher;
   using permit = deps.searches.permitOf(limitsId);
   const { store } = deps;
@@ -44,10 +57,6 @@ async function find(deps: ContextDeps, searcher: Searcher, id: string, request: 
   const ranking = ranked?.query.lexical.ids.length === 0 ? undefined : ranked;
   const newest = ranking === undefined ? await newestMemories(deps, scope, memoryLimit, request) : [];
   const explanations = ranking === undefined || !request.explain ? [] : await explanationsJson(deps, ranking);
-  if (ranking !== undefined && deps.retrievals.isOn) {
-    const asked = { sessionId: id, query: query ?? "", limit: memoryLimit, threshold: 0, isFiltered: false };
-    deps.retrievals.note(searcher, { operation: "context", ...asked, matches: ranking.matches });
-  }
   // Read last, so that all of the answer that can change is of one moment, and nothing large is held while others are let through.
   return store.read((reader) => {
     const session = liveSession(reader, owner, id);
@@ -55,7 +64,7 @@ async function find(deps: ContextDeps, searcher: Searcher, id: string, request: 
     const turns = deps.recentTurns.of(reader, session, turnLimit);
     const memories =
       ranking === undefined ? itemsOf(reader, newest) : ranking.matches.map((match, i) => itemOf(reader, match, explanations[i]));
-    return { state, turns, memories };
+    return { state, turns, memories, ranking };
   });
 }
 
