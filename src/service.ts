@@ -241,6 +241,10 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     (leased) => keyExpiry({ ...records, store: leased }, log),
     (leased) => backfill({ ...deps, store: leased }, [memoryTexts(deps), documentTexts(deps)]),
   ];
+  // First of what completes a store of before, as it backs that up.
+  const contents = await completedContents(store, log, () =>
+    embedded === undefined ? Promise.resolve() : backUpBefore("contents", embedded, clock, log),
+  );
   await trackUsers(store, log);
   const tasks = [
     ...parts.tasks,
@@ -249,9 +253,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     ...(embedded === undefined ? [settingsWatch(settings, embeddings, log), feed.followTask(), erasureWatch(store, forgetful)] : []),
     await completedNames(store, log),
     await documentOrder(store, log),
-    await completedContents(store, log, () =>
-      embedded === undefined ? Promise.resolve() : backUpBefore("contents", embedded, clock, log),
-    ),
+    contents,
     retrievals.task(),
     arrivals.deadlines(),
     lastUses.task(),

@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import { branches, turns } from "../src/storage/tables.ts";
 import { pagesOf, refusal } from "./support/answers.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
+import { SESSION_ENDS } from "./support/session-ends.ts";
 
 const say = (content: string, more: object = {}) => ({ input: { type: "text", content }, output: { type: "text", content: "" }, ...more });
 const saidIn = (turns: readonly any[]): string[] => turns.map(({ input }) => input.content);
@@ -212,17 +213,7 @@ test("a fork rolls back to what it began with, and hides none of its parent's tu
   expect(await shown(cairn, (await fork(cairn, made.id, { version: 1, turns: 2 })).id)).toEqual(["own at 0", "own at 1"]);
 });
 
-/** How a session ends; then everything is removed that can be. */
-const ENDS: Record<string, (cairn: Cairn, id: string) => Promise<void>> = {
-  deletion: async (cairn, id) => void (await cairn.ok(cairn.delete(`/v1/sessions/${id}`))),
-  expiry: async (cairn, id) => {
-    await cairn.ok(cairn.patch(`/v1/sessions/${id}`, { ttl_seconds: 1 }));
-    cairn.clock.advance({ seconds: 2 });
-    await cairn.runTask("session expiry");
-  },
-};
-
-for (const [name, end] of Object.entries(ENDS)) {
+for (const [name, end] of Object.entries(SESSION_ENDS)) {
   test(`after the ${name} of its parent a fork has its turns still, and what nobody shows is gone`, async () => {
     await using cairn = await startCairn();
     const { id } = await cairn.createSession({ user_id: "ada" });

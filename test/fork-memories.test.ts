@@ -3,6 +3,7 @@ import { LIMITS } from "../src/lib/limits.ts";
 import { branches, memories } from "../src/storage/tables.ts";
 import { pagesOf, refusal } from "./support/answers.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
+import { SESSION_ENDS } from "./support/session-ends.ts";
 
 const fork = (cairn: Cairn, id: string, body: object = { memories: "session" }) => cairn.ok(cairn.post(`/v1/sessions/${id}/fork`, body));
 const contentsOf = (all: readonly any[]): string[] => all.map(({ content }) => content as string).toSorted((a, b) => (a < b ? -1 : 1));
@@ -100,17 +101,7 @@ async function shownCurrent(cairn: Cairn, id: string): Promise<string[]> {
   return listed;
 }
 
-/** How a session ends; then everything is removed that can be. */
-const ENDS: Record<string, (cairn: Cairn, id: string) => Promise<void>> = {
-  deletion: async (cairn, id) => void (await cairn.ok(cairn.delete(`/v1/sessions/${id}`))),
-  expiry: async (cairn, id) => {
-    await cairn.ok(cairn.patch(`/v1/sessions/${id}`, { ttl_seconds: 1 }));
-    cairn.clock.advance({ seconds: 2 });
-    await cairn.runTask("session expiry");
-  },
-};
-
-for (const [name, end] of Object.entries(ENDS)) {
+for (const [name, end] of Object.entries(SESSION_ENDS)) {
   test(`after the ${name} of its parent with its memories a fork has them still, and what nobody shows is gone`, async () => {
     await using cairn = await startCairn();
     await cairn.ok(cairn.patch("/v1/settings", { memories_on_expiry: "delete" }));
@@ -154,7 +145,7 @@ test("memories that outlive an expired parent are no fork's to take along", asyn
   const { id } = await cairn.createSession({ user_id: "ada" });
   await add(cairn, id, "green tea");
   const made = await fork(cairn, id);
-  await ENDS["expiry"]!(cairn, id);
+  await SESSION_ENDS["expiry"]!(cairn, id);
   await cairn.runTask("session removal");
   expect(await shown(cairn, made.id, true)).toEqual(["green tea"]);
   await cairn.ok(cairn.delete(`/v1/sessions/${made.id}`));

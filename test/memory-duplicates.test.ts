@@ -7,7 +7,9 @@ import { expect, test } from "bun:test";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { NO_PARTITION } from "../src/lib/ids.ts";
-import { ALL_CONTENTS, CONTENTS_MARK, memories, meta, traces } from "../src/storage/tables.ts";
+import { restoreBackup } from "../src/operations/backup.ts";
+import { Store } from "../src/storage/lmdb/store.ts";
+import { ALL_CONTENTS, CONTENTS_MARK, DOCUMENTS_MARK, memories, meta, traces, USERS_MARK } from "../src/storage/tables.ts";
 import { idsOf, refusal } from "./support/answers.ts";
 import { startCairn, type Cairn, type RequestOptions } from "./support/cairn.ts";
 import { onEmbedded } from "./support/stores.ts";
@@ -215,11 +217,20 @@ onEmbedded("a database is backed up by its own tools")(
     await cairn.restart();
     expect(backups()).toEqual([]);
     await cairn.dropEntries(memories.index.byContent, "");
-    await cairn.service.store.commit(NO_PARTITION, (tx) => tx.remove(meta, CONTENTS_MARK));
+    const marks = [CONTENTS_MARK, DOCUMENTS_MARK, USERS_MARK];
+    await cairn.service.store.commit(NO_PARTITION, (tx) => {
+      for (const mark of marks) tx.remove(meta, mark);
+    });
     for (let start = 0; start < 2; start++) {
       await cairn.restart();
       expect(backups()).toHaveLength(1);
     }
     expect(await add(cairn, { on_duplicate: "return" })).toMatchObject({ id, duplicate: true });
+    // Nothing that completes a store of before has run when it is made.
+    const restored = join(cairn.directory, "restored");
+    await restoreBackup(join(cairn.directory, "backups", backups()[0]!), restored, cairn.clock, { force: false });
+    const store = await Store.open(restored, cairn.clock);
+    expect(await store.read((reader) => marks.filter((mark) => reader.has(meta, mark)))).toEqual([]);
+    await store.close();
   },
 );
