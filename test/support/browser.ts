@@ -84,18 +84,18 @@ export class Tab implements Disposable {
     return this.#view.evaluate<Value>(expression);
   }
 
-  /** Waits for a text to be visible. */
+  /** Waits for a text to be visible. While the page changes for another one it has no body. */
   async sees(text: string): Promise<void> {
-    await this.#until(`"${text}"`, `document.body.innerText.includes(${JSON.stringify(text)})`);
+    await this.#until(`"${text}"`, `document.body?.innerText.includes(${JSON.stringify(text)})`);
   }
 
   /** The same, wherever its lines end and however far its words stand apart. */
   async seesFlat(text: string): Promise<void> {
-    await this.#until(`"${text}"`, `document.body.innerText.replace(/\\s+/g, " ").includes(${JSON.stringify(text)})`);
+    await this.#until(`"${text}"`, `document.body?.innerText.replace(/\\s+/g, " ").includes(${JSON.stringify(text)})`);
   }
 
   async seesNo(text: string): Promise<void> {
-    await this.#until(`no "${text}"`, `!document.body.innerText.includes(${JSON.stringify(text)})`);
+    await this.#until(`no "${text}"`, `document.body !== null && !document.body.innerText.includes(${JSON.stringify(text)})`);
   }
 
   /** Waits for an element that matches. */
@@ -112,7 +112,7 @@ export class Tab implements Disposable {
     try {
       await until(what, () => this.run<boolean>(`Boolean(${expression})`));
     } catch (error) {
-      const shown = await this.run<string>("document.body.innerText");
+      const shown = await this.run<string>(`document.body?.innerText ?? ""`);
       throw new Error(`${(error as Error).message}; the page says:\n${shown}\n${this.complaints.join("\n")}`, { cause: error });
     }
   }
