@@ -26,6 +26,14 @@ const NAMED = `(name) => {
   return labels.map((label) => label.control).find((control) => control !== null && shown(control)) ?? controls.find(named);
 }`;
 
+/** How Chromium refuses an expression whose page is left for another one before the value is there. */
+const PAGE_LEFT = /navigated or closed|context was destroyed|cannot find .*context/i;
+
+function orPageLeft(error: unknown): false {
+  if (error instanceof Error && PAGE_LEFT.test(error.message)) return false;
+  throw error;
+}
+
 export class Tab implements Disposable {
   readonly #view: Bun.WebView;
   /** What the page or the browser complained about: refused by the policy, uncaught, written to the console. */
@@ -76,12 +84,17 @@ export class Tab implements Disposable {
 
   /** `goBack` waits for ever for a navigation within the page. */
   async back(): Promise<void> {
-    await this.run("(history.back(), true)");
+    await this.#leave("history.back()");
   }
 
   /** Evaluates an expression in the page. Its value comes as JSON. */
   run<Value>(expression: string): Promise<Value> {
     return this.#view.evaluate<Value>(expression);
+  }
+
+  /** Evaluates what may leave the page, so that no value comes. */
+  async #leave(expression: string): Promise<void> {
+    await this.run(`(${expression}, true)`).catch(orPageLeft);
   }
 
   /** Waits for a text to be visible. While the page changes for another one it has no body. */
@@ -110,9 +123,9 @@ export class Tab implements Disposable {
 
   async #until(what: string, expression: string): Promise<void> {
     try {
-      await until(what, () => this.run<boolean>(`Boolean(${expression})`));
+      await until(what, () => this.run<boolean>(`Boolean(${expression})`).catch(orPageLeft));
     } catch (error) {
-      const shown = await this.run<string>(`document.body?.innerText ?? ""`);
+      const shown = await this.run<string>(`document.body?.innerText ?? ""`).catch(orPageLeft);
       throw new Error(`${(error as Error).message}; the page says:\n${shown}\n${this.complaints.join("\n")}`, { cause: error });
     }
   }
@@ -120,7 +133,7 @@ export class Tab implements Disposable {
   /** Clicks on a button, link or field by its name, in the dialog that is open if there is one. */
   async click(name: string, within = ""): Promise<void> {
     await this.#focus(name, within);
-    await this.run("(document.activeElement.click(), true)");
+    await this.#leave("document.activeElement.click()");
   }
 
   /** Writes into a field by its label, in place of what it held. */
