@@ -288,7 +288,7 @@ function keyLookup({ store, clock, lastUses, settings, localKey, tickets, bucket
     return row ?? store.readNewest((reader) => findKey(reader, presented));
   };
   const findAgain = foundAtVersion({ store, clock }, find);
-  // What another server has set holds for every request that comes after it. What a request reads later can be of when it came.
+  // Settings of another server hold for every request that comes after them. What a request reads later can be of when it came.
   const findAmongServers = (presented: string) => settings.readAlong((reader) => findKey(reader, presented));
   const unlessLocal = (findStored: typeof find) => (presented: string) =>
     isLocalSecret(presented) ? findLocalKey(localKey, presented) : findStored(presented);
@@ -345,7 +345,7 @@ function wrongMethod(request: Request, allow: string): ApiError {
   return new ApiError("method_not_allowed", `${request.method} is not allowed here; allowed are ${allow}.`, { allow });
 }
 
-/** Whether a proxy says that it passed a request on; one that says nothing is not noticed. */
+/** Checks whether a proxy says that it passed a request on; one that says nothing is not noticed. */
 function cameByProxy({ headers }: Request): boolean {
   return PROXY_HEADERS.some((name) => headers.has(name));
 }

@@ -1,5 +1,5 @@
 /**
- * What the operator decided: flags, else `CAIRN_*` variables, else defaults. The only reader of the environment.
+ * Configuration of the operator: flags, else `CAIRN_*` variables, else defaults. The only reader of the environment.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import { messageOf } from "./lib/errors.ts";
 import { DEFAULTS, readText, SETTINGS, START_SETTINGS, type GivenSettings, type Setting, type StartValues } from "./settings/schema.ts";
 
 export interface Config extends Omit<StartValues, "metrics"> {
-  /** Whether `/metrics` needs an admin key. */
+  /** True if `/metrics` needs an admin key. */
   metrics: NonNullable<StartValues["metrics"]>;
   /** Files with a certificate and its key: then the server speaks HTTPS. */
   tls: { certificate: string; key: string } | undefined;
@@ -18,14 +18,14 @@ export interface Config extends Omit<StartValues, "metrics"> {
   environment: GivenSettings;
   /** The socket on which systemd expects the state of the server. */
   notifySocket: string | undefined;
-  /** Whether spans are exported; OpenTelemetry reads where to and how from its own variables. */
+  /** True if spans are exported; OpenTelemetry reads where to and how from its own variables. */
   exportsSpans: boolean;
   /** Names of variables that nothing reads, though they begin like those that something does. */
   unknownVariables: readonly string[];
 }
 
 /**
- * Whether only this machine can reach the listener, as far as the configuration says: it is on loopback, and nothing names a
+ * Checks whether only this machine can reach the listener, as far as the configuration says: it is on loopback, and nothing names a
  * proxy or other machines as those who ask.
  */
 export function isPrivateListener({
@@ -37,7 +37,7 @@ export function isPrivateListener({
   return isLoopback(host) && allowedHosts.length === 0 && !requireHttps && tls === undefined;
 }
 
-/** What `cairn mcp` is called with. */
+/** Arguments of `cairn mcp`. */
 export interface McpConfig {
   /** The server to ask, and a key of it; undefined to serve a data directory of this machine. */
   server: { url: URL; key: string } | undefined;
@@ -82,7 +82,7 @@ export function readMcpConfig(args: readonly string[], environment: Texts = proc
   };
 }
 
-/** Where programs keep data of their user (XDG Base Directory Specification). */
+/** Directory in which programs keep data of their user (XDG Base Directory Specification). */
 function userDirectory({ XDG_DATA_HOME: data, HOME: home }: Texts): string {
   // That one must be absolute; another one is to be ignored.
   if (data && isAbsolute(data)) return join(data, "cairn");
@@ -115,7 +115,7 @@ type Texts = Readonly<Record<string, string | undefined>>;
 const flagOf = ({ flag = "" }: Setting) => flag.replace(/^--| .*/g, "");
 const START: readonly (readonly [name: string, setting: Setting])[] = Object.entries(START_SETTINGS);
 
-/** Those of settings; and those of `cairn mcp`, the installer and the compose file. */
+/** Variables of settings; and those of `cairn mcp`, the installer and the compose file. */
 const VARIABLES: ReadonlySet<string | undefined> = new Set(
   [...Object.values<Setting>(START_SETTINGS), ...Object.values<Setting>(SETTINGS)]
     .map(({ variable }) => variable)
@@ -153,7 +153,7 @@ export function configOf(flags: Texts, environment: Texts = process.env): Config
   };
 }
 
-/** Whether the variables of OpenTelemetry name a collector for spans. @throws {UsageError} where that is no address */
+/** Checks whether the variables of OpenTelemetry name a collector for spans. @throws {UsageError} where that is no address */
 function namesCollector(environment: Texts): boolean {
   const isOff = environment["OTEL_SDK_DISABLED"]?.toLowerCase() === "true" || environment["OTEL_TRACES_EXPORTER"] === "none";
   const named = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"].filter((name) => environment[name]);

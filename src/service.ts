@@ -73,9 +73,9 @@ import { openWebhooks, type WebhookOptions } from "./webhooks/open.ts";
 import type { WebhookDeps } from "./webhooks/webhooks.ts";
 
 export interface ServiceOptions extends StoreOptions {
-  /** What the environment says of the settings that the API can change. */
+  /** Values from the environment for settings that the API can change. */
   environment?: GivenSettings;
-  /** How receivers of webhooks are reached and names resolved. */
+  /** Network for receivers of webhooks, and resolver of names. */
   network?: WebhookOptions;
   /** Called with why the store fails when it begins to, and with undefined when it works again. */
   onStoreChange?: (problem: string | undefined) => void;
@@ -85,7 +85,7 @@ export interface ServiceOptions extends StoreOptions {
   keptAnswerBytesMax?: number;
   /** The encoder's thread; a test has another. */
   newEncoder?: () => Worker;
-  /** What makes backups; this program unless a test has another. */
+  /** Program that makes backups; this one unless a test has another. */
   backupProgram?: readonly string[];
 }
 
@@ -109,7 +109,7 @@ export interface Service extends ContextDeps, DocumentDeps, WebhookDeps {
   /** Buckets of keys that several servers share. */
   readonly buckets: KeyBuckets | undefined;
   readonly leases: Leases;
-  /** How this server stands among those that share a database. */
+  /** Standing of this server among those that share a database. */
   readonly servers: SharedState | undefined;
   readonly tasks: readonly Task[];
   readonly durability: Durability;
@@ -226,7 +226,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     if (hasEvents) hooks.wake();
   };
   const retentionDays = () => [...Object.values(TRACE_RETENTION_DAYS), settings.values.trace_retention_days];
-  // What works on the records of all, in one server at a time.
+  // Tasks on the records of all run in one server at a time.
   const shared: ((leased: RecordStore) => Task)[] = [
     (leased) => sessionExpiry({ ...deps, store: leased }, system),
     (leased) => sessionRemoval({ ...records, store: leased }, log),

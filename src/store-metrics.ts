@@ -74,7 +74,7 @@ export function storeMetrics(deps: MetricDeps): MetricSource[] {
   ];
 }
 
-/** How a server stands among those that share a database; none where it is alone. */
+/** Standing of a server among those that share a database; none where it is alone. */
 export function sharedMetrics(servers: SharedState | undefined): MetricSource[] {
   if (servers === undefined) return [];
   return [
@@ -111,7 +111,7 @@ export function sharedMetrics(servers: SharedState | undefined): MetricSource[] 
   ];
 }
 
-/** What became of attempts to deliver, and of retrievals that were to be logged. */
+/** Outcomes of attempts to deliver, and of retrievals that were to be logged. */
 function outcomeMetrics({ webhooks, retrievals: { counts } }: MetricDeps): MetricSource[] {
   return [
     counter(

@@ -32,21 +32,21 @@ export interface StoreOptions {
   readonly database?: string | undefined;
   /** Reads the time of the database; a test has its own. */
   readonly databaseTime?: () => Promise<number>;
-  /** How long a lease lasts in the database; those of a test outlive the jumps of its clock. */
+  /** Duration of a lease in the database; those of a test outlive the jumps of its clock. */
   readonly leaseMs?: number;
   readonly index?: IndexOptions;
-  /** What brings the store of an older Cairn up to date; a test has its own. */
+  /** Migrations of the store of an older Cairn; a test has its own. */
   readonly migrations?: readonly Migration[];
   readonly durability?: Durability;
 }
 
-/** How this server stands among those that share a database, for metrics. */
+/** Standing of this server among those that share a database, for metrics. */
 export interface SharedState {
-  /** Which leases it holds: 1 or 0, by name. */
+  /** Leases that it holds: 1 or 0, by name. */
   leases(): Record<string, number>;
-  /** How far its system's clock is ahead of the database's. */
+  /** Lead of its system's clock over the database's. */
   clockOffsetMs(): number;
-  /** How many transactions of it were run again, since another server had changed what they build on. */
+  /** Number of its transactions that were run again, since another server had changed what they build on. */
   conflicts(): number;
   /** The copy of what is searched. */
   replica(): ReplicaState;
@@ -59,7 +59,7 @@ export interface StoreParts {
   /** The time of its records. */
   readonly clock: Clock;
   readonly leases: Leases;
-  /** Where several servers share it. */
+  /** Parts for several servers that share it. */
   readonly buckets: KeyBuckets | undefined;
   readonly follower: TraceFollower | undefined;
   readonly servers: SharedState | undefined;

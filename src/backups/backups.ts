@@ -61,7 +61,7 @@ const PIECE_BYTES = 256 * 1024;
 /** Besides the room for the backup a share of the store is left for what it may grow by meanwhile. */
 const GROWTH_SHARE = 1 / 4;
 
-/** What the API does with backups. */
+/** Operations on backups. */
 export type BackupOperations = Pick<Backups, "start" | "list" | "get" | "delete" | "issueTicket" | "open">;
 
 export class Backups {

@@ -12,7 +12,7 @@ import { IS_EXECUTABLE } from "../lib/native.ts";
 import { systemReason } from "../lib/system-errors.ts";
 
 export interface BackupCommand {
-  /** What starts Cairn. */
+  /** Command that starts Cairn. */
   readonly program: readonly string[];
   readonly environment: Readonly<Record<string, string | undefined>>;
 }

@@ -23,7 +23,7 @@ export const Backup = Type.Object(
   { title: "Backup", description: "The whole store at one moment, in one file." },
 );
 
-/** How the answer to the request for one differs. */
+/** Differences of the answer to the request for one. */
 export const RUNNING_EXAMPLE = { status: "running", bytes: null, version: null } as const;
 
 export const BackupTicket = Type.Object(

@@ -14,18 +14,18 @@ const FILE = "local.json";
 const SOCKET = "local.sock";
 const ROOT_UID = 0;
 
-/** Where a server is reached, and with which key. */
+/** Address of a server, and its local key. */
 export interface Announcement {
   /** The address of its listener for everybody; of the socket where it has no other. */
   readonly url: string;
-  /** Whether it listens on the socket in the directory. */
+  /** True if it listens on the socket in the directory. */
   readonly socket: boolean;
   readonly key: string;
   /** Its database, as it may be shown, where its records are not in the directory. */
   readonly store?: string | undefined;
 }
 
-/** What is in a data directory for its owner's programs, and belongs to somebody else. */
+/** Refuses a file for the owner's programs that belongs to somebody else. */
 export class ForeignFileError extends Error {
   override name = "ForeignFileError";
 }
@@ -94,7 +94,7 @@ function refuseForeign(path: string, directory: string): void {
   throw new ForeignFileError(`${path} belongs to another user (${file}), who could read what is sent there: it is not used`);
 }
 
-/** Whose files a user trusts: their own, root's, and, as root, those of the directory's owner. Takes user ids. */
+/** Owners whose files a user trusts: their own, root's, and, as root, those of the directory's owner. Takes user ids. */
 export function isTrusted({ file, directory, user }: Readonly<Record<"file" | "directory" | "user", number>>): boolean {
   return file === user || file === ROOT_UID || (user === ROOT_UID && file === directory);
 }

@@ -1,5 +1,5 @@
 /**
- * How the commands for the whole store are called: `[FILE] [--switch] [flags of every command]`, in any order.
+ * Syntax of the commands for the whole store: `[FILE] [--switch] [flags of every command]`, in any order.
  *
  * @module
  */
@@ -24,11 +24,11 @@ export interface Usage {
   file: "needed" | "optional" | "none";
   /** Flags without a value. */
   switches?: readonly string[];
-  /** What store it works on; `damaged`: also on one whose file must not be mapped. */
+  /** Store that it works on; `damaged`: also on one whose file must not be mapped. */
   store: "whole" | "damaged" | "none";
   /** Called with the name of the file before anything is made. */
   checkFile?: (file: string, dataDirectory: string) => void;
-  /** Why it does not work on a database, and what does; it works on one when there is no reason. */
+  /** Reason why it does not work on a database, and what does; undefined when it works on one. */
   notOnDatabase?: string;
 }
 
@@ -62,7 +62,7 @@ export function storeCommand(
     if (database === undefined && store === "whole") assertStore(dataDirectory);
     if (database === undefined && store === "damaged") assertDataFile(dataDirectory);
     if (file !== undefined) checkFile?.(file, dataDirectory);
-    // Those without a file hold the thread, and would not hear the signal.
+    // Commands without a file hold the thread, and would not hear the signal.
     if (needed !== "none") endWhenInterrupted();
     using _ = prepareOnce(config);
     return await run({ config, file, has });
@@ -92,7 +92,7 @@ export function checkedName<Name extends string | undefined>(flag: "user" | "age
   return name;
 }
 
-/** What may be said of where a store is. */
+/** Settings that say where a store is. */
 export function shownPlace({ dataDirectory, database }: StorePlace): string {
   return database === undefined ? dataDirectory : shownDatabase(database);
 }

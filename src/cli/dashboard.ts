@@ -1,7 +1,7 @@
 /**
  * `cairn dashboard`: prints a link that signs in to the dashboard of a running server, with all rights, once, within ten minutes.
  *
- * Who can read the data directory, or knows the password of the database, can make keys anyway. The link's key is made there and shown
+ * A reader of the data directory, or of the database's password, can create keys anyway. The link's key is made there and shown
  * to the server before it is printed, so that a link that another server would refuse is not. That server is the one of the data
  * directory, which proves it, or one that the operator names.
  *

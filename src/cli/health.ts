@@ -39,7 +39,7 @@ function serverBeside(dataDirectory: string): LocalServer | undefined {
   }
 }
 
-/** Why it is not ready; undefined when it is. */
+/** Reason why it is not ready; undefined when it is. */
 async function problemOf(server: LocalServer): Promise<string | undefined> {
   try {
     const { status, body } = await server.ask("/health/ready");

@@ -1,5 +1,5 @@
 /**
- * What `cairn --help` prints, and `cairn COMMAND --help`.
+ * Texts of `cairn --help` and `cairn COMMAND --help`.
  *
  * @module
  */
@@ -128,7 +128,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   },
 };
 
-/** What is said of the command that these words begin with; of all of them when it is none. */
+/** Help on the command that these words begin with; on all commands when there is none. */
 export function helpOn([first = "", second = ""]: readonly string[]): string {
   const isCalled = (usage: string, name: string) => `${usage} `.startsWith(`${name} `);
   const calls = Object.keys(COMMANDS);
@@ -145,7 +145,7 @@ function describe(usage: string): string {
   return [`cairn ${usage}`, `  ${says}`, ...listed, "", `Example: ${example}`, ""].join("\n");
 }
 
-/** What help says of a setting: Markdown is for the API's documentation. */
+/** Help on a setting: Markdown is for the API's documentation. */
 function sayOf(setting: Setting): string {
   const [summary, fallback] = [summaryOf(setting).replaceAll("`", ""), defaultOf(setting)];
   return `${summary.charAt(0).toLowerCase()}${summary.slice(1)}${fallback === "" ? "" : ` (${fallback})`}`;

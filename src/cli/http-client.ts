@@ -12,11 +12,11 @@ export interface HttpRequest {
   headers?: Readonly<Record<string, string>>;
   body?: string | undefined;
   timeoutMs: number;
-  /** Whether to take any certificate: for loopback addresses, which none names. */
+  /** True to take any certificate: for loopback addresses, which none names. */
   anyCertificate: boolean;
-  /** Whether to keep the connection for the next request. */
+  /** True to keep the connection for the next request. */
   keepAlive?: boolean;
-  /** What makes and keeps the connections, instead of the host and port of the URL. */
+  /** Agent that makes and keeps the connections, instead of the host and port of the URL. */
   agent?: HttpAgent;
 }
 

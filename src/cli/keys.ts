@@ -46,7 +46,7 @@ async function list(args: readonly string[]): Promise<void> {
   else if (found.length > 0) await print(tableOf([Object.keys(COLUMNS), ...found.map(rowOf)]));
 }
 
-/** What `keys list` shows of a key. The name is last because it can be any text. */
+/** Columns of `keys list`. The name is last because it can be any text. */
 const COLUMNS: Readonly<Record<string, (key: ApiKey) => string>> = {
   ID: ({ id }) => id,
   KIND: ({ kind }) => kind,

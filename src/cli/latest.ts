@@ -45,7 +45,7 @@ export async function fetchLatest(releases: URL): Promise<Latest> {
   return latest;
 }
 
-/** What the file says; undefined when it is no such file. It may have more in it. */
+/** Content of the file; undefined when it is no such file. It may have more in it. */
 function parseLatest(text: string): Latest | undefined {
   let value: unknown;
   try {

@@ -1,5 +1,5 @@
 /**
- * What servers listen on: `cairn serve` on an address, with HTTPS perhaps also on a port of plain HTTP that redirects there, and it and
+ * Listeners of servers: `cairn serve` on an address, with HTTPS perhaps also on a port of plain HTTP that redirects there, and it and
  * `cairn mcp` on a socket in their data directory.
  *
  * @module
@@ -64,7 +64,7 @@ export function listen(app: ReturnType<typeof createApp>, config: Config): Liste
   };
 }
 
-/** What has both listens on both. The address is that of the first. */
+/** Listens on both. The address is that of the first. */
 export function together(first: Listeners, second: Listeners | undefined): Listeners {
   if (second === undefined) return first;
   return {

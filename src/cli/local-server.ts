@@ -1,5 +1,5 @@
 /**
- * How commands ask a server over HTTP: one that the operator names, or that of a data directory.
+ * Requests of commands to a server over HTTP: one that the operator names, or that of a data directory.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import { ProvenServer } from "./proven-server.ts";
 const TIMEOUT_MS = 5_000;
 
 export interface LocalServer {
-  /** Where it is. */
+  /** Its address. */
   readonly origin: string;
   /** @throws {Error} the system's when there is no answer within 5 s */
   ask(path: string, headers?: Record<string, string>): Promise<Answered>;
@@ -54,18 +54,18 @@ export function serverOf(dataDirectory: string, address?: URL): LocalServer | un
   };
 }
 
-/** Whether flags say where the server listens. */
+/** Checks whether flags say where the server listens. */
 export function haveAddress(flags: Readonly<Record<string, string | undefined>>): boolean {
   return flags["host"] !== undefined || flags["port"] !== undefined;
 }
 
-/** Where this machine reaches a server of these settings. @throws {UsageError} when there is no telling */
+/** URL at which this machine reaches a server of these settings. @throws {UsageError} when settings do not say */
 export function addressOf({ host, port, tls }: Config): URL {
   if (port === 0) throw new UsageError("with port 0 the server took any free port: say where it is with --url");
   return new URL(`${tls === undefined ? "http" : "https"}://${hostInUrl(host)}:${port}`);
 }
 
-/** How this machine reaches a listener in a URL: one that listens on every address listens on loopback. */
+/** Host of a listener in a URL for this machine: one that listens on every address listens on loopback. */
 export function hostInUrl(host: string): string {
   const name = { "0.0.0.0": "127.0.0.1", "::": "::1" }[host] ?? host;
   return name.includes(":") ? `[${name}]` : name;

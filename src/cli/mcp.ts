@@ -55,7 +55,7 @@ export async function mcp(args: readonly string[]): Promise<number> {
       onerror: (error) => log.debug("MCP", { error: describeError(error) }),
     },
   );
-  // When the client has closed its end, and when it has sent a message of more than 10 MB.
+  // Happens when the client has closed its end, and when it has sent a message of more than 10 MB.
   const { onclose } = transport;
   transport.onclose = () => {
     onclose?.();
@@ -79,7 +79,7 @@ function doorTo({ server, config }: McpConfig, log: Log, onFailure: () => void):
   let opening: Promise<DirectoryServer> | undefined;
   const open = async () => {
     prepare(config);
-    // What it imports loads native parts, which by now know where to unpack.
+    // Its imports load native parts, which by now know where to unpack.
     const server = await import("./directory-server.ts");
     return new server.DirectoryServer(config, log, onFailure);
   };

@@ -2,7 +2,7 @@
  * The server of a data directory, as programs of its owner reach it: through the socket in the directory, or else where it announced
  * that it listens.
  *
- * Who has taken the port of a server that ended could be anybody. So each connection first proves that it leads to the process that
+ * A port that a server has left can be taken by anybody. So each connection first proves that it leads to the process that
  * announced itself, and the requests follow on the same connection: if that process ends in between, so does the connection.
  * A nonce is all that a stranger gets to see.
  *
@@ -26,7 +26,7 @@ export class UnprovenServerError extends Error {
   override name = "UnprovenServerError";
 }
 
-/** How to reach a server. */
+/** Address of a server. */
 interface Door {
   readonly directory: string;
   readonly place: Announcement;
@@ -119,7 +119,7 @@ async function proven(socket: Socket, ends: Ends, { directory, place }: Door): P
   throw new UnprovenServerError(`what listens there did not prove that it is the server of ${directory}`);
 }
 
-/** Whether an answer has as much after its head as that says. */
+/** Checks whether an answer has as much after its head as that says. */
 function isWhole(answer: string): boolean {
   const end = answer.indexOf("\r\n\r\n");
   const [, length] = /\r\ncontent-length: (\d+)\r\n/i.exec(answer.slice(0, end + 2)) ?? [];

@@ -30,10 +30,10 @@ import { print } from "./print.ts";
 const INDEX_OPEN_MAX_MS = 1_000;
 /** Requests under way when a stop is asked for have this long to finish. */
 export const STOP_SECONDS = 10;
-/** Those among them that wait for the embedding provider have this long. */
+/** Time for requests that wait for the embedding provider. */
 const STOP_PROVIDER_SECONDS = 2;
 const STOP_POLL_MS = 5;
-/** Where other servers do the same work, a proxy that asks every second has found out by then that this one stops. */
+/** Time in which, among several servers, a proxy that asks every second has found out by then that this one stops. */
 const DRAIN_MS = 3_000;
 /** After such a failure requests and probes are answered 503 for this long, instead of a connection that breaks. */
 const FAILED_ANSWER_MS = 1_000;
@@ -91,7 +91,7 @@ export async function serve(config: Config): Promise<number> {
   return 0;
 }
 
-/** What exports spans, loaded only where a collector is named: it is large. */
+/** Exporter of spans, loaded only where a collector is named: it is large. */
 export async function loadTelemetry({ exportsSpans }: Config, log: Log): Promise<Telemetry | undefined> {
   return exportsSpans ? (await import("../telemetry/otlp.ts")).openTelemetry({ clock: systemClock, log, version }) : undefined;
 }
@@ -180,7 +180,7 @@ async function start(service: Service, config: Config, log: Log, telemetry: Tele
   return listeners;
 }
 
-/** Where the records are when they are not in the data directory. */
+/** Location of records that are not in the data directory. */
 export function databaseOf({ database }: Config): string | undefined {
   return database === undefined ? undefined : shownDatabase(database);
 }

@@ -1,5 +1,5 @@
 /**
- * What a receiver of webhooks gets, by type of event: for the document, and so for the types that are made of it.
+ * Bodies that receivers of webhooks get, by type of event: for the document, and so for the types that are made of it.
  *
  * @module
  */
@@ -16,7 +16,7 @@ import { Webhook } from "../webhooks/schema.ts";
 
 type DeliveredType = EventType | typeof TEST_EVENT;
 
-/** When an event happens, and what its data is. */
+/** Occasion of an event, and its data. */
 const EVENTS: Readonly<Record<DeliveredType, { when: string; data: TSchema; example?: object }>> = {
   "session.created": { when: "A session was created, or forked from another one. The data is the session.", data: Session },
   "session.updated": {
@@ -76,7 +76,7 @@ const WebhookEvent = Type.Union(DELIVERED_TYPES.map(schemaOf), {
   },
 });
 
-/** What a webhook is sent. */
+/** Body of a delivery. */
 export const EVENT_CALLBACK: Callback = {
   name: "event",
   url: "{$request.body#/url}",

@@ -137,7 +137,7 @@ function parse(bytes: Uint8Array): Record<string, unknown> {
   return object;
 }
 
-/** Whether a value nests more levels than that, or has a number so large that a double may not hold what was sent. */
+/** Checks whether a value nests more levels than that, or has a number so large that a double may not hold what was sent. */
 function isUnusual(value: unknown, levels: number): boolean {
   if (typeof value === "number") return Math.abs(value) > Number.MAX_SAFE_INTEGER;
   if (typeof value !== "object" || value === null) return false;

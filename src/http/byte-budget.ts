@@ -20,7 +20,7 @@ export class ByteBudget {
     return this.#byOwner.has(owner);
   }
 
-  /** Whether an owner can reserve more bytes. @param held - bytes of the reservation that would grow */
+  /** Checks whether an owner can reserve more bytes. @param held - bytes of the reservation that would grow */
   hasRoom(owner: string, bytes: number, held = 0): boolean {
     return this.#bytes === held || (this.#byOwner.get(owner) ?? 0) + bytes <= this.#bytesMax - this.#bytes - bytes;
   }

@@ -1,7 +1,7 @@
 /**
  * An endpoint: a line of the API's table. Its schemas validate what comes in and are its documentation.
  *
- * What a line leaves out follows from the rest: the scope from the method, the 404s from the path, the examples from the
+ * Defaults follow from the rest of a line: the scope from the method, the 404s from the path, the examples from the
  * schemas, the parameters of a list from its being one.
  *
  * @module
@@ -21,13 +21,13 @@ import type { Fields } from "./validate.ts";
 
 export type Method = "GET" | "POST" | "PATCH" | "DELETE";
 
-/** Who calls, as the key that was presented says. */
+/** Caller, as the key that was presented says. */
 export interface ApiCaller {
   readonly actor: string;
   readonly keyId: `key_${string}`;
   /** Id of the key whose limits count: that of `keyId`, or the one that a session key came from. */
   readonly limitsId: `key_${string}`;
-  /** Whose records the key sees and changes. */
+  /** Owner of the records that the key sees and changes. */
   readonly owner: Owner;
   readonly scopes: readonly string[];
   readonly retentionDays: number;
@@ -57,7 +57,7 @@ interface Tag {
   ignoresNearMisses?: true;
 }
 
-/** What the server posts to an address that a request gives. */
+/** Request that the server posts to an address that the caller gives. */
 export interface Callback {
   name: string;
   /** The address, as a runtime expression of OpenAPI. */
@@ -81,19 +81,19 @@ export interface Endpoint {
   scope: Access;
   /** Status of a success. */
   status: 200 | 201;
-  /** When the status is 200 instead, because what was to be created is there; undefined where that cannot be. */
+  /** Case in which the status is 200 because the record existed; undefined where that cannot be. */
   existing: string | undefined;
-  /** Whether the answer, unless it is `existing`, has nothing of a record that the request did not send. */
+  /** True if the answer, unless it is `existing`, has nothing of a record that the request did not send. */
   echoes: boolean;
   summary: string;
   description: string | undefined;
   /** A header of a success that says how long it took. */
   latencyHeader: string | undefined;
-  /** What it does to memories, as OpenTelemetry calls it. */
+  /** Operation on memories, as OpenTelemetry calls it. */
   memoryOperation: MemoryOperation | undefined;
-  /** Whether names that are nearly those of fields are ignored like other unknown ones, as programs made for another service expect. */
+  /** True if names that are nearly those of fields are ignored like other unknown ones, as programs made for another service expect. */
   ignoresNearMisses: boolean;
-  /** What it reads of the session that the path names, and else, for a store that fetches it with the key. */
+  /** Reads of the session that the path names, and others, for a store that fetches them with the key. */
   ahead: readonly Ahead[];
   query: TObject;
   /** null: takes none. */
@@ -106,16 +106,16 @@ export interface Endpoint {
   media: string;
   /** Set where that is not JSON: `run` is for JSON alone. */
   send: ((call: Call<never, never, never>, request: SendingRequest) => StreamResponse | Promise<StreamResponse>) | undefined;
-  /** Whether a ticket in the query stands for a key: a browser sends no header where it follows a link. */
+  /** True if a ticket in the query stands for a key: a browser sends no header where it follows a link. */
   takesTicket: boolean;
   callback: Callback | undefined;
   run(call: Call<never, never, never, never>): AnswerJson | Promise<AnswerJson>;
 }
 
-/** What an endpoint that sends a file or a stream is given of the request. */
+/** Part of the request that an endpoint gets that sends a file or a stream. */
 export interface SendingRequest {
   readonly headers: Headers;
-  /** Whether the key that was presented is still valid. */
+  /** Checks whether the key that was presented is still valid. */
   readonly isAllowed: () => boolean | Promise<boolean>;
 }
 
@@ -124,25 +124,25 @@ export interface StreamResponse {
   readonly headers?: Record<string, string>;
 }
 
-/** What a line of the table says. */
+/** Line of the table. */
 interface EndpointSpec<Response extends TSchema> {
   summary: string;
   description?: string;
   /** A header of a success that says how long it took. */
   latencyHeader?: string;
-  /** What it does to memories, as OpenTelemetry calls it. */
+  /** Operation on memories, as OpenTelemetry calls it. */
   memoryOperation?: MemoryOperation;
-  /** Whether names that are nearly those of fields are ignored like other unknown ones. Default: that of the group, or false. */
+  /** True if names that are nearly those of fields are ignored like other unknown ones. Default: that of the group, or false. */
   ignoresNearMisses?: true;
-  /** What it reads besides the session that the path names, for a store that fetches it with the key. */
+  /** Reads besides the session that the path names, for a store that fetches them with the key. */
   ahead?: readonly Ahead[];
   /** Default: that of the group; without one `read` for GET and `write` for other methods. */
   scope?: Access;
   /** Default 200. */
   status?: 200 | 201;
-  /** When the answer is what was there already, with status 200. */
+  /** Case in which the answer is an existing record, with status 200. */
   existing?: string;
-  /** Whether the answer has nothing of a record that the request did not send. Default false. */
+  /** True if the answer has nothing of a record that the request did not send. Default false. */
   echoes?: true;
   callback?: Callback;
   response: Response;
@@ -241,7 +241,7 @@ export function endpointGroup(tag: Tag, groupScope?: Scope) {
     /** A deletion that answers with a report. */
     erase: endpoint("DELETE"),
 
-    /** What is sent is no JSON: a file, or a stream. Only HTTP has it. */
+    /** The response is not JSON: a file, or a stream. Only HTTP has it. */
     send: <Path extends string, Response extends TSchema, Query extends TObject = Nothing>(
       path: Path,
       spec: EndpointSpec<Response> & StreamingSpec<Path, Query>,
@@ -273,7 +273,7 @@ function withChanges(example: unknown, changes: object | undefined): unknown {
   return typeof example === "object" && changes !== undefined ? { ...example, ...changes } : example;
 }
 
-/** Whether a request with an `Idempotency-Key` is run once: whatever can change something and takes a body. */
+/** Checks whether a request with an `Idempotency-Key` is run once: whatever can change something and takes a body. */
 export function isIdempotent({ body, scope }: Pick<Endpoint, "body" | "scope">): boolean {
   return body !== null && scope !== "read";
 }

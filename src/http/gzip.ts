@@ -13,7 +13,7 @@ import { messageOf } from "../lib/errors.ts";
 const EXPANSION_MAX = 1_032;
 /** Smaller answers fit into few packets. */
 const PACKED_BYTES_MIN = 4 * 1024;
-/** What takes less than half a millisecond is not handed to another thread. */
+/** Size below which compression takes less than half a millisecond and is not handed to another thread. */
 const PACKED_AT_ONCE_BYTES = 64 * 1024;
 /** The fastest: it makes answers of JSON a quarter to a seventh of their size, in a third of the time of the default. */
 const LEVEL = 1;
@@ -39,7 +39,7 @@ export async function unpacked(bytes: Uint8Array, bytesMax: number): Promise<Uin
   }
 }
 
-/** Whether a text is sent in gzip to a client that accepts these encodings. */
+/** Checks whether a text is sent in gzip to a client that accepts these encodings. */
 export function isPacked(text: string, accepted: string | null): boolean {
   return accepted !== null && text.length >= PACKED_BYTES_MIN && acceptsEncoding(accepted, "gzip");
 }
@@ -49,7 +49,7 @@ export function packed(text: string): Uint8Array<ArrayBuffer> | Promise<Uint8Arr
   return gzipped(text, { level: LEVEL }).then((bytes) => new Uint8Array(bytes));
 }
 
-/** Whether a header `Accept-Encoding` names an encoding, and does not exclude it. */
+/** Checks whether a header `Accept-Encoding` names an encoding, and does not exclude it. */
 export function acceptsEncoding(accepted: string, encoding: "br" | "gzip"): boolean {
   return new RegExp(`(^|[\\s,])${encoding}\\b(?!\\s*;\\s*q=0(\\.0*)?\\s*(,|$))`, "i").test(accepted);
 }

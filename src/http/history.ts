@@ -1,5 +1,5 @@
 /**
- * How many requests and changes there were, and how long requests took, in the last hour and the last day: in rings of memory of a
+ * Numbers of requests and changes, and durations of requests, in the last hour and the last day: in rings of memory of a
  * fixed size, which a restart empties.
  *
  * A ring is moved on by the clock that only counts on, and its times are counted back from now, so that a clock that is set makes
@@ -16,7 +16,7 @@ const FIRST_BIN_MS = 0.05;
 const BINS = 64;
 const BIN_SCALE = 1 / Math.log(BIN_RATIO);
 
-/** What happened in one part of the time. */
+/** Counts of one part of the time. */
 export interface HistoryPoint {
   /** Unix milliseconds at which it began. */
   at: number;

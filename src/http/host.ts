@@ -1,5 +1,5 @@
 /**
- * Which names a listener answers to.
+ * Names that a listener answers to.
  *
  * A web page can have its own name resolve to 127.0.0.1 and so reach a server that listens on loopback only (DNS rebinding).
  * Its requests carry that name as their Host, so such a listener answers to loopback names and to configured ones alone. Any

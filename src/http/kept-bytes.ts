@@ -1,5 +1,5 @@
 /**
- * How much an API key may have kept by answers that are larger than what they changed.
+ * Budget of bytes that an API key may have kept by answers that are larger than what they changed.
  *
  * An answer that is kept for an Idempotency-Key is most often smaller than the change it tells of, which has its own limits: the rate,
  * and the size of the store. But a request of a few bytes can have a large session answered, and with a fresh Idempotency-Key each time
@@ -20,7 +20,7 @@ const BUDGETS_MAX = 1_000;
 
 interface Budget {
   left: number;
-  /** When `left` was right. */
+  /** Time at which `left` was right. */
   at: number;
 }
 

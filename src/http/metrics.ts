@@ -1,5 +1,5 @@
 /**
- * What `/metrics` tells Prometheus: latencies of requests, counted as they end, and figures that are read when asked for.
+ * Metrics for Prometheus at `/metrics`: latencies of requests, counted as they end, and figures that are read when asked for.
  *
  * @module
  */

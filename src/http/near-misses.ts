@@ -56,7 +56,7 @@ function plainOf(name: string): string {
   return name.replaceAll(/[_\-. ]/g, "").toLowerCase();
 }
 
-/** Whether a letter is left out, added, replaced or swapped with the next one. */
+/** Checks whether a letter is left out, added, replaced or swapped with the next one. */
 function isOneLetterOff(one: string, other: string): boolean {
   const [short, long] = one.length <= other.length ? [one, other] : [other, one];
   if (long.length - short.length > 1) return false;
@@ -109,7 +109,7 @@ export class ConceptNames {
     this.#endpoints = endpoints;
   }
 
-  /** Whether an operation of the same part of the API, or of the same path, takes or shows a name. */
+  /** Checks whether an operation of the same part of the API, or of the same path, takes or shows a name. */
   knows({ tag, path }: Described, name: string): boolean {
     const onPath = this.#endpoints.filter((endpoint) => endpoint.path === path);
     return [tag, ...onPath.map((endpoint) => endpoint.tag)].some((one) => this.#namesOf(one.name).has(name));

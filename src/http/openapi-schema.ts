@@ -26,7 +26,7 @@ export function openApiSchema(schema: TSchema, components: SchemaComponents): Js
   return { $ref: `#/components/schemas/${title}` };
 }
 
-/** Whether a field of an object, or of one in it, has a default. */
+/** Checks whether a field of an object, or of one in it, has a default. */
 function hasDefault({ properties = {}, items }: TSchema): boolean {
   const members = [...Object.values(properties as Record<string, TSchema>), ...(items === undefined ? [] : [items as TSchema])];
   return members.some((member) => "default" in member || hasDefault(member));

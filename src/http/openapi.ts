@@ -113,7 +113,7 @@ const HEALTH = [
   { path: "/health/live", operationId: "getLiveness", summary: "Get the liveness, for probes" },
 ];
 
-/** What operations refer to; each adds its own. */
+/** Components that operations refer to; each adds its own. */
 interface Components {
   schemas: SchemaComponents;
   responses: Map<string, JsonObject>;

@@ -23,7 +23,7 @@ import { hasReceipt, receiptOf } from "./receipt.ts";
 import type { SealingKeys } from "./seal.ts";
 import { fieldReader, validator, type Validate } from "./validate.ts";
 
-/** What operations need besides the endpoints. */
+/** Dependencies of operations besides the endpoints. */
 export interface OperationDeps {
   readonly idempotency: Idempotency;
   readonly settings: BodySettings;
@@ -45,9 +45,9 @@ export interface Arguments {
 export interface OperationAnswer {
   readonly status: number;
   readonly body: JsonText;
-  /** Whether this is the answer to an earlier call with the same idempotency key, so that nothing was changed. */
+  /** True if this is the answer to an earlier call with the same idempotency key, so that nothing was changed. */
   readonly replayed: boolean;
-  /** Whether something may have been changed, so that the answer can no longer be refused. */
+  /** True if something may have been changed, so that the answer can no longer be refused. */
   readonly isChange: boolean;
 }
 
@@ -63,15 +63,15 @@ export class Operation {
   readonly name: string;
   readonly takesQuery: boolean;
   readonly takesBody: boolean;
-  /** Whether a call with an idempotency key is run once. */
+  /** True if a call with an idempotency key is run once. */
   readonly isIdempotent: boolean;
-  /** Whether a call may change something. */
+  /** True if a call may change something. */
   readonly isChange: boolean;
   readonly #parameters: readonly string[];
   readonly #hasReceipt: boolean;
   readonly #listParameters: ReadonlySet<string>;
   readonly #queryNames: FieldNames;
-  /** Whether another operation knows a name; undefined where unknown names are all ignored. */
+  /** Checks whether another operation knows a name; undefined where unknown names are all ignored. */
   readonly #isKnown: ((name: string) => boolean) | undefined;
   readonly #checkQuery: Validate;
   readonly #checkBody: Validate;

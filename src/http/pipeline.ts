@@ -1,5 +1,5 @@
 /**
- * What happens to every request, whatever it asks for: from its Host header to the headers of its response.
+ * Steps of every request, whatever it asks for: from its Host header to the headers of its response.
  *
  * `exchange` is the way in and out; what happens in between is a function of the route. For an operation that is `answer`, whose
  * order of checks `app.ts` shows; for MCP it is `answerCalls`.
@@ -35,7 +35,7 @@ import { RateLimiter, rateLimitHeaders } from "./rate-limit.ts";
 import { requestIdOf } from "./request-id.ts";
 import { ResponseBuffer } from "./response-buffer.ts";
 
-/** What the pipeline asks of API keys. */
+/** Look-ups of API keys that the pipeline needs. */
 export interface KeyLookup {
   /** Returns the presented key while it is valid. */
   find(presented: string): ApiKeyRow | undefined | Promise<ApiKeyRow | undefined>;
@@ -79,7 +79,7 @@ export interface PipelineDeps {
   readonly onAnswered?: ((request: AnsweredRequest) => void) | undefined;
 }
 
-/** What others learn of a request: never its content, its key or its query. */
+/** Report of a request for metrics, spans and the log: never its content, its key or its query. */
 export interface AnsweredRequest {
   readonly method: string;
   readonly route: string;
@@ -88,7 +88,7 @@ export interface AnsweredRequest {
   readonly requestId: string;
   /** First 8 characters of the API key. */
   readonly key: string | undefined;
-  /** What it did to memories. */
+  /** Operation on memories. */
   readonly memoryOperation: string | undefined;
   readonly sessionId: string | undefined;
   readonly traceparent: string | null;
@@ -126,7 +126,7 @@ export interface Answer {
   /** Added to those of every response; one of the same name replaces it. */
   readonly headers?: Record<string, string>;
   readonly replayed?: boolean;
-  /** Whether a success may have changed something, so that it can no longer be refused. */
+  /** True if a success may have changed something, so that it can no longer be refused. */
   readonly isChange?: boolean;
 }
 
@@ -259,7 +259,7 @@ export class Pipeline {
     refuseDeclaredBody(exchange.request.headers, this.#deps.settings.values.max_body_bytes);
     const caller = this.#callerOf(exchange, key);
     return this.#withBody(exchange.request, key, async ({ value }) => {
-      // What is made of the answers of operations takes several times their memory: those that came together are answered one by one.
+      // Serializing answers takes several times their memory: those that came together are answered one by one.
       await nextTurn();
       this.#sending.refuseWithoutRoom(limitsIdOf(key));
       return work(caller, value);
@@ -490,7 +490,7 @@ export class Pipeline {
   }
 }
 
-/** What a request is going to read, as far as its address and its headers say. */
+/** Predicts what a request reads, as far as its address and its headers say. */
 function readsOf({ endpoint, isIdempotent }: Operation, { request: { headers } }: Exchange, params: Record<string, string | null>) {
   const reads = readsAhead(params["session_id"], endpoint.ahead, LIMITS.contextTurnsDefault);
   const [presented, idempotencyKey] = isIdempotent ? [presentedKey(headers), headers.get("idempotency-key")] : [null, null];

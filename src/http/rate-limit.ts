@@ -1,5 +1,5 @@
 /**
- * Who may call how often: a bucket for each key, and one for each address that presents none. Servers that share a database share the
+ * Limits of calls: a bucket for each key, and one for each address that presents none. Servers that share a database share the
  * buckets of keys.
  *
  * @module

@@ -1,5 +1,5 @@
 /**
- * What a key without the scope `read` is answered by changes of what is there: which record, and where it stands now. A record in full
+ * Answers to changes for a key without the scope `read`: which record, and where it stands now. A record in full
  * would show what the request did not send.
  *
  * @module
@@ -35,7 +35,7 @@ export const Receipt = Type.Object(
   },
 );
 
-/** Whether answers of an endpoint can show what its request did not send. */
+/** Checks whether answers of an endpoint can show what its request did not send. */
 export function hasReceipt({ method, scope, echoes, existing }: Endpoint): boolean {
   return scope === "write" && method !== "DELETE" && (!echoes || existing !== undefined);
 }

@@ -20,7 +20,7 @@ const PIECE_BYTES = 256 * 1024;
 const PIECES_HELD = 2;
 const RETRY_AFTER_SECONDS = 1;
 
-/** What is sent piece by piece, each read when the client has taken the last: a file. */
+/** Source of a response in chunks, each read when the client has taken the last: a file. */
 export interface Chunks {
   /** Returns the next one, of at most 256 KiB; undefined at the end. */
   next(): Promise<Uint8Array | undefined>;

@@ -41,7 +41,7 @@ export const IN_BRACKETS = Symbol("items are named in brackets");
 export interface ParsedSchema extends TSchema {
   /** Returns what operations get; undefined for a text that is not valid. */
   [PARSE]?: (text: string) => unknown;
-  /** What it must be, for an error. */
+  /** Expectation that an error names. */
   [EXPECTED]?: string;
 }
 
@@ -105,10 +105,10 @@ export function UserId({ description = "The user.", ...options }: Options = {}):
   });
   return Type.Unsafe<string>({ ...text, pattern: NO_DOTS, [PROBLEM_OF]: userIdProblem });
 }
-/** What `userIdProblem` says, for who reads the document. */
+/** Rule of `userIdProblem`, for readers of the document. */
 const NO_DOTS = String.raw`^(?!\.{1,2}$)`;
 
-/** What the function of a `CheckedText` says of a value. */
+/** Problem that the function of a `CheckedText` finds in a value. */
 export function textProblem(schema: TSchema, value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? (schema as TextSchema)[PROBLEM_OF]?.(value) : undefined;
 }
@@ -200,7 +200,7 @@ export function Timestamp(description: string, example: string | null = EXAMPLE_
   return Type.Unsafe<string>({ ...Text(1, undefined, { description, examples: [example] }), format: "date-time" });
 }
 
-/** When something happened, in an answer. */
+/** Time in an answer. */
 export function OccurredAt(description: string): TUnsafe<string> {
   return Timestamp(description, "2025-11-03T16:20:00.000Z");
 }

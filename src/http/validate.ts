@@ -36,7 +36,7 @@ export function validator(schema: TObject, isKnown?: (name: string) => boolean):
   };
 }
 
-/** What operations get of fields: their names in camelCase; those with a default are always there. */
+/** Fields as operations get them: names in camelCase; those with a default are always there. */
 export type Fields<Properties extends TProperties> = {
   [Name in Exclude<keyof Properties, Open<Properties>> as Camel<Name>]: Static<Properties[Name]>;
 } & { [Name in Open<Properties> as Camel<Name>]?: Static<Properties[Name]> };
@@ -78,11 +78,11 @@ interface Members {
 
 interface Member {
   name: string;
-  /** Whether it is optional, so that a null means the same as leaving it out. */
+  /** True if it is optional, so that a null means the same as leaving it out. */
   mayBeLeftOut: boolean;
   /** The members of an object that the schema describes, or of the objects in an array. */
   inner: Members | undefined;
-  /** Whether items of an array are named in brackets. */
+  /** True if items of an array are named in brackets. */
   isInBrackets: boolean;
 }
 
@@ -119,7 +119,7 @@ function refuseNearMisses({ names, all }: Members, input: object, path: string, 
   }
 }
 
-/** Whether a member was sent, and not as a null that means the same as leaving it out. */
+/** Checks whether a member was sent, and not as a null that means the same as leaving it out. */
 function isGiven(all: readonly Member[], input: Record<string, unknown>, name: string): boolean {
   if (!Object.hasOwn(input, name)) return false;
   return input[name] !== null || all.every((member) => member.name !== name || !member.mayBeLeftOut);

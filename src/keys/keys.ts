@@ -32,7 +32,7 @@ const { byId, byKind, bySource } = apiKeys.index;
 const PREFIX = "crn_";
 const SECRET_LENGTH = 24;
 export const KEY_SHAPE = /^crn_[0-9A-Za-z]{24}$/;
-/** How much of a key traces and lists show. */
+/** Length of the part of a key that traces and lists show. */
 const SHOWN_LENGTH = 8;
 
 export interface NewKey {
@@ -47,13 +47,13 @@ export interface NewKey {
   expiresAt?: number | null | undefined;
 }
 
-/** What the operations on keys need. */
+/** Dependencies of the operations on keys. */
 export interface KeyDeps extends Deps {
   /** Uses that no row has yet; a command next to a server knows of none. */
   readonly lastUses?: LastUses;
 }
 
-/** Who asks for a key, and what that key may do itself. */
+/** Caller that asks for a key, and its own rights. */
 export type KeyMaker = Caller & { scopes: readonly string[] };
 
 /** The key that a request presented, if there is one of that secret and its time has not passed; that of a link without its scopes. */
@@ -368,7 +368,7 @@ function boundTo({ userId, agentId }: Owner = EVERYBODY): Pick<ApiKeyRow, "userI
   return { ...(userId === undefined ? {} : { userId }), ...(agentId === undefined ? {} : { agentId }) };
 }
 
-/** What traces say of a key: nothing that would let anybody use it. */
+/** Key as traces show it: nothing that would let anybody use it. */
 function tracedKey({ id, kind, prefix, name, scopes, tier, userId, agentId }: ApiKeyRow): Record<string, unknown> {
   return { key_id: id, kind, prefix, name, scopes, tier, user_id: userId, agent_id: agentId };
 }

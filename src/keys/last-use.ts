@@ -1,5 +1,5 @@
 /**
- * When each key was last used.
+ * Time of the last use of each key.
  *
  * A request only notes the time in memory. A task writes what was noted into the rows of the keys about once a minute, and a
  * stop writes the rest; so a crash forgets a minute at most. Answers show the newer of memory and row.

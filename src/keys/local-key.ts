@@ -37,7 +37,7 @@ export function makeLocalKey(now: number): LocalKey {
   return { secret: PREFIX + randomBase62(SECRET_LENGTH), row };
 }
 
-/** Whether a presented key is of this kind, so that there is no other in the store. */
+/** Checks whether a presented key is of this kind, so that there is no other in the store. */
 export function isLocalSecret(presented: string): boolean {
   return presented.startsWith(PREFIX);
 }

@@ -1,5 +1,5 @@
 /**
- * How the server of a data directory proves to programs of its owner that it is that, before they send it a key or content. Pure.
+ * Proof of the server of a data directory to its owner's programs, before they send it a key or content. Pure.
  *
  * A program opens a connection and sends a nonce. The answer is an HMAC under the local key, which only the owner can read
  * (`local-key.ts`), of the nonce and of both ends of the connection. So a process that has taken the port of a server that ended
@@ -36,7 +36,7 @@ export function isProof(given: string, localSecret: string, nonce: string, ends:
 }
 
 /**
- * What the server may see of a connection. One that listens on every address does not learn at which it was reached. Where it does,
+ * Addresses that the server sees of a connection. One that listens on every address does not learn at which it was reached. Where it does,
  * nobody else listens on that port: that holds for its own loopback interface and not for another container's address.
  */
 function seenByServer(ends: Ends): Ends[] {

@@ -26,7 +26,7 @@ const Scopes = Type.Array(OneOf(SCOPES), {
 });
 
 const EXPIRY_EXAMPLE = "2027-05-07T08:00:00.000Z";
-/** How a key that replaces the example differs from it. */
+/** Differences of a key that replaces the example. */
 export const ROLLED_EXAMPLE = {
   id: "key_0VQmTz3aXbR2",
   prefix: "crn_4hT9",
@@ -82,7 +82,7 @@ export const SignIn = Type.Object(
   { title: "SignIn", description: "A session key to create." },
 );
 
-/** How the session key of the example differs from its key. */
+/** Differences of the session key from the example. */
 export const SESSION_EXAMPLE = {
   id: "key_0VQnUz4bYcS3",
   kind: "session" as const,

@@ -22,7 +22,7 @@ export function storedKey(reader: Reader, id: BareId): StoredKey | undefined {
   return hash && row ? { hash, row } : undefined;
 }
 
-/** What stands for a secret in the store and in memory. Hashes are compared, so that no comparison of secrets can be timed. */
+/** Hash that stands for a secret in the store and in memory. Hashes are compared, so that no comparison of secrets can be timed. */
 export function hashOf(secret: string): string {
   return Bun.CryptoHasher.hash("sha256", secret, "hex");
 }

@@ -1,12 +1,12 @@
 /**
- * What a key of each tier may do, and how long its traces are kept.
+ * Limits of a key of each tier, and the retention of its traces.
  *
  * @module
  */
 export const TIERS = ["free", "pro", "enterprise"] as const;
 export type Tier = (typeof TIERS)[number];
 
-/** Who runs the server decides: a key that nobody limited has the widest limits, and its traces stay as long as the settings say. */
+/** The operator decides: a key that nobody limited has the widest limits, and its traces stay as long as the settings say. */
 export const DEFAULT_TIER: Tier = "enterprise";
 
 /** Requests per minute, and how many may come at once after a pause. */

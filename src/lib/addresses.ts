@@ -81,7 +81,7 @@ function embeddedIn(digits: string, form: RegExp): string | undefined {
     : Array.from({ length: 4 }, (_, i) => Number.parseInt(found.slice(2 * i, 2 * i + 2), 16)).join(".");
 }
 
-/** Whether only this machine reaches a listener of this name or address; one on both IPv4 and IPv6 sees `::ffff:127.0.0.1`. */
+/** Checks whether only this machine reaches a listener of this name or address; one on both IPv4 and IPv6 sees `::ffff:127.0.0.1`. */
 export function isLoopback(address: string): boolean {
   const name = address.toLowerCase().replace(/^::ffff:(?=[\d.]+$)/, "");
   return name === "localhost" || name === "::1" || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(name);

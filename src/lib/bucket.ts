@@ -10,7 +10,7 @@ export const PARTS_PER_TOKEN = 60_000;
 
 export interface Bucket {
   parts: number;
-  /** When `parts` was right, and when the bucket will be full, in milliseconds of the clock that only rises. */
+  /** Times at which `parts` was right and the bucket will be full, in milliseconds of the clock that only rises. */
   at: number;
   fullAt: number;
 }
@@ -21,7 +21,7 @@ export interface Rate {
 }
 
 export interface Level {
-  /** Whether a token was there to take. */
+  /** True if a token was there to take. */
   allowed: boolean;
   /** Whole tokens left. */
   remaining: number;

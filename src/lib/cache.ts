@@ -60,7 +60,7 @@ export class Cache<Value> {
     return (this.#young.get(key) ?? this.#old.get(key))?.value;
   }
 
-  /** How often `get` has found something, and how often not. */
+  /** Numbers of hits and misses of `get`. */
   get uses(): CacheUses {
     return { hits: this.#hits, misses: this.#misses };
   }

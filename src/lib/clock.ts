@@ -65,7 +65,7 @@ class Turns {
   static readonly #TURN_MS = 5;
   /** With short steps more would have time in a turn, and are only asked for it here. */
   static readonly #RESUMED_MAX = 16;
-  /** What continues those that wait, in the order in which they came. */
+  /** Callbacks of those that wait, in the order in which they came. */
   readonly #waiting: (() => void)[] = [];
   #endsAt: number | undefined;
   /** Calls of `#resume` that are to come. */

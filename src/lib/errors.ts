@@ -59,7 +59,7 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Whether a call of the system failed with this code: `ENOENT`. */
+/** Checks whether a call of the system failed with this code: `ENOENT`. */
 export function hasCode(error: unknown, code: string): boolean {
   return error instanceof Error && "code" in error && error.code === code;
 }

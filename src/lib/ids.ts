@@ -33,7 +33,7 @@ export type KeyId = Id<"key">;
 /** The 12 characters after the prefix: what ids are in keys of the store. */
 export type BareId = string & { readonly __bare?: never };
 
-/** How many characters of an id are its time. */
+/** Number of characters of an id that are its time. */
 const ID_TIME_WIDTH = 7;
 export const HOME_WIDTH = 2;
 const COUNTER_WIDTH = 3;
@@ -61,12 +61,12 @@ export function partitionOf(id: string): Partition {
   return end >= HOME_WIDTH && isDigit(id.charCodeAt(end - 1)) && isDigit(id.charCodeAt(end - 2)) ? id.slice(-HOME_WIDTH) : NO_PARTITION;
 }
 
-/** Whether a character is a digit of base62. */
+/** Checks whether a character is a digit of base62. */
 function isDigit(code: number): boolean {
   return (code >= 48 && code <= 57) || (code >= 65 && code <= 90) || (code >= 97 && code <= 122);
 }
 
-/** Where new ids come from. One per store; `startAfter` is the newest id that the store knows. */
+/** Source of new ids. One per store; `startAfter` is the newest id that the store knows. */
 export class IdSource {
   #lastMs = 0;
   #counter = 0;

@@ -6,7 +6,7 @@
 const MIB = 1024 * 1024;
 
 /**
- * What each cache may keep in memory, in bytes. With those bounded by their number of entries (at most 6 MB: tokens of texts,
+ * Memory of each cache in bytes. With those bounded by their number of entries (at most 6 MB: tokens of texts,
  * hashes, times, filters, buckets of rate limits) all caches together stay below 80 MB.
  */
 export const CACHE_BYTES_MAX = {
@@ -22,11 +22,11 @@ export const CACHE_BYTES_MAX = {
   provider: MIB / 16,
   documentRemovals: MIB / 16,
   recentTurns: 5 * MIB,
-  /** Which vectors are those of the sessions and users that were searched last: twenty bytes for each. */
+  /** Vectors of the sessions and users that were searched last: twenty bytes for each. */
   residentVectors: 17 * MIB,
   /** And which those of the namespaces of documents that were searched last. */
   residentDocumentVectors: 4 * MIB,
-  /** Which vectors pass the filters that were searched with last: a bit each. For each collection. */
+  /** Vectors that pass the filters that were searched with last: a bit each. For each collection. */
   passingSlots: MIB / 2,
   /** Vectors that an embedding provider gave for queries. */
   queryVectors: 3 * MIB,
@@ -73,7 +73,7 @@ export const LIMITS = {
   sessionKeysMax: 100,
   sessionKeyHours: 12,
   linkKeyMinutes: 10,
-  /** How often one API key can sign in, which need not be allowed to change anything else. */
+  /** Sign-ins of one API key, which need not be allowed to change anything else. */
   signInsPerMinute: 10,
   signInsAtOnceMax: 100,
   keyOverlapSecondsDefault: 86_400,
@@ -105,7 +105,7 @@ export const LIMITS = {
   documentListMax: 1_000,
   /** Documents that one request looks at, for all of its operations. */
   documentRowsMax: 10_000,
-  /** What one request looks at for all of its operations, as looks at an index: a document that is compared is one for 500 characters. */
+  /** Budget of one request for all of its operations, as looks at an index: a document that is compared is one for 500 characters. */
   documentProbesMax: 500_000,
   /** Queries that take longer than a turn of the event loop at the same time; others wait. Of one API key at most half. */
   documentQueriesAtOnceMax: 4,
@@ -131,7 +131,7 @@ export const LIMITS = {
   contextTurnsMax: 50,
   /** The largest budget of a context; texts are counted as far. */
   contextTokensMax: 200_000,
-  /** What is left of a memory, or a turn, that a context shortens, in tokens. */
+  /** Least length of a memory, or a turn, that a context shortens, in tokens. */
   contextShortenedTokensMin: 40,
   /** Searches that hold candidates or results in memory, contexts with a query included; others wait. Of one API key at most half. */
   searchesAtOnceMax: 16,
@@ -168,8 +168,8 @@ export const LIMITS = {
 
   idempotencyHours: 24,
   /**
-   * What one API key may have kept within those hours by answers that are larger than what they changed, on each server; as much again
-   * is free by the end of them.
+   * Bytes that one API key may have kept within those hours by answers that are larger than what they changed, on each server; as much
+   * again is free by the end of them.
    */
   keptAnswerBytesMax: 256 * MIB,
   webhooksMax: 100,

@@ -29,7 +29,7 @@ const UNPACKED = /^([a-z0-9-]+-[0-9a-f]{16}\.node)(\.[0-9a-f-]{36})?$/;
 /** The add-ons of the executable, which `scripts/build.ts` writes in. */
 declare const CAIRN_ADDONS: readonly Pick<EmbeddedAddon, "name" | "sha256">[] | undefined;
 
-/** Whether this runs from the executable, and not from source. */
+/** True if this runs from the executable, and not from source. */
 export const IS_EXECUTABLE = typeof CAIRN_ADDONS !== "undefined";
 
 const V3_FLAGS = ["avx2", "fma", "bmi2", "f16c", "movbe", "abm"];
@@ -44,9 +44,9 @@ const SIMD_REQUIREMENTS = {
 export type SimdLevel = keyof typeof SIMD_REQUIREMENTS;
 export const SIMD_LEVELS = Object.keys(SIMD_REQUIREMENTS) as readonly SimdLevel[];
 
-/** How an operator can change where add-ons are unpacked, and which one is loaded. */
+/** Variables by which an operator changes where add-ons are unpacked, and which one is loaded. */
 export interface NativeSettings {
-  /** Where to unpack, tried before all others. */
+  /** Directory to unpack into, tried before all others. */
   readonly directory?: string | undefined;
   /** The data directory, whose `.native` is tried next. It has to exist: only one level is created. */
   readonly dataDirectory?: string | undefined;
@@ -111,7 +111,7 @@ export function cpuFlags(): ReadonlySet<string> {
   }
 }
 
-/** Whether code for processors without AVX2 is all that runs here, as far as the system says. */
+/** Checks whether code for processors without AVX2 is all that runs here, as far as the system says. */
 export function lacksAvx2(
   flags: ReadonlySet<string> = cpuFlags(),
   { platform, arch }: Pick<NodeJS.Process, "platform" | "arch"> = process,

@@ -1,5 +1,5 @@
 /**
- * When something happened that is recorded later: `occurred_at` of sessions and turns.
+ * Time of an event that is recorded later: `occurred_at` of sessions and turns.
  *
  * @module
  */

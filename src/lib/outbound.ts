@@ -25,13 +25,13 @@ export const systemResolve: Resolve = async (name) => (await lookup(name, { all:
 
 export interface Network {
   readonly resolve: Resolve;
-  /** Which addresses may be called. A cloud's metadata service never is, whatever this says. */
+  /** Addresses that may be called. A cloud's metadata service never is, whatever this says. */
   readonly isAllowed: (kind: AddressKind) => boolean;
   /** Without them every request makes a connection of its own. */
   readonly connections?: Connections | undefined;
   /** Certificates to trust instead of the system's. */
   readonly ca?: string | undefined;
-  /** What to connect to for an address: itself, unless a test leads public addresses to this machine. */
+  /** Address to connect to for another: itself, unless a test leads public addresses to this machine. */
   readonly dial?: ((address: string) => string) | undefined;
 }
 
@@ -86,7 +86,7 @@ export interface Post {
   readonly url: URL;
   readonly headers: Record<string, string>;
   readonly body: string;
-  /** How many bytes of the answer are read. */
+  /** Number of bytes of the answer that are read. */
   readonly readMax: (status: number) => number;
 }
 

@@ -1,15 +1,15 @@
 /**
- * What an API key may do.
+ * Rights of an API key.
  *
  * @module
  */
 export const SCOPES = ["read", "write", "admin"] as const;
 export type Scope = (typeof SCOPES)[number];
 
-/** What a call needs of its key: a scope, or `any`: that it is one, whatever its scopes; `sign_in`: the key of a link will do too. */
+/** Right that a call needs of its key: a scope, or `any`: that it is one, whatever its scopes; `sign_in`: the key of a link will do too. */
 export type Access = Scope | "any" | "sign_in";
 
-/** Whether a key may make a call. The key of a link has no scope. */
+/** Checks whether a key may make a call. The key of a link has no scope. */
 export function hasAccess(scopes: readonly string[], access: Access): boolean {
   if (access === "sign_in") return true;
   return access === "any" ? scopes.length > 0 : hasScope(scopes, access);

@@ -27,7 +27,7 @@ const WORDS = {
 
 type SystemErrorCode = keyof typeof WORDS;
 
-/** Whether this is a failed call of the system that has an entry in the table. */
+/** Checks whether this is a failed call of the system that has an entry in the table. */
 export function isOfSystem(error: unknown): error is Error & { code: SystemErrorCode; path?: unknown } {
   return error instanceof Error && "code" in error && typeof error.code === "string" && error.code in WORDS;
 }
@@ -39,7 +39,7 @@ export function systemSentence(error: unknown): string {
   return `${file} cannot be read or written: ${systemReason(error)}.`;
 }
 
-/** Why a call of the system failed; its own message where there are no better words. */
+/** Reason why a call of the system failed; its own message where there are no better words. */
 export function systemReason(error: unknown): string {
   return isOfSystem(error) ? reasonFor(error.code) : messageOf(error);
 }

@@ -10,7 +10,7 @@ export function originOnly(url: string): string {
   return pathname === "/" && search === "" ? origin : `${origin}/…`;
 }
 
-/** Whether `originOnly` or `withoutQuery` left something out. */
+/** Checks whether `originOnly` or `withoutQuery` left something out. */
 export function isShortened(url: string): boolean {
   return url.endsWith("/…") || url.endsWith("?…");
 }

@@ -1,5 +1,5 @@
 /**
- * Which Cairn this is.
+ * Version of this Cairn.
  *
  * The version is package.json's. The rest is known only to the executable, where `scripts/build.ts` writes it in as constants;
  * from source there is no commit, because a working tree may differ from any.
@@ -18,7 +18,7 @@ export const version: string = packageVersion;
 /** The first 12 digits of the git commit the executable was built from; null from source, or built outside git. */
 export const commit: string | null = typeof CAIRN_COMMIT === "string" ? CAIRN_COMMIT : null;
 
-/** What the executable was built for, as in `linux-arm64-musl`; null from source. */
+/** Target of the executable, as in `linux-arm64-musl`; null from source. */
 export const target: string | null = typeof CAIRN_TARGET === "string" ? CAIRN_TARGET : null;
 
 /** The address below which releases are published; null in an executable that is not of a release. */

@@ -1,5 +1,5 @@
 /**
- * What is there at once or later.
+ * Values that exist at once or later.
  *
  * A promise costs as much as the rest of a small answer, so what the embedded store gives at once is used at once.
  *

@@ -17,7 +17,7 @@ import type { Owner } from "../storage/owner.ts";
 import { mcpServer, TOOL_SETS, type McpOptions } from "./server.ts";
 import { AGENT_DEFAULT } from "./tool-context.ts";
 
-/** What a connection says of itself, with each request: as a header, or in the query of its URL. */
+/** Settings of a connection, sent with each request: as a header, or in the query of its URL. */
 const HEADERS = { user_id: "X-Cairn-User", agent_id: "X-Cairn-Agent", session_id: "X-Cairn-Session" };
 const Connection = Type.Object({
   user_id: Type.Optional(UserId()),
@@ -46,7 +46,7 @@ function objectOf(value: unknown): Record<string, unknown> {
   return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
 }
 
-/** How many members and items it has, with those of its members. */
+/** Number of members and items, with those of its members. */
 function membersOf(value: unknown): number {
   const members = Object.values(objectOf(value));
   return members.reduce((sum: number, member) => sum + membersOf(member), members.length);
@@ -80,7 +80,7 @@ function connectionOf({ headers, url }: Request, owner: Owner): Connection {
   };
 }
 
-/** What is known of the request without reading it: what the key is bound to, and all that the server needs. */
+/** Facts of the request that need no reading: what the key is bound to, and all that the server needs. */
 type RequestOptions = Omit<McpOptions, keyof Connection> & { owner: Owner };
 
 export type McpHandler = (request: Request, body: Record<string, unknown>, options: RequestOptions) => Promise<Response>;

@@ -14,16 +14,16 @@ import { inputSchemaOf, outputSchemaOf } from "./json-schema.ts";
 import { contextOf, ECHOING_TOOLS, MEMORY_TOOLS, TOOLS, type Tool } from "./tools.ts";
 import { ToolContext, type Identity } from "./tool-context.ts";
 
-/** Which tools a connection shows. */
+/** Tools that a connection shows. */
 export const TOOL_SETS = ["all", "memory"] as const;
 
 export interface McpOptions {
   readonly api: Api;
   readonly identity: Identity;
   readonly tools: (typeof TOOL_SETS)[number];
-  /** Whether the key may change anything; without this only tools that read are there. */
+  /** True if the key may change anything; without this only tools that read are there. */
   readonly mayWrite: boolean;
-  /** Whether the key may read anything; without this only tools that answer with what they were given are there. */
+  /** True if the key may read anything; without this only tools that answer with what they were given are there. */
   readonly mayRead: boolean;
   readonly version: string;
   readonly now: () => number;
@@ -40,7 +40,7 @@ const LISTED = new Map(
     return [name, { name, title, description, ...schemas, annotations: hints }];
   }),
 );
-/** What any tool takes or shows is no near miss for another one. */
+/** Names that any tool takes or shows: no near misses for another one. */
 const NAMES = namesIn(TOOLS.flatMap(({ input, output }) => [input, output]));
 const CHECKED = new Map(TOOLS.map((tool) => [tool.name, { tool, check: validator(tool.input, (name) => NAMES.has(name)) }]));
 

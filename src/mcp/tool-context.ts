@@ -9,7 +9,7 @@ import { LIMITS } from "../lib/limits.ts";
 import { codePointLength } from "../lib/text.ts";
 import type { Api } from "./api.ts";
 
-/** Who uses the tools of a connection. A default, no wall: what may be seen is for the API key to say. */
+/** User of the tools of a connection. A default, no wall: what may be seen is for the API key to say. */
 export interface Identity {
   readonly userId?: string | undefined;
   readonly agentId: string;

@@ -1,5 +1,5 @@
 /**
- * What an agent can do over MCP: a line of this table for each tool, which makes a call or two of the API.
+ * Tools of an agent over MCP: a line of this table for each tool, which makes a call or two of the API.
  *
  * Descriptions say when to use a tool. Every client puts names, descriptions and inputs of all tools before its model, so they are
  * short.
@@ -61,7 +61,7 @@ const MemoryType = Type.Optional(field(type, "fact, preference, event, policy, o
 const Tags = (description?: string) => Type.Optional(field(tags, description));
 const State = { version: Type.Integer(), state: Session.properties.state };
 const page = (item: TSchema) => ({ data: Type.Array(item), has_more: Type.Boolean() });
-/** What every client learns of memories before it sees one; a memory has more. */
+/** Members of memories that clients learn of before they see one; a memory has more. */
 const MemoryOfAnswer = Type.Pick(Memory, ["id", "content", "type", "tags"]);
 /** With `text` instead of fields, a block alone. */
 const ContextOfAnswer = Type.Partial(
@@ -293,7 +293,7 @@ export const MEMORY_TOOLS: ReadonlySet<string> = new Set(TOOLS.slice(0, 6).map((
 /** Tools that show nothing but what they were given: for keys that may not read. They need a `session_id`, which no list can find. */
 export const ECHOING_TOOLS: ReadonlySet<string> = new Set(["add_memory", "add_turn", "delete_memory"]);
 
-/** Whose a memory is: that of the session that was named, or else the user's; without a user it goes with the session. */
+/** Owner of a memory: that of the session that was named, or else the user; without a user it goes with the session. */
 async function ownerOf(context: ToolContext, named: string | undefined): Promise<JsonObject> {
   const { userId, agentId, sessionId } = context.identity;
   if (named !== undefined || sessionId !== undefined || userId === undefined) return { session_id: await context.openSession(named) };

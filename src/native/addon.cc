@@ -69,7 +69,7 @@ private:
   }
 };
 
-/** What a thread keeps of the add-on. */
+/** State of the add-on in a thread. */
 struct Classes {
   Napi::FunctionReference run;
 };

@@ -33,7 +33,7 @@ public:
     size_t tokens_ = 0;
     size_t layer_ = 0;
     Aligned<float> rows_;
-    /** What each token counts in the vector. */
+    /** Weight of each token in the vector. */
     std::vector<float> weights_;
   };
 

@@ -56,7 +56,7 @@ Registers cpuid(const unsigned leaf, const unsigned part) {
 
 constexpr bool has(const unsigned bits, const unsigned place) { return (bits >> place & 1) != 0; }
 
-/** Whether the system saves these registers when it changes threads: numbers of bits as in XCR0. */
+/** Checks whether the system saves these registers when it changes threads: numbers of bits as in XCR0. */
 bool systemSaves(const unsigned mask) {
   constexpr unsigned OSXSAVE = 27;
   if (!has(cpuid(1, 0).c, OSXSAVE)) return false;

@@ -43,5 +43,5 @@ constexpr size_t roundedToLanes(const size_t count) { return (count + LANES - 1)
 
 constexpr size_t attentionScratch(const size_t tokens) { return roundedToLanes(tokens) * (HEAD_WIDTH + QUERIES); }
 
-/** Those that this program has and this processor supports, the best first; the last one runs everywhere. */
+/** Kernels that this program has and this processor supports, the best first; the last one runs everywhere. */
 std::vector<const Kernels*> supportedKernels();

@@ -8,7 +8,7 @@ constexpr uint32_t PIECE_BITS = 14;
 constexpr uint32_t SLOT_MASK = (1u << PIECE_BITS) - 1;
 constexpr uint32_t PLACE_WORDS = 4;
 constexpr size_t LINE_BYTES = 64;
-/** How many rows ahead one is asked for, and how many more its place: the processor waits for some twenty lines, and a row has six. */
+/** Rows ahead of which one is prefetched, and the place of one: the processor waits for some twenty lines, and a row has six. */
 constexpr size_t AHEAD = 8;
 constexpr size_t PLACE_AHEAD = 16;
 /** So many lines are asked for of each row, however long it is: what follows the processor itself asks for. */

@@ -179,7 +179,7 @@ private:
   const uint32_t unknown_;
   const size_t piecesMax_;
   std::vector<Piece> pieces_;
-  /** Whether a word has begun, of which some may have been cut already. */
+  /** True if a word has begun, of which some may have been cut already. */
   bool isInside_ = false;
   std::vector<Character> word_;
   std::vector<uint8_t> bytes_;

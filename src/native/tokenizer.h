@@ -31,7 +31,7 @@ public:
    */
   std::vector<Piece> cut(const char16_t* text, size_t length, size_t piecesMax) const;
 
-  /** Whether a piece says something: it is neither unknown nor a mere beginning of a word. */
+  /** Checks whether a piece says something: it is neither unknown nor a mere beginning of a word. */
   bool isMeaningful(const Piece& piece) const { return piece.token != unknown_ && piece.token != wordBegin_; }
 
 private:

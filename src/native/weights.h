@@ -39,7 +39,7 @@ struct Vocabulary {
   /** Two characters and the one that they compose. */
   const uint32_t* compositions;
   size_t compositionCount;
-  /** What an unknown character scores. */
+  /** Score of an unknown character. */
   float unknownScore;
 };
 

@@ -1,5 +1,5 @@
 /**
- * What must hold in a store, and how to put it right where the records say how.
+ * Rules that hold in a store, and repairs where the records say how.
  *
  * A check looks at one key at a time, in order, and remembers nothing but the one before, so that a store of any size can be checked.
  * It reads one snapshot, and can be run again. A problem is repaired in a commit, which looks at its key again first.
@@ -52,7 +52,7 @@ interface Fault {
   example: string;
   /** Puts it right, as it was just found; absent when the records do not say what would be right. */
   fix?: ((tx: Tx) => void) | undefined;
-  /** Whether that is right whatever is there by then. */
+  /** True if that is right whatever is there by then. */
   isAlwaysRight?: true;
 }
 
@@ -114,7 +114,7 @@ function everyKey(table: AnyTable, check: KeyCheck): Check {
   };
 }
 
-/** Where entries are columns of their rows, these are checked with the rows. */
+/** Entries that are columns of their rows are checked with the rows. */
 function everyEntry(index: Index, check: KeyCheck): Check {
   const every = everyKey(index, check);
   return async function* (snapshot) {
@@ -414,13 +414,13 @@ function* checkDocument(reader: Reader, { key }: Looked): Generator<Fault> {
   }
 }
 
-/** Whether a document has a text to be found by. */
+/** Checks whether a document has a text to be found by. */
 function isFound({ index, body }: DocumentRow): boolean {
   const text = index === undefined ? undefined : readable(() => textOf(JSON.parse(body) as JsonObject, index));
   return text !== undefined && text !== "";
 }
 
-/** What is searched of a document is of what it says now; and has its vector. */
+/** Searched text of a document is of its present value, and has its vector. */
 function* checkIndexedDocument(reader: Reader, { key: id }: Looked): Generator<Fault> {
   const indexed = readable(() => reader.get(indexedDocuments, id));
   if (indexed === undefined) return;
@@ -462,7 +462,7 @@ function* checkNamespace(reader: Reader, { key: namespace }: Looked): Generator<
   yield { what: "namespaces: the count of documents is wrong", example: namespace, fix };
 }
 
-/** What a delivery posts is kept for as long as the delivery. Deliveries of a webhook that is gone are being removed. */
+/** Payload of a delivery, kept for as long as the delivery. Deliveries of a deleted webhook are being removed. */
 function* checkDelivery(reader: Reader, { key }: Looked): Generator<Fault> {
   const row = readable(() => reader.get(deliveries, key));
   if (row === undefined || reader.has(payloads, row.payload)) return;
@@ -500,7 +500,7 @@ function rowAt(reader: Reader, { records }: Collection, key: BareId): EmbeddedRo
   return readable(() => reader.get(records, key));
 }
 
-/** Whether a record is there but cannot be read. What belongs to it stays. */
+/** Checks whether a record is there but cannot be read. What belongs to it stays. */
 function isUnreadable(reader: Reader, collection: Collection, key: BareId): boolean {
   return reader.has(collection.records, key) && rowAt(reader, collection, key) === undefined;
 }

@@ -33,9 +33,9 @@ import { lockDirectory } from "../storage/lmdb/directory/directory-lock.ts";
 import { OperationError } from "./report.ts";
 
 export interface WriteOptions {
-  /** Whether a file that is there already is replaced. */
+  /** True if a file that is there already is replaced. */
   force: boolean;
-  /** Where the system has paths of open files; a test has none. */
+  /** Directory of the system's paths of open files; a test has none. */
   handles?: string;
 }
 
@@ -133,7 +133,7 @@ function makeTempDirectory(directory: string, name: string, handles: string): Te
 }
 
 const ADVICE = "Write to a directory that only you can write to.";
-/** Where Linux has the open files of a process, also as directories; macOS has nothing like it. */
+/** Directory of Linux with the open files of a process, also as directories; macOS has nothing like it. */
 const HANDLES = "/proc/self/fd";
 
 /** A path that leads to an open directory whatever is renamed; undefined where the system has none. */
@@ -179,13 +179,13 @@ const WRITABLE_BY_OTHERS = 0o022;
 /** In a directory with this bit only the owner of an entry can rename it. */
 const STICKY = 0o1000;
 
-/** Whether this user has made the directory, and nobody else can write to it. */
+/** Checks whether this user has made the directory, and nobody else can write to it. */
 function isOwn(found: Stats | undefined): boolean {
   return found?.isDirectory() === true && found.uid === process.geteuid?.() && (found.mode & FOR_OTHERS) === 0;
 }
 
 /**
- * Whether nobody but this user and root can replace what they have in a directory.
+ * Checks that nobody but this user and root can replace what they have in a directory.
  *
  * @param directory - without links
  */

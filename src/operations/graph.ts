@@ -103,7 +103,7 @@ export interface Rebuilt {
   vectors: number;
   /** Number of vectors from which on a server builds a graph. */
   graphFrom: number;
-  /** Whether there was a graph before. */
+  /** True if there was a graph before. */
   removed: boolean;
 }
 

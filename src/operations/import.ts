@@ -59,7 +59,7 @@ export interface Imported {
   records: number;
   /** Texts that say what was exported without its secrets, and what to do. */
   setAgain: string[];
-  /** What could not be repaired; only of a salvaged export. */
+  /** Damage that could not be repaired; only of a salvaged export. */
   left: Finding[];
 }
 

@@ -1,5 +1,5 @@
 /**
- * Where a store keeps the backups that it makes by itself: `backups` in the data directory.
+ * Directory of the backups that a store makes by itself: `backups` in the data directory.
  *
  * That may be a link to a directory that other stores use too. So a store has a number that stands in the names of its backups,
  * and touches no others.

@@ -1,5 +1,5 @@
 /**
- * What is right in a row, beyond the shape that `storage/tables.ts` declares, and what it becomes without what is wrong with it.
+ * Rules of a row beyond the shape that `storage/tables.ts` declares, and what it becomes without what is wrong with it.
  *
  * The commands that take a store apart (export, import, doctor) go through the tables of records and their declarations alone.
  *
@@ -95,7 +95,7 @@ export function stored({ name }: AnyTable) {
 }
 
 /**
- * What is wrong with a row, if anything.
+ * Problem of a row, if any.
  *
  * @param value - of the row's JSON in an export
  */

@@ -1,5 +1,5 @@
 /**
- * What a command says while it works and when it is done.
+ * Output of a command while it works and when it is done.
  *
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * Whether there is a store, without opening one: that would need a native part, and make a store where there is none.
+ * Looks for a store without opening one: that would need a native part, and make a store where there is none.
  *
  * @module
  */

@@ -13,7 +13,7 @@ import type { RecordStore } from "../storage/record-store.ts";
 
 type Work<Opened, Result> = (store: Opened) => Promise<Result>;
 
-/** Where a store is: in the database, or else in the data directory. */
+/** Location of a store: in the database, or else in the data directory. */
 export interface StorePlace {
   readonly dataDirectory: string;
   readonly database?: string | undefined;

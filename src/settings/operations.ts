@@ -98,7 +98,7 @@ export async function triedProvider(
 async function preparedFor(deps: SettingsDeps, changes: SettingChanges): Promise<Provider> {
   const { settings, embeddings } = deps;
   const { embedding } = settings.with(changes);
-  // What its cosines mean can be said of a provider that is down, too.
+  // A provider that is down has a meaning of its cosines, too.
   if (Object.keys(membersOf("embedding", changes)).every((name) => name === "relevant_cosine")) return embeddings.activeWith(embedding);
   const tried = await triedProvider(deps, changes);
   if ("provider" in tried) return tried.provider;
@@ -116,7 +116,7 @@ function paramOf({ kind, message, facts }: ProviderError): string {
   return kind === "rejected" && facts.status !== undefined && /model/i.test(message) ? "embedding.model" : "embedding";
 }
 
-/** What a provider embeds with, for what is known of it. */
+/** Key of what is known of a provider: what it embeds with. */
 interface Embedders {
   readonly remote: Pick<OpenAiEmbedder, "openCircuit"> | undefined;
   readonly builtin: Pick<BuiltinEmbedder, "dimension" | "failure"> | undefined;
@@ -151,7 +151,7 @@ function relevantCosine(effective: EffectiveSettings, isRemote: boolean, probed:
   return { value: set ?? probed, default: probed, source: set === undefined ? "probes" : effective.sourceOf("embedding.relevant_cosine") };
 }
 
-/** Whether a search can be answered. */
+/** Checks whether a search can be answered. */
 function stateOf({ remote, builtin }: Embedders, measured: ProviderRow["measured"]): { available: boolean; reason?: string } {
   if (builtin?.failure !== undefined) return { available: false, reason: builtin.failure.message };
   if (remote === undefined) return { available: true };

@@ -1,8 +1,9 @@
 /**
- * How large the store may become, and how many versions of a state are kept: `max_store_bytes` and `state_versions_kept`.
+ * Limits of the store's size and of the versions of a state: `max_store_bytes` and `state_versions_kept`.
  *
- * What makes the store larger asks first, a kept answer too (`http/idempotency.ts`); what makes it smaller, the administration of keys,
- * webhooks and settings, and all that the server does by itself never ask, so that there is always a way back below the limit.
+ * A change that makes the store larger asks first, a kept answer too (`http/idempotency.ts`); one that makes it smaller, the
+ * administration of keys, webhooks and settings, and all that the server does by itself never ask, so that there is always a way back
+ * below the limit.
  *
  * @module
  */

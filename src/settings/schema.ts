@@ -33,9 +33,9 @@ export interface Setting<Value = unknown> {
   readonly variable?: string | undefined;
   /** The default in words, where it is not simply the value. */
   readonly defaultText?: string | undefined;
-  /** Whether it is never shown. */
+  /** True if it is never shown. */
   readonly isSecret?: boolean;
-  /** What traces, and exports without secrets, show of a value that may hold a secret, as the query of a URL may. */
+  /** Form in which traces, and exports without secrets, show a value that may hold a secret, as the query of a URL may. */
   readonly redact?: (text: string) => string;
 }
 
@@ -77,7 +77,7 @@ const port = integer(0, 65_535);
 const ownKey = usable(Infinity, (key) => (KEY_SHAPE.test(key) ? undefined : "A key is crn_ and 24 letters or digits."));
 const code = (values: readonly string[]) => values.map((value) => `\`${value}\``).join(", ");
 
-/** What the start of a server, or a command, reads; by the name in `Config`. */
+/** Settings that the start of a server, or a command, reads; by the name in `Config`. */
 export const START_SETTINGS = {
   host: atStart("--host ADDRESS", text, "127.0.0.1", "Address to listen on."),
   port: atStart("--port N", port, 8700, "Port to listen on; 0 takes any free one."),
@@ -144,7 +144,7 @@ const TIMES_LENGTH_MAX = 256;
 const SEVEN_YEARS_DAYS = 2557;
 const MIB = 1024 * 1024;
 
-/** What the API changes while the server runs; by the name in the API, a dot after the group. Some have a variable too. */
+/** Settings that the API changes while the server runs; by the name in the API, a dot after the group. Some have a variable too. */
 export const SETTINGS = {
   memories_on_expiry: atRunTime(OneOf(["keep", "delete"]), "keep", "What becomes of the memories of a session that expires."),
   endless_sessions_for_all: atRunTime(
@@ -230,7 +230,7 @@ export const SETTINGS = {
   ),
 } as const;
 
-/** What the API puts into an object of its own. */
+/** Groups that the API puts into an object of their own. */
 export const GROUPS = {
   webhooks: "How events are delivered, from the next attempt on.",
   embedding:
@@ -297,7 +297,7 @@ function parsed({ type }: TSchema, text: string): unknown {
 
 const checkStored = validator(Type.Object(ofEach((name) => Type.Optional(SETTINGS[name].schema))));
 
-/** What is wrong with settings as the store has them: they obey the same rules as changes, and none of them takes another back. */
+/** Problem of settings as the store has them: they obey the same rules as changes, and none of them takes another back. */
 export function storedSettingsProblem(row: SettingsRow): { param: string; message: string } | undefined {
   const unset = Object.entries(row).find(([, value]: [string, unknown]) => value === null || value === "");
   if (unset !== undefined) return { param: unset[0], message: `${unset[0]} is not set, and must be left out.` };

@@ -23,10 +23,10 @@ const ROW = "current";
 /** All settings at one moment; never changes. */
 export class EffectiveSettings {
   readonly values: SettingValues;
-  /** What is given of the embedding provider, through the API or the environment. */
+  /** Settings of the embedding provider that are given, through the API or the environment. */
   readonly embedding: EmbeddingSettings;
   readonly webhooks: WebhookPolicy;
-  /** What was set through the API. */
+  /** Settings made through the API. */
   readonly row: GivenSettings;
   readonly #given: GivenSettings;
 
@@ -173,7 +173,7 @@ export class Settings {
   }
 }
 
-/** What was set through the API, as far as this version knows it. */
+/** Settings made through the API, as far as this version knows them. */
 export function storedSettings(reader: Reader): SettingsRow {
   return withoutWrongSettings(rowIn(reader));
 }

@@ -1,5 +1,5 @@
 /**
- * How much there is and how it goes: counts that the store keeps anyway, and what the server has seen in the last hour or day.
+ * Sizes and activity: counts that the store keeps anyway, and what the server has seen in the last hour or day.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import type { Deps } from "../traces/record.ts";
 import { failedAttempts } from "../webhooks/stats.ts";
 import type { HISTORY_SPANS } from "./spans.ts";
 
-/** What the server has seen since its start. */
+/** Observations of the server since its start. */
 export interface SeenHistory {
   of(span: (typeof HISTORY_SPANS)[number]): {
     bucketSeconds: number;

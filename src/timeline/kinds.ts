@@ -1,5 +1,5 @@
 /**
- * What stands in the timeline of a session. Apart from what reads it, so that the dashboard can take the types of the schema.
+ * Kinds of entries in the timeline of a session. Apart from what reads it, so that the dashboard can take the types of the schema.
  *
  * @module
  */

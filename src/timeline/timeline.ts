@@ -1,5 +1,5 @@
 /**
- * What happened in a session, in one list: its turns, the versions of its state with what changed in each, its memories, what was
+ * Events of a session in one list: its turns, the versions of its state with what changed in each, its memories, what was
  * found for a query, and the sessions that were forked from it.
  *
  * All of these have ids of one source, so that merging them by id gives the order in which they were committed, and an id is a
@@ -48,13 +48,13 @@ interface TimelinePosition {
   readonly key?: string;
 }
 
-/** Where a walk along one kind of record begins, and which way it goes. */
+/** Start and direction of a walk along one kind of record. */
 interface Walk {
   /** The place before the first one. */
   readonly after: string | undefined;
   readonly descending: boolean;
   readonly status: "current" | "all";
-  /** How many are found at once. */
+  /** Number that is found at once. */
   readonly atOnce: number;
 }
 
@@ -103,7 +103,7 @@ function entriesOf({ kind, id: place }: TimelinePosition, { json, length }: Reco
   return json === undefined ? [passed] : [{ id, json: jsonWith({ object: "timeline_entry", id, kind }, { [kind]: json }) }, passed];
 }
 
-/** Where an entry stands: that of a turn with a time of its own there, any other at its id. */
+/** Position of an entry: that of a turn with a time of its own there, any other at its id. */
 function placeOf(reader: Reader, session: LiveSession, id: BareId): string {
   const { timedFrom } = session.row;
   if (timedFrom === undefined || id < timedFrom) return placeOfId(id);
@@ -112,7 +112,7 @@ function placeOf(reader: Reader, session: LiveSession, id: BareId): string {
   return time === undefined ? placeOfId(id) : timeKey(time) + id;
 }
 
-/** What ids are before or after exactly where their records are before or after a place. */
+/** Range of ids whose records are before or after a position. */
 function idAt(place: string): BareId {
   const [time, id] = [place.slice(0, NUMBER_KEY_LENGTH), place.slice(NUMBER_KEY_LENGTH)];
   if (id.startsWith(time)) return id;
@@ -183,7 +183,7 @@ function* timedPlaces(reader: Reader, owner: BareId, ranges: readonly Range[], w
   for (const { at, key } of timedTurns(reader, owner, ranges, walk)) yield { kind: "turn", id: at.slice(NUMBER_KEY_LENGTH), at, key };
 }
 
-/** Where the ids of a kind are found under that of the session. */
+/** Index of the ids of a kind under that of the session. */
 const TABLE_OF: Record<Exclude<Kind, "version" | "turn">, AnyTable> = {
   memory: memories.index.bySession,
   retrieval: retrievals.index.bySession,

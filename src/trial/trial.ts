@@ -15,7 +15,7 @@ import { dotStored, encodeVector, quantize } from "../vectors/encoding.ts";
 
 const RETRY_AFTER_SECONDS = 5;
 
-/** Whose the vector is that is tried. */
+/** Owner of the vector that is tried. */
 const NOBODY = { memory: "0".repeat(12), generation: 0 };
 
 export interface Pair {

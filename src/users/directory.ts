@@ -65,7 +65,7 @@ async function settleSome(store: RecordStore, after: string): Promise<string | u
 function differences(reader: Reader, after: string): { missing: string[]; left: string[]; next: string | undefined } {
   const named = nextNewest(reader, USERS, after, USERS_PER_COMMIT).map(({ hash }) => hash);
   const noted = reader.keys(users, { from: after, to: MAX_KEY, limit: USERS_PER_COMMIT });
-  // What is behind the end of either may be in it all the same.
+  // A name behind the end of either may be in it all the same.
   const ends = [named, noted].flatMap((hashes) => (hashes.length < USERS_PER_COMMIT ? [] : [hashes.at(-1)!]));
   const end = ends.toSorted()[0] ?? MAX_KEY;
   const [isNamed, isNoted] = [new Set(named), new Set(noted)];
@@ -78,7 +78,7 @@ function differences(reader: Reader, after: string): { missing: string[]; left: 
   };
 }
 
-/** Whether a user who is noted has no session, no memory and no document any more. */
+/** Checks whether a user who is noted has no session, no memory and no document any more. */
 export function isUnnamed(reader: Reader, hash: string): boolean {
   const { session, memory } = newestOf(reader, USERS, hash);
   if (session !== undefined || memory !== undefined) return false;

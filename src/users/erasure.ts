@@ -63,7 +63,7 @@ const ANSWERS_PER_COMMIT = 20;
 const COMMITS_PER_REQUEST = 32;
 const ERASURES_LOOKED_AT = 100;
 const TRACES_SEARCHED = 100;
-/** Those that cannot be read are in the way. */
+/** Rows that cannot be read are in the way. */
 const REMOVALS_LOOKED_AT = 100;
 const IDLE_MS = 1_000;
 const NO_COUNTS = { sessions: 0, turns: 0, versions: 0, retrievals: 0, memories: 0, documents: 0, traces: 0, deliveries: 0, answers: 0 };
@@ -99,7 +99,7 @@ export async function eraseUser({ store }: Deps, caller: Caller & { actor: strin
     return store.commit(homeOfUser(userId), (tx) => eraseSome(tx, hash, freed));
   };
   for (let commits = 0; !isDone && commits < COMMITS_PER_REQUEST; commits++) {
-    // What cannot be done now is done in the background: that it began is committed.
+    // The rest is done in the background: that it began is committed.
     const next = await step().catch(() => undefined);
     if (next === undefined) break;
     ({ erasure, isDone } = next);
@@ -117,7 +117,7 @@ function untilNow(tx: Tx, hash: string): BareId {
   return tx.bareId(undefined, newest.toSorted().at(-1));
 }
 
-/** How far the erasure of a user has come, or what the last one removed. @throws {ApiError} `resource_not_found` when there is none */
+/** Progress of the erasure of a user, or the result of the last one. @throws {ApiError} `resource_not_found` when there is none */
 export function getErasure({ store }: Deps, userId: string): JsonText | Promise<JsonText> {
   return store.read((reader) => {
     const erasure = reader.get(erasures, hashKey(userId));
@@ -143,10 +143,10 @@ function reportJson(store: RecordStore, erasure: ErasureRow, isDone: boolean): J
   return toJson({ object: "user_erasure", status: isDone ? "done" : "running", ...reportOf(erasure, freed) });
 }
 
-/** What becomes of the space that removed rows have left. */
+/** Fate of the space that removed rows have left. */
 type FreedSpace = "pending" | "overwritten" | "vacuum";
 
-/** Whether all rows are removed, and the transaction that has removed the last of them is not the last one. */
+/** Checks whether all rows are removed, and the transaction that has removed the last of them is not the last one. */
 function isWiping({ phase, after }: ErasureRow): boolean {
   return phase === "pages" && after !== "";
 }
@@ -274,7 +274,7 @@ const PHASES: Record<ErasureRow["phase"], Phase> = {
       const memory = byUser.recordOf(entry);
       const row = readable(() => tx.get(memories, memory));
       if (row === undefined) return;
-      // Those of a session that was just removed are counted with it.
+      // Memories of a session that was just removed are counted with it.
       if (!isHiddenWithSession(tx, memory, row.sessionId)) counts.memories++;
       removeRecord(tx, MEMORIES, memory);
     });
@@ -288,7 +288,7 @@ const PHASES: Record<ErasureRow["phase"], Phase> = {
       const key = byUser.recordOf(entry);
       const row = readable(() => tx.get(traces, key));
       const action = actionOf(key);
-      // What an administrator did, such as an earlier erasure, is no content of the user's.
+      // An act of an administrator, such as an earlier erasure, is no content of the user's.
       if (row === undefined || row.body === ERASED_DETAILS || action === undefined || isAdminAction(action)) return;
       tx.put(traces, key, { ...row, body: ERASED_DETAILS });
       counts.traces++;
@@ -314,7 +314,7 @@ const PHASES: Record<ErasureRow["phase"], Phase> = {
     return last;
   },
 
-  /** Those of a Cairn that did not save whose content they show. */
+  /** Rows of a Cairn that did not save whose content they show. */
   "older deliveries"(tx, hash, erasure) {
     const { keys, last } = nextKeys(tx, deliveries, erasure.after);
     eraseDeliveries(tx, hash, keys, erasure);
@@ -328,14 +328,14 @@ const PHASES: Record<ErasureRow["phase"], Phase> = {
     return last;
   },
 
-  /** Those of a Cairn that did not save whose content they show. */
+  /** Rows of a Cairn that did not save whose content they show. */
   "older answers"(tx, hash, erasure) {
     const { keys, last } = nextKeys(tx, idempotency, erasure.after);
     eraseAnswers(tx, hash, keys, erasure);
     return last;
   },
 
-  /** What removed sessions have left, of this user and of others: it is hidden, and still there. */
+  /** Rows that removed sessions have left, of this user and of others: hidden, and still stored. */
   leftovers(tx, _, { after, until }) {
     const [session] = tx.keys(removals, { from: after, to: successor(until), limit: 1 });
     if (session !== undefined) return readable(() => removeLeftovers(tx, session)) === false ? session : successor(session);

@@ -16,7 +16,7 @@ const LOOK_MS = 1_000;
 /** Traces, the newest first: a server whose clock is a little behind gives an id that is not the newest. */
 const ERASURES_COMPARED = 16;
 
-/** What has texts of users in memory that no commit takes away. */
+/** Caches that keep texts of users in memory beyond a commit. */
 export interface Forgetful {
   forget(): void;
 }
@@ -26,7 +26,7 @@ export function forgetAll(caches: readonly Forgetful[]): void {
   for (const cache of caches) cache.forget();
 }
 
-/** Whether an erasure has ended with a commit. @param keys - of its traces */
+/** Checks whether an erasure has ended with a commit. @param keys - of its traces */
 export function endsErasure(keys: readonly string[]): boolean {
   return keys.some((key) => actionOf(key) === "user.erased");
 }

@@ -1,5 +1,5 @@
 /**
- * Whether there is anything of a user besides sessions and memories, which say the name: documents, traces, deliveries and answers kept for
+ * Traces of a user in the store besides sessions and memories, which say the name: documents, traces, deliveries and answers kept for
  * retries are found by it.
  *
  * @module
@@ -15,7 +15,7 @@ import { ERASED_DETAILS } from "../traces/traces.ts";
 /** Erasures of a user, one after the other, whose traces are passed over. */
 const TRACES_SEARCHED = 100;
 
-/** Whether anything names a user, be it a trace that an erasure has left. */
+/** Checks whether anything names a user, be it a trace that an erasure has left. */
 export function hasRecords(reader: Reader, userId: string): boolean {
   const hash = hashKey(userId);
   const indexes = [sessions, memories, traces, deliveries, idempotency].map(({ index }) => index.byUser);
@@ -23,7 +23,7 @@ export function hasRecords(reader: Reader, userId: string): boolean {
   return eachFetched(indexes, (index) => reader.keys(index, span).length > 0).includes(true) || hasDocuments(reader, userId);
 }
 
-/** Whether an erasure has something to remove: traces without their content, and what one is removing, are none of it. */
+/** Checks whether an erasure has something to remove: traces without their content, and what one is removing, are none of it. */
 export function hasContent(reader: Reader, userId: string): boolean {
   const hash = hashKey(userId);
   if (hasDocuments(reader, userId)) return true;
@@ -42,7 +42,7 @@ export function erasedUntil(reader: Reader, hash: string): string {
   return reader.isEmpty(erasures) ? "" : (reader.get(erasures, hash)?.until ?? "");
 }
 
-/** Whether there are traces with content: an erasure takes it from all that there are, so the newest one says it. */
+/** Checks whether there are traces with content: an erasure takes it from all that there are, so the newest one says it. */
 function hasTraces(reader: Reader, hash: string, until: string): boolean {
   const { byUser } = traces.index;
   const span = { from: hash + until, to: hash + MAX_KEY, limit: TRACES_SEARCHED, descending: true };
@@ -60,7 +60,7 @@ function hasDocuments(reader: Reader, userId: string): boolean {
   return documentsOf(reader, userId) > 0;
 }
 
-/** How many documents an erasure would remove, those that are kept with an agent too. */
+/** Number of documents that an erasure would remove, those that are kept with an agent too. */
 export function documentsOf(reader: Reader, userId: string): number {
   return namespaceRow(reader, documentsOfUser(userId))?.all ?? 0;
 }

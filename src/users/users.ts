@@ -30,7 +30,7 @@ import { unlessUnreadable } from "../storage/unreadable.ts";
 import type { Deps } from "../traces/record.ts";
 import { documentsOf, erasedUntil, hasContent } from "./presence.ts";
 
-/** What names somebody: a user or an agent. */
+/** Kind of a name: a user's or an agent's. */
 interface Naming {
   readonly sessions: Index<SessionRow>;
   readonly memories: Index<MemoryRow>;
@@ -56,7 +56,7 @@ export interface NamePage {
 
 export interface UserPage extends NamePage {
   order: (typeof USER_ORDERS)[number];
-  /** What the names begin with. */
+  /** Prefix of the names. */
   prefix?: string | undefined;
 }
 
@@ -170,7 +170,7 @@ interface NewestEntries {
   memory?: string | undefined;
 }
 
-/** Those of the next `limit` names, in the order of their hashes. */
+/** Entries of the next `limit` names, in the order of their hashes. */
 export function nextNewest(reader: Reader, naming: Naming, after: string, limit: number): (NewestEntries & { readonly hash: string })[] {
   const [ofSessions = [], ofMemories = []] = eachFetched([naming.sessions, naming.memories], (index) =>
     reader.lastOfEach(index, HASH_KEY_LENGTH, { from: after, to: MAX_KEY, limit }),
@@ -196,11 +196,11 @@ interface FoundName {
   /** The newest session, and when it was made. */
   newest: BareId | undefined;
   newestAt: number | null;
-  /** When that, or else the newest memory, was made. */
+  /** Time at which that, or else the newest memory, was created. */
   seenAt: number;
 }
 
-/** Who is named, unless all that is found first of theirs is being erased. */
+/** Person that is named, unless all that is found first of theirs is being erased. */
 export function foundBy(reader: Reader, naming: Naming, { session, memory }: NewestEntries): FoundName | undefined {
   const newest = session && naming.sessions.recordOf(session);
   const id = newest ?? (memory && naming.memories.recordOf(memory));

@@ -1,5 +1,5 @@
 /**
- * When a failed delivery is tried again. Pure.
+ * Times at which a failed delivery is tried again. Pure.
  *
  * @module
  */

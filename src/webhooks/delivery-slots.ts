@@ -28,7 +28,7 @@ export class DeliverySlots {
     return new Set(Array.from(this.#webhooks.values(), ({ deliveries }) => [...deliveries]).flat());
   }
 
-  /** Whether another delivery of the webhook may be attempted now. */
+  /** Checks whether another delivery of the webhook may be attempted now. */
   isFree(webhook: BareId, isFailing: boolean): boolean {
     const taken = this.#webhooks.get(webhook)?.deliveries.size ?? 0;
     if (taken === 0) return true;

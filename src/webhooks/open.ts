@@ -17,7 +17,7 @@ import type { WebhookDeps } from "./webhooks.ts";
 import { isAllowed } from "./target.ts";
 import { Worker } from "./worker.ts";
 
-/** How long a connection stays open for the next delivery. */
+/** Time that a connection stays open for the next delivery. */
 const IDLE_CONNECTION_MS = 4_000;
 
 export interface WebhookOptions extends Partial<Omit<Network, "isAllowed">> {

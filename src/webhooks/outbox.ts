@@ -115,7 +115,7 @@ export function newDelivery(
   return { eventId, type, sessionId, ...owner, createdAt: now, status: "pending", attempts: 0, failures: 0, nextAttemptAt, recent: [] };
 }
 
-/** What a receiver gets. */
+/** Body that a receiver gets. */
 export function payloadJson(eventId: BareId, { type, createdAt }: { type: string; createdAt: number }, data: JsonText): JsonText {
   return jsonWith({ id: withPrefix("evt", eventId), type, created_at: toIso(createdAt) }, { data });
 }

@@ -1,5 +1,5 @@
 /**
- * What an attempt changes: its delivery, and its webhook. Pure.
+ * Changes that follow from an attempt: to its delivery and its webhook. Pure.
  *
  * @module
  */
@@ -24,14 +24,14 @@ export interface Answer {
   /** null without an answer. */
   readonly status: number | null;
   readonly retryAfter?: string | undefined;
-  /** How it began; null where the address is not public. */
+  /** Beginning of the body of the answer; null where the address is not public. */
   readonly body: string | null;
-  /** Why it does not count as delivered, for the operator; null for a success. */
+  /** Reason why it does not count as delivered, for the operator; null for a success. */
   readonly error: string | null;
 }
 
 export interface Attempt extends Answer {
-  /** When it began, in Unix milliseconds. */
+  /** Begin of the attempt in Unix milliseconds. */
   readonly at: number;
   readonly durationMs: number;
 }
@@ -47,7 +47,7 @@ export interface Outcomes {
   disabled: number;
 }
 
-/** Why an answer of this status is no success, or null. */
+/** Reason why an answer of this status is no success, or null. */
 export function errorOf(status: number): string | null {
   if (status >= 200 && status <= 299) return null;
   return `The receiver answered ${status}${status >= 300 && status <= 399 ? "; redirects are not followed." : "."}`;
@@ -107,7 +107,7 @@ export function countedHours(now: number): number[] {
 }
 const HOURS_COUNTED = DAY_MS / HOUR_MS + 1;
 
-/** What is known of a webhook's failed attempts once one more has failed. Hours of another time than now are forgotten. */
+/** Counts of a webhook's failed attempts once one more has failed. Hours of another time than now are forgotten. */
 export function failuresAfter(
   before: WebhookFailuresRow | undefined,
   { at, status }: Attempt,

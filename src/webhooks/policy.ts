@@ -8,7 +8,7 @@ import { invariant } from "../lib/invariant.ts";
 import { LIMITS } from "../lib/limits.ts";
 
 export interface WebhookPolicy {
-  /** Whether webhooks may lead into private networks, and to this machine wherever the server listens. */
+  /** True if webhooks may lead into private networks, and to this machine wherever the server listens. */
   readonly allowPrivate: boolean;
   /** An attempt has this long to be answered. */
   readonly timeoutMs: number;
@@ -16,7 +16,7 @@ export interface WebhookPolicy {
   readonly schedule: readonly number[];
 }
 
-/** What `parseTimeout` and `parseSchedule` take, in words. */
+/** Syntax of `parseTimeout` and `parseSchedule`, in words. */
 export const TIMEOUT_FORM = "a time such as 15s or 500ms, of at most 1h";
 export const SCHEDULE_FORM = "times such as 200ms,5s,5m,2h: at most 20, and 7d in all";
 

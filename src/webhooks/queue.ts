@@ -11,7 +11,7 @@
  * ```
  *
  * A delivery that failed stays first in its line, and blocks it, while its next attempt is near (head-of-line blocking).
- * When that is far away the delivery leaves for a line of its own and the others overtake it, so that one event that a
+ * A next attempt that is far away means that the delivery leaves for a line of its own and the others overtake it, so that one event that a
  * receiver does not take delays no other for long.
  *
  * @module
@@ -34,7 +34,7 @@ export interface Queued {
   row: DeliveryRow;
 }
 
-/** What to do next: this one now, or look again at a time, or nothing. */
+/** Next step: this delivery now, or look again at a time, or nothing. */
 export type Next = { kind: "now"; queued: Queued } | { kind: "later"; at: number } | { kind: "none" };
 
 /**
@@ -68,7 +68,7 @@ export function nextDue(
   }
 }
 
-/** When the first delivery of a webhook is due; undefined where none is to be made. */
+/** Time at which the first delivery of a webhook is due; undefined where none is pending. */
 export function firstDueAt(reader: Reader, webhook: BareId): number | undefined {
   const [entry] = reader.keys(due, { from: webhook, to: webhook + MAX_KEY, limit: 1 });
   return entry === undefined ? undefined : dueAt(entry);

@@ -47,7 +47,7 @@ class DeliveryRetention {
   readonly #deps: Deps;
   readonly #bad: BadRows;
   #sweepAt = 0;
-  /** Where the sweep continues: a key of `deliveries`, then one of `payloads`. */
+  /** Cursor of the sweep: a key of `deliveries`, then one of `payloads`. */
   #position: { table: "deliveries" | "payloads"; from: string } | undefined;
 
   constructor(deps: Deps, log: Log) {
@@ -152,7 +152,9 @@ function removeDelivery(tx: Tx, key: string): void {
   if (row !== undefined && !tx.has(webhooks, key.slice(0, BARE_ID_LENGTH)) && !isShared(tx, row)) tx.remove(payloads, row.payload);
 }
 
-/** Whether another delivery has the same payload: its id lies between those of the event and the payload, which were drawn with it. */
+/**
+ * Checks whether another delivery has the same payload: its id lies between those of the event and the payload, which were drawn with it.
+ */
 function isShared(tx: Tx, { eventId, payload }: DeliveryRow): boolean {
   const others = tx.lastOfEach(deliveries, BARE_ID_LENGTH, { from: "", to: MAX_KEY, limit: WEBHOOKS_LOOKED_AT });
   const found = eachFetched(others, (last) => {

@@ -86,7 +86,7 @@ export const WebhookChanges = Type.Object(
 
 export const NewSecret = Type.Object({ secret: Type.Optional(Secret) }, { title: "NewWebhookSecret", description: "The new secret." });
 
-/** How the delivery of a test differs, before its only attempt. */
+/** Differences of the delivery of a test, before its only attempt. */
 export const TEST_EXAMPLE = {
   event_type: TEST_EVENT,
   session_id: undefined,

@@ -18,7 +18,7 @@ export function newSecret(): string {
   return SECRET_PREFIX + randomBytes(SECRET_BYTES).toString("base64");
 }
 
-/** Why a secret that a caller chose cannot be used, without repeating it; undefined when it can. */
+/** Reason why a secret that a caller chose cannot be used, without repeating it; undefined when it can. */
 export function secretProblem(secret: string): string | undefined {
   if (!SECRET_SHAPE.test(secret)) return "It must be 16 to 255 printable ASCII characters.";
   if (secret.startsWith(SECRET_PREFIX) && !BASE64.test(secret.slice(SECRET_PREFIX.length))) {

@@ -1,5 +1,5 @@
 /**
- * What became of the deliveries of webhooks in the last day, and which attempts failed, hour by hour.
+ * Counts of deliveries by webhook and outcome in the last day, and failed attempts hour by hour.
  *
  * Failed attempts are counted when they are recorded (`outcome.ts`), from the first one of a delivery on.
  * Entries of the index of statuses are counted, the newest first: of each status `deliveriesCountedMax`, and without reading a row
@@ -30,7 +30,7 @@ export function webhookStats({ store }: Deps, id: string): JsonText | Promise<Js
   return store.read((reader) => countedDay(reader, findWebhook(reader, id).key).json);
 }
 
-/** Those of all webhooks, newest webhook first. A page ends early where there is much to count. */
+/** Counts of all webhooks, newest webhook first. A page ends early where there is much to count. */
 export async function listWebhookStats({ store, listProbesMax }: Deps, { limit, startingAfter }: Page<WebhookId>): Promise<JsonText> {
   async function* found(): AsyncGenerator<PageEntry[], void, undefined> {
     let to = startingAfter === undefined ? MAX_KEY : bare(startingAfter);
@@ -56,7 +56,7 @@ export async function listWebhookStats({ store, listProbesMax }: Deps, { limit, 
   return pageOfBatches(found(), limit, listProbesMax);
 }
 
-/** What a delivery of each status is counted as: `failed` counts attempts. */
+/** Count that a delivery of each status adds to: `failed` counts attempts. */
 const COUNTED_AS = { pending: "pending", delivered: "delivered", failed: "exhausted" } as const;
 
 /** @returns the answer, and how many entries were read for it */
@@ -113,7 +113,7 @@ export function failedAttempts(reader: Reader): number {
   return hours.reduce((sum, { attempts }) => sum + attempts, 0);
 }
 
-/** When each of these deliveries was made. The ids of those made after the clock was set back are later, and only their rows say it. */
+/** Times at which these deliveries were created. Ids of those created after the clock was set back are later; only their rows say it. */
 function timesOf(reader: Reader, webhook: BareId, ids: Iterable<BareId>): (id: BareId) => number {
   const { now } = reader;
   const later = firstBareIdAt(now + 1);

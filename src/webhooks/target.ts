@@ -1,5 +1,5 @@
 /**
- * Which URLs a webhook may have: none that leads to an address which only this machine can reach.
+ * URLs that a webhook may have: none that leads to an address which only this machine can reach.
  *
  * A URL is checked when it is set and before every attempt: its form, and every address that its name stands for. Pure;
  * `lib/outbound.ts` resolves names.
@@ -29,12 +29,12 @@ export function checkUrl(text: string): CheckedUrl {
   return { url };
 }
 
-/** Whether receivers may have an address of this kind. */
+/** Checks whether receivers may have an address of this kind. */
 export function isAllowed(kind: AddressKind, rules: TargetRules): boolean {
   return kind === "public" || (kind === "private" && rules.private) || (kind === "loopback" && (rules.loopback || rules.private));
 }
 
-/** Why a URL that leads to this address is refused. */
+/** Reason why a URL that leads to this address is refused. */
 export function refusalOf(url: URL, address: string): string {
   const host = hostOf(url);
   const kind = addressKind(address);

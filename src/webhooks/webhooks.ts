@@ -155,7 +155,7 @@ export async function updateWebhook(deps: WebhookDeps, caller: Caller, id: strin
   return answer;
 }
 
-/** What was not delivered yet is not delivered any more; a task removes it. */
+/** Cancels pending deliveries; a task removes them. */
 export function deleteWebhook(deps: WebhookDeps, caller: Caller, id: string, reason: string | undefined): Promise<JsonText> {
   return commitAdmin(deps, caller, (tx) => {
     const { key, row } = findWebhook(tx, id);
@@ -208,7 +208,7 @@ export function tracedDisabling(key: BareId, { url, disabledReason }: WebhookRow
 
 const TRACED = ["url", "events", "description", "enabled"] as const;
 
-/** What traces say of a webhook. */
+/** Webhook as traces show it. */
 function traced({ url, events, description, enabled }: Pick<WebhookRow, (typeof TRACED)[number]>) {
   return { url: originOnly(url), events, description, enabled };
 }

@@ -31,11 +31,11 @@ import { nextDue, putDelivery, type Next, type Queued } from "./queue.ts";
 import { tracedDisabling } from "./webhooks.ts";
 
 const NAME = "webhook deliveries";
-/** When nothing is due; new deliveries wake the task. */
+/** Pause when nothing is due; new deliveries wake the task. */
 const IDLE_MS = 60_000;
-/** When a delivery that is being erased is looked at again, unless it is removed by then. */
+/** Pause until a delivery that is being erased is looked at again, unless it is removed by then. */
 const ERASED_LATER_MS = 60_000;
-/** What an attempt came to, by the status of its delivery after it. */
+/** Result of an attempt by the status of its delivery after it. */
 const OUTCOMES = { delivered: "delivered", pending: "retry", failed: "exhausted" } as const;
 
 export interface WorkerDeps extends Deps {
@@ -43,7 +43,7 @@ export interface WorkerDeps extends Deps {
   readonly network: Network;
   readonly random: Chance;
   readonly policy: () => WebhookPolicy;
-  /** Who disables a webhook. */
+  /** Actor that disables a webhook. */
   readonly system: Caller;
   readonly activator: Activator;
   /** Only the holder of one makes deliveries. */
@@ -147,7 +147,7 @@ export class Worker {
         const before = tx.get(webhooks, webhook);
         // Deleted meanwhile.
         if (row === undefined || before === undefined) return;
-        // What was not sent since it is being erased is no failure of the receiver. The erasure removes it.
+        // A delivery that was not sent since it is being erased is no failure of the receiver. The erasure removes it.
         if (attempt.status === null && isEventErased(tx, row)) {
           putDelivery(tx, { webhook, delivery, row: { ...row, nextAttemptAt: tx.now + ERASED_LATER_MS } });
           return;
