@@ -25,7 +25,7 @@ const repository = dirname(import.meta.dir);
 
 /** Nothing runs without it, so no package is called required for it. */
 const C_LIBRARY = "libc6";
-/** Those of the packages that Debian calls required that would install others. */
+/** Packages that Debian calls required and that would install others. */
 const INSTALLERS = new Set(["apt", "dpkg"]);
 const REQUIRED = "${Package} ${Essential} ${Priority}\\n";
 const NOT_COPIED = /^\/usr\/share\/(doc|man|locale|info|lintian)\//;
@@ -78,7 +78,7 @@ function makeRoot(root: string): void {
   const files = [...filesOfRequired(), ...nodeAndNpm()];
   for (const path of [...files, ...commandsAmong(files)]) copy(path, root);
   for (const path of librariesOf(files)) if (!isThere(join(root, real(path)))) copy(path, root, { dereference: true });
-  // How the network, npm and the names of users are found.
+  // Configuration of the network, of npm and of the names of users.
   for (const path of ["/etc", "/usr/etc", join(homedir(), ".npmrc")]) if (existsSync(path)) copy(path, root);
 }
 

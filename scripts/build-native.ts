@@ -61,7 +61,7 @@ const NEON_FLAGS = ["-fassociative-math", "-fno-signed-zeros", "-fno-trapping-ma
 function hnswBuilds(target: TargetName): Record<string, Level | undefined> {
   const { architecture, platform }: Target = targetOf(target);
   if (architecture === "arm64") return { "hnsw-neon": undefined };
-  // What an Intel Mac knows is not asked for (`lib/native.ts`).
+  // Abilities of an Intel Mac are not asked for (`lib/native.ts`).
   return platform === "darwin" ? { "hnsw-sse": undefined } : { "hnsw-sse": undefined, "hnsw-v3": "v3", "hnsw-v4": "v4" };
 }
 
@@ -113,7 +113,7 @@ function hnswRecipe(compiler: Compiler, name: string, level: Level | undefined):
   const flags = [
     "-std=c++17",
     ...COMMON_FLAGS,
-    // What C++ throws, such as for want of memory, is thrown in JavaScript: otherwise it ends the process.
+    // An exception of C++, such as for want of memory, is thrown in JavaScript: otherwise it ends the process.
     "-DNODE_ADDON_API_CPP_EXCEPTIONS_ALL",
     ...compiler.flags,
     ...compiler.levelFlags(level),
@@ -146,8 +146,8 @@ const ENCODER_SOURCES = join(root, "src/native");
 const ENCODER_UNITS = ["addon", "encoder", "kernels", "rows", "tokenizer", "weights"].map((name) => join(ENCODER_SOURCES, `${name}.cc`));
 
 /**
- * What decides the bits of a vector: products and sums are rounded each by itself, on every processor. The others let loops become vector
- * instructions, and change no result.
+ * Flags that decide the bits of a vector: products and sums are rounded each by itself, on every processor. The others let loops become
+ * vector instructions, and change no result.
  */
 export const ENCODER_ARITHMETIC = ["-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"];
 
@@ -309,7 +309,7 @@ function artifactPath(recipe: Recipe, { target, toolchain }: Compiler): string {
   return addonPath(target, toolchain, recipe.name);
 }
 
-/** Where `src/embeddings/builtin/native.ts` looks. */
+/** Directory in which `src/embeddings/builtin/native.ts` looks. */
 const ENCODER_INSTALLED = join(root, "native/encoder.node");
 
 /** Both packages look into their own `build/Release` before anywhere else. */

@@ -64,7 +64,7 @@ interface Build {
   readonly target: TargetName;
   readonly toolchain: Toolchain;
   readonly outfile: string;
-  /** Where releases are published. */
+  /** Address of the releases. */
   readonly releases: string | undefined;
 }
 

@@ -53,13 +53,13 @@ const TESTS = [...TEST, ..."--parallel --no-isolate --randomize --only-failures"
 const timings = (store: string) => [`--timings=.tools/test-timings-${store}.json`, "--update-timings"];
 
 const filesOf = (names: string) => names.split(" ").map((name) => `test/${name}.test.ts`);
-/** What these test depends on no store, or they start a PostgreSQL of their own. */
+/** Tests of what depends on no store, or that start a PostgreSQL of their own. */
 const ON_ANY_STORE = filesOf("config mutations pages servers shared-search spec-coverage tidy worst-length");
 /** The tests of the front door run on PostgreSQL, too. */
 const ON_POSTGRES = Array.from(new Bun.Glob("test/*.test.ts").scanSync(root))
   .sort()
   .filter((file) => !ON_ANY_STORE.includes(file));
-/** Those that run once more on three servers that share a database. */
+/** Tests that run once more on three servers that share a database. */
 const ON_SERVERS = filesOf(
   "idempotency model/simulation names races rate-limit restart webhook-deliveries webhook-events webhook-retries webhook-targets webhooks",
 );
@@ -68,7 +68,7 @@ const ON_SERVERS = filesOf(
 const scratch = mkdtempSync(join(tmpdir(), "cairn-"));
 // The user of PostgreSQL has a directory in it.
 chmodSync(scratch, 0o711);
-/** Where tests note what they cannot do on this machine. */
+/** File in which tests note what they cannot do on this machine. */
 const MISSING = join(scratch, ".missing");
 const ENVIRONMENT = { ...process.env, TMPDIR: scratch, CAIRN_TEST_MISSING: MISSING, ...(isAll ? { CAIRN_TEST_ALL: "1" } : {}) };
 /** For a PostgreSQL that a test has ended, whose directory goes after it. */
@@ -127,7 +127,7 @@ async function runTests(withoutPostgres: string | undefined): Promise<boolean> {
   const isMissingRequired = isAllRequired && missing.length > 0;
   const isLeft = runs.every((one) => one.passed) && (await isAnythingLeft());
   const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0);
-  // What fails outside of any test, like a file that cannot be read, ends the run without being counted.
+  // A failure outside of any test, like a file that cannot be read, ends the run without being counted.
   const failed = sum(runs.map((one) => Math.max(countIn(one.output, "fail"), one.passed ? 0 : 1)));
   console.log(`${sum(runs.map((one) => countIn(one.output, "pass")))} passed, ${failed || Number(isMissingRequired || isLeft)} failed`);
   return runs.every((one) => one.passed) && !isMissingRequired && !isLeft;

@@ -3,7 +3,7 @@
  *
  *     scripts/test --fix
  *
- * What only the paths for the SDKs of StateBase use is left out: they have clients of their own.
+ * Types that only the paths for the SDKs of StateBase use are left out: they have clients of their own.
  *
  * @module
  */
@@ -42,7 +42,7 @@ const RENAMED: Readonly<Record<string, string>> = { Error: "ErrorAnswer" };
 export const OTHER_CLIENTS = "StateBase SDKs";
 
 const HEAD = `/**
- * What is sent to Cairn and what it answers, made by scripts/client-types.ts from the OpenAPI document. Do not edit.
+ * Requests and answers of Cairn, made by scripts/client-types.ts from the OpenAPI document. Do not edit.
  *
  * @module
  */

@@ -20,7 +20,7 @@ export type Level = "v3" | "v4";
 export interface Compiler {
   readonly toolchain: Toolchain;
   readonly target: TargetName;
-  /** What goes before the arguments. */
+  /** Command before the arguments. */
   readonly c: readonly string[];
   readonly cpp: readonly string[];
   /** undefined when it is not there: what it has made can be used all the same. */
@@ -35,7 +35,7 @@ export interface Compiler {
 
 const root = join(import.meta.dir, "..");
 
-/** What an add-on shows to the program that loads it. */
+/** Symbols that an add-on shows to the program that loads it. */
 const EXPORTS = join(root, "scripts/exports.map");
 
 /** @throws {Failure} when there is no such compiler for this target on this machine */
@@ -76,7 +76,7 @@ function system(target: TargetName): Compiler {
     environment: {},
     levelFlags: (level) => (level === undefined ? [] : [`-march=x86-64-${level}`]),
     linkFlags: (name) =>
-      // Where it has a libstdc++ of its own the result needs no library but libc.
+      // A libstdc++ of its own means that the result needs no library but libc.
       platform === "darwin" ? macosLinkFlags(name) : [...linuxLinkFlags(), "-pthread", "-static-libstdc++", "-static-libgcc"],
   };
 }

@@ -38,7 +38,7 @@ export function cpuMs(pid: number): number {
   return ((Number(fields[11]) + Number(fields[12])) * 1000) / TICKS_PER_SECOND;
 }
 
-/** What `ps` says of a process, for systems without /proc. */
+/** Output of `ps` on a process, for systems without /proc. */
 function said(column: "cputime" | "rss", pid: number): string {
   return Bun.spawnSync(["ps", "-o", `${column}=`, "-p", `${pid}`])
     .stdout.toString()

@@ -1,5 +1,5 @@
 /**
- * How a script ends when it cannot do its work.
+ * End of a script that cannot do its work.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import { parseArgs, type ParseArgsConfig } from "node:util";
 export class Failure extends Error {}
 
 /**
- * What a script was called with.
+ * Arguments of a script.
  *
  * @throws {Failure} naming the flag that is not known, or lacks its value
  */

@@ -76,7 +76,7 @@ function exportedTables(): string {
   }).join("\n\n");
 }
 
-/** What the types of rows say of themselves, or their kind of JSON. */
+/** Description of the types of rows, or their kind of JSON. */
 function kindOf(type: TSchema): string {
   const { description, type: kind, const: value } = type as { description?: string; type?: string; const?: unknown };
   if (value !== undefined) return code(JSON.stringify(value));

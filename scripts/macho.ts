@@ -50,7 +50,7 @@ const PAGE_SHIFTS: readonly number[] = [PAGE_SHIFT, 14];
 const ALIGNMENT = 16;
 
 interface Segment {
-  /** Where its command stands. */
+  /** Position of its command. */
   readonly at: number;
   readonly fileOffset: number;
   readonly fileBytes: number;
@@ -62,7 +62,7 @@ interface Symbol {
   readonly library: number;
 }
 
-/** What a file says of itself. */
+/** Header of a file. */
 export interface MachO {
   readonly architecture: "arm64" | "x64";
   readonly isExecutable: boolean;
@@ -232,7 +232,7 @@ function pageHash(bytes: Buffer, page: number, limit: number, pageBytes: number)
     .digest();
 }
 
-/** What macOS would object to in a file's signature, as it checks it: every page is hashed again. */
+/** Problems that macOS would find in a file's signature, as it checks it: every page is hashed again. */
 export function signatureProblems(bytes: Buffer): string[] {
   const commands = commandsOf(bytes);
   const command = commands.find(({ kind }) => kind === COMMAND.signature);

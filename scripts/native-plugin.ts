@@ -7,7 +7,7 @@
  * Bun would also embed a plain `require("…/x.node")`, but it unpacks to a name in the temporary directory anyone can
  * guess, and takes a file that is already there when merely its length is right.
  *
- * What is generated names add-ons and no path, so that the executable is the same wherever it is built.
+ * Generated code names add-ons and no path, so that the executable is the same wherever it is built.
  *
  * @module
  */

@@ -22,7 +22,7 @@ interface Operation extends Described {
 type Parameter = NonNullable<Described["parameters"]>[number];
 type Mode = "answer" | "request";
 
-/** What differs between the two colours. */
+/** Differences between the two colours. */
 interface Colour {
   readonly module: "_sync" | "_async";
   readonly head: string;
@@ -100,7 +100,7 @@ function types(): string {
   const made = Array.from(drawn(classes), ([name, text]): [string, string] => [name, text]);
   const codes = (schemas["Error"]?.properties?.["error"]?.properties?.["code"]?.enum ?? []) as string[];
   const literals = [...codes, "connection_failed", "timeout", "unexpected_answer"].map((code) => `    ${JSON.stringify(code)},\n`);
-  return `"""What is sent to Cairn and what it answers, ${MADE}"""
+  return `"""Requests and answers of Cairn, ${MADE}"""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ function recordIn({ $ref, type, items, properties }: Schema, name: string): stri
   return type === "object" && properties !== undefined ? name : undefined;
 }
 
-/** What a list of the API lists; undefined for what is no list. */
+/** Type of the items of a list of the API; undefined for what is no list. */
 function itemsOf(name: string): Schema | undefined {
   const { properties } = schemas[name] ?? {};
   return properties?.["last_id"] !== undefined && properties["has_more"] !== undefined ? properties["data"]?.items : undefined;

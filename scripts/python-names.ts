@@ -1,5 +1,5 @@
 /**
- * What the methods of the Python client are called, where the OpenAPI document does not say it.
+ * Names of the Python client's methods where the OpenAPI document does not say them.
  *
  * @module
  */
@@ -98,7 +98,7 @@ export interface DocumentMethod {
   readonly doc: string;
   /** Its result is this member of what the operation gives. */
   readonly member?: string;
-  /** What the pages of a list have. */
+  /** Items of the pages of a list. */
   readonly of?: string;
 }
 

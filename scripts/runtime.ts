@@ -51,7 +51,7 @@ interface Package {
   readonly name: string;
   readonly version: string;
   readonly hash: string;
-  /** What it does here, for the message when it cannot be had. */
+  /** Purpose here, for the message when it cannot be had. */
   readonly use: string;
 }
 

@@ -14,7 +14,7 @@ const WIDTH = 1200;
 interface Picture {
   name: string;
   path: (story: MainStory) => string;
-  /** What is there once the screen has been read. */
+  /** Text that is there once the screen has been read. */
   has: string;
   height: number;
 }
@@ -25,7 +25,7 @@ const PICTURES: readonly Picture[] = [
   { name: "search", path: () => "/memories?q=what%20may%20she%20not%20eat&threshold=0.6", has: ".matches li", height: 560 },
 ];
 
-/** What an agent was given for a question, and what it made of that. */
+/** Context that an agent was given for a question, and its answer. */
 async function askOnce(cairn: CairnProcess, session: string): Promise<void> {
   const text = (content: string) => ({ type: "text", content });
   await cairn.ok(cairn.post(`/v1/sessions/${session}/context`, { query: "what may she not eat", memory_limit: 2 }));

@@ -13,11 +13,11 @@ export interface Target {
   readonly libc?: "glibc" | "musl";
   /** The package of the Bun that becomes part of the executable. */
   readonly runtime: string;
-  /** What Bun calls it. */
+  /** Name that Bun has for it. */
   readonly compile: Bun.Build.CompileTarget;
-  /** What zig calls it, with the oldest system that the add-ons are to start on. */
+  /** Name that zig has for it, with the oldest system that the add-ons are to start on. */
   readonly triple: string;
-  /** What the README and the release notes say of it. */
+  /** Description in the README and the release notes. */
   readonly needs: string;
   readonly tested: string;
 }
@@ -112,7 +112,7 @@ export function hostTarget(): TargetName {
   throw new Failure(`Cairn runs on ${TARGET_NAMES.join(", ")}; this is ${name}.`);
 }
 
-/** Whether the C library of this machine is musl: its loader is there, and glibc's is not. */
+/** Checks whether the C library of this machine is musl: its loader is there, and glibc's is not. */
 function isMusl(): boolean {
   const has = (pattern: RegExp) =>
     ["/lib", "/lib64"].some((path) => existsSync(path) && readdirSync(path).some((name) => pattern.test(name)));

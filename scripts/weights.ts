@@ -20,12 +20,12 @@ const ALIGNMENT = 64;
 const TABLE_BYTES = 256;
 /** Stands in the executable until the table does; JSON as that is. */
 const UNPLACED = Buffer.from(JSON.stringify(["weights that have no place yet"]).padEnd(TABLE_BYTES));
-/** What no other JSON in an executable begins with. */
+/** Beginning that no other JSON in an executable has. */
 const TABLE_BEGIN = '[{"weightsAt":';
 /** So much of a file is looked for before it is compared. */
 const HEAD_BYTES = 256;
 
-/** Where a file of weights lies in an executable. */
+/** Position of a file of weights in an executable. */
 interface Place {
   readonly weightsAt: number;
   readonly bytes: number;

@@ -1,7 +1,7 @@
 /**
  * The limit of the disk: lmdb-js alone, writing for each operation what Cairn writes for it.
  *
- * What that is, is recorded from a Cairn in this process: the keys and values of one commit. The same number of values of
+ * Such a commit is recorded from a Cairn in this process: the keys and values of one commit. The same number of values of
  * the same bytes then goes into the same tables, with keys that move as they do there, on a copy of the store that is
  * measured, so that its trees are as deep. Each operation is one transaction, durable before it counts, and those that
  * come at the same time share a flush, as in Cairn. Nothing is read, parsed, checked or answered.

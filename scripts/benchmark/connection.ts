@@ -16,7 +16,7 @@ export class Connection {
   #socket!: Socket;
   #answered: Answered = () => undefined;
   #unsent: Uint8Array = NOTHING;
-  /** What came of an answer of which not all is there yet. */
+  /** Received part of an answer. */
   #partial: Buffer = Buffer.alloc(0);
   #failure: Error | undefined;
 

@@ -12,7 +12,7 @@ import { meaningOf, randomOf } from "./texts.ts";
 
 /** As many numbers as the built-in provider's vectors have. */
 export const DENSE_DIMENSION = 384;
-/** What a word has of its meaning, beside what it has alone. */
+/** Share of meaning in a word, next to what it has alone. */
 const MEANING_SHARE = 0.8;
 const OWN_SHARE = 0.6;
 /** Length of the noise beside the vector's 1. */

@@ -1,5 +1,5 @@
 /**
- * What the terms of a text cost beside the least that anything can do with it: find its words once.
+ * Cost of the terms of a text compared with the least that anything can do with it: find its words once.
  *
  * @module
  */

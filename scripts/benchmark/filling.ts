@@ -33,7 +33,7 @@ export interface FillingOrder {
   count: number;
   texts: TextKind;
   asked: Asked[];
-  /** Those that are asked with: scores of others are not known afterwards. */
+  /** Memories that are asked with: scores of others are not known afterwards. */
   filters: FilterName[];
 }
 
@@ -41,13 +41,13 @@ export interface FillingResult {
   seconds: number;
   /** For each question and filter the scores of the ten best, best first. */
   right: Record<FilterName, number[]>[];
-  /** How many memories pass, on average over the questions. */
+  /** Number of memories that pass, on average over the questions. */
   passing: Record<FilterName, number>;
 }
 
 const BEST = 10;
 const COMMIT = 1_000;
-/** How unlike in size users are: from 200 to 1,000 memories where there are 600 on average. */
+/** Spread of the sizes of users: from 200 to 1,000 memories where there are 600 on average. */
 const WEIGHT_MIN = 200;
 const WEIGHT_MAX = 1_000;
 
@@ -120,7 +120,7 @@ class Filling {
   readonly #random: Random;
   readonly #drawUser: () => number;
   readonly #passing = everyFilter(() => 0);
-  /** How many memories each session, user and group of topics has. */
+  /** Number of memories of each session, user and group of topics. */
   readonly #ofSession = new Counts<SessionId>();
   readonly #ofUser = new Counts<number>();
   readonly #ofGroup = new Counts<string>();

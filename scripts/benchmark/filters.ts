@@ -29,7 +29,7 @@ export function groupOf(topic: number): string {
   return topic === -1 ? "" : `topics ${topic % TOPIC_GROUPS}`;
 }
 
-/** What a search is asked with besides its query. */
+/** Parameters of a search besides its query. */
 export function filterOf(name: FilterName, { user, group }: Asked): Record<string, unknown> {
   if (name === "all") return {};
   if (name === "user") return { user_id: `user-${user}` };

@@ -6,7 +6,7 @@
 import { Connection } from "./connection.ts";
 import { Stopwatch, type Run } from "./timing.ts";
 
-/** Which request comes next; each is a list of steps that are asked one after the other. */
+/** Source of requests; each is a list of steps that are asked one after the other. */
 type Next = () => readonly Uint8Array[];
 
 /**

@@ -251,7 +251,7 @@ class Bench implements AsyncDisposable {
     };
     const paths = loops[operation] ?? [""];
     const echoPort = await this.#echo.tell({ answers: bodies.map((body, index) => ({ path: paths[index] as string, body })) });
-    // What runs for the first time is compiled, and a user's first search reads which vectors are theirs.
+    // Code that runs for the first time is compiled, and a user's first search reads which vectors are theirs.
     await load(ports, this.#options.seconds);
 
     const runs = { cairn: [] as Costed[], echo: [] as Costed[], commits: [] as (CommitsResult & Costed)[] };

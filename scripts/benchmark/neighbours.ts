@@ -1,5 +1,5 @@
 /**
- * What search is measured beside: hnswlib alone, with a graph of the same vectors that is searched just as widely as it has to be
+ * Yardstick of search: hnswlib alone, with a graph of the same vectors that is searched just as widely as it has to be
  * to find as much, and its comparison with all of them. Nothing is around it, and scoring the candidates is not counted.
  *
  * @module
@@ -23,7 +23,7 @@ export type NeighboursOrder =
   | { kind: "open"; directory: string; queries: string[]; right: number[][]; recall: number }
   | { kind: "graph" | "all"; seconds: number };
 
-/** How widely the graph is searched, and what share of the ten best scores is among what it finds so. */
+/** Breadth of a search of the graph, and the share of the ten best scores that it finds. */
 export interface Neighbours {
   ef: number;
   recall: number;

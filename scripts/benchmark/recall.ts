@@ -99,7 +99,7 @@ function readOptions(args: string[]): Options | undefined {
   };
 }
 
-/** What is kept beside a filled store. */
+/** Data that are kept with a filled store. */
 interface Filled extends FillingResult {
   asked: Asked[];
   filters: FilterName[];

@@ -1,5 +1,5 @@
 /**
- * What was measured, as JSON has it and as a table.
+ * Results of measuring, as JSON and as a table.
  *
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * What is stored before measuring, but for the memories (`filling.ts`), and the requests that are measured. A seed decides all of it.
+ * Records stored before measuring, but for the memories (`filling.ts`), and the requests that are measured. A seed decides all of it.
  *
  * Sizes are those of an agent in conversation: turns of 1 KB in and 1 KB out, memories of 200 characters, a state of 2 KB
  * of which an update changes a few keys.
@@ -84,7 +84,7 @@ const getContext = (id: string, seed: number): Request => ({
   path: `/v1/sessions/${id}/context`,
   body: { query: question(seed) },
 });
-/** What a turn, a state and a memory are in three requests, in one. */
+/** Step in one request: turn, state and memory, which are three requests otherwise. */
 const step = (id: string, session: number, variant: number): Request => ({
   method: "POST",
   path: `/v1/sessions/${id}/turns`,
@@ -101,7 +101,7 @@ const search = (seed: number, filter: Record<string, string>): Request => ({
   body: { query: question(seed), ...filter },
 });
 
-/** What fills a session before measuring, after `createSession`, in order. */
+/** Requests that fill a session before measuring, after `createSession`, in order. */
 export function* filling(id: string, session: number): Generator<Request> {
   for (let turn = 0; turn < TURNS_PER_SESSION; turn++) yield addTurn(id, session * 1000 + turn);
   yield setState(id, session, 1);

@@ -1,5 +1,5 @@
 /**
- * What the gate expects of the everyday data: figures of the last change that was meant to move them, recorded by
+ * Expectations of the gate on the everyday data: figures of the last change that was meant to move them, recorded by
  * `scripts/evaluate --record`, and how far a change that is not meant to may move them.
  *
  * @module
@@ -43,7 +43,7 @@ export function expectationOf({ answerable, unrelated }: Evaluated): Expectation
   };
 }
 
-/** What has become worse than expected, a sentence each; empty where nothing has. */
+/** Figures that are worse than expected, a sentence each; empty where none is. */
 export function declines(expected: Expectation, found: Expectation): string[] {
   const totals = Object.entries(expected.totals).flatMap(([name, before]) => {
     const now = found.totals[name as keyof Expectation["totals"]];

@@ -4,7 +4,7 @@
  * @module
  */
 
-/** What a search returned, best first. */
+/** Results of a search, best first. */
 export type Ranked = readonly { readonly index: number; readonly score: number }[];
 
 /** A question with what a search returned for it and, where it is compared, what BM25 returned. */

@@ -7,7 +7,7 @@ import { Failure } from "../failure.ts";
 import { textOf } from "./symbols.ts";
 
 export interface Mutation {
-  /** What no longer holds with it. */
+  /** Promise that no longer holds with it. */
   readonly breaks: string;
   readonly file: string;
   /** The declaration of the file in which it is: `readLine`, `Reader.#take`; undefined for the file itself. */

@@ -1,7 +1,7 @@
 /**
  * The mutations: faults that would cost somebody data, order, privacy or money, each with the tests that are to notice it.
  *
- * When the code under one changes, it follows in `mutations.txt`: `test/mutations.test.ts` names those that no longer apply.
+ * If the code under one changes, it follows in `mutations.txt`: `test/mutations.test.ts` names those that no longer apply.
  *
  * @module
  */

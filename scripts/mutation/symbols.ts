@@ -1,5 +1,5 @@
 /**
- * Where the declarations of a source file are, by their lines: the formatter indents all that belongs to one. Pure.
+ * Declarations of a source file by their lines: the formatter indents all that belongs to one. Pure.
  *
  * @module
  */

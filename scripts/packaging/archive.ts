@@ -14,7 +14,7 @@ export interface ArchivedFile {
 const BLOCK_BYTES = 512;
 const NAME_BYTES_MAX = 100;
 
-/** How hard to compress: 6 is for what is published, 1 for a test. */
+/** Level of compression: 6 is for what is published, 1 for a test. */
 export type Level = 1 | 6;
 
 /** A gzipped tar, in the form that every tar reads (ustar). */

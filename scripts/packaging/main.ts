@@ -19,7 +19,7 @@ import { changesOf, writeRelease } from "./release.ts";
 
 const root = join(import.meta.dir, "../..");
 const RELEASE = join(root, "dist/release");
-/** What the files were made with, so that it can be done again; it is not published. */
+/** Tools that the files were made with, so that it can be done again; not published. */
 const ARGUMENTS = join(root, "dist/release.json");
 /** A name that never leads anywhere (RFC 2606). */
 const NOWHERE = "https://cairn.invalid";

@@ -20,9 +20,9 @@ const NEWER = "bookworm";
 
 /** A place where an executable can be run. */
 export interface System {
-  /** How the report names it. */
+  /** Its name in the report. */
   readonly name: string;
-  /** What goes before the path of the executable, and its arguments. */
+  /** Command before the path of the executable, and its arguments. */
   readonly through: readonly string[];
   /** The directory that is its root; undefined: this machine's. */
   readonly root: string | undefined;
@@ -109,7 +109,7 @@ export async function oldGlibc(packages: Packages): Promise<System> {
 /** A processor without AVX: the first with SSE4.2. */
 export async function oldProcessor(packages: Packages): Promise<System> {
   const emulator = join(await packages.unpacked("qemu-user-static", "amd64", NEWER), "usr/bin/qemu-x86_64-static");
-  // What /proc/cpuinfo says is this machine's.
+  // Content of /proc/cpuinfo is this machine's.
   return {
     name: "a processor of 2008 (QEMU, Nehalem)",
     through: [emulator, "-cpu", "Nehalem"],
@@ -154,7 +154,7 @@ async function muslRoot(
   executable: string,
 ): Promise<string> {
   const root = await packages.unpacked("musl", architecture, NEWER);
-  // Where it would look elsewhere than in /usr/lib.
+  // Directories in which it would look besides /usr/lib.
   rmSync(join(root, "etc"), { recursive: true, force: true });
   const within = (path: string) => join(path, "usr/lib/gcc", `${processor}-linux-gnu`, "12");
   const cpp = within(await packages.unpacked("libstdc++-12-dev", architecture, NEWER));
@@ -177,7 +177,7 @@ async function muslRoot(
   return root;
 }
 
-/** What glibc has and musl has not, of what those parts of the library refer to. */
+/** Symbols that glibc has and musl has not, of those that the parts of the library refer to. */
 const GLUE = `
 __attribute__((visibility("hidden"))) void *__dso_handle = 0;
 char __libc_single_threaded = 0;

@@ -21,7 +21,7 @@ const root = join(import.meta.dir, "../..");
 
 const GLIBC = "2.17";
 const MACOS = "13.0";
-/** What an add-on shows to the program that loads it. */
+/** Symbols that an add-on shows to the program that loads it. */
 const ENTRY_POINTS = ["napi_register_module_v1", "node_api_module_get_api_version_v1"];
 /** The C library of each kind, and of musl what the Bun for it needs besides. */
 const LIBRARIES = { glibc: /^(lib(c|m|dl|pthread)\.so\.\d+|ld-linux-.*)$/, musl: /^(libc\.musl-.*|libc\.so|libstdc\+\+\.so\.6)$/ } as const;

@@ -40,17 +40,17 @@ import { countOf, sliceOf } from "./shared/slices.ts";
 import { fromStored, toStored } from "./shared/stored-json.ts";
 
 export interface CairnSessionServiceOptions {
-  /** Where sessions are kept; `["google-adk"]` unless given. */
+  /** Namespace of sessions; `["google-adk"]` unless given. */
   namespace?: string[];
 }
 
 /** Numbers of events sort as texts. */
 const NUMBER_DIGITS = 12;
-/** How often a session is read that others change meanwhile. */
+/** Number of reads of a session that others change meanwhile. */
 const READS_MAX = 20;
-/** What else an event changes fits into the same request. */
+/** Number of other changes of an event that fit into the same request. */
 const SHARED_VALUES_MAX = 90;
-/** How many events are read at once to find those after a time. */
+/** Number of events read at once to find those after a time. */
 const EVENTS_AT_ONCE = 100;
 
 type Values = Record<string, unknown>;
@@ -59,7 +59,7 @@ type SessionKey = Pick<GetSessionRequest, "appName" | "userId" | "sessionId">;
 interface Head {
   /** Tells a session from one of the same id that was deleted. */
   readonly generation: string;
-  /** How many events it has. */
+  /** Number of its events. */
   readonly events: number;
   readonly lastUpdateTime: number;
 }
@@ -314,7 +314,7 @@ class NewestEvents {
   readonly #limit: number;
   readonly #after: number;
   readonly #found: Event[] = [];
-  /** How many are read at once. */
+  /** Number that is read at once. */
   readonly page: number;
   isFull = false;
 

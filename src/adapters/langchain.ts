@@ -22,14 +22,14 @@ import { Sessions, type SessionOptions, type ConversationMessage } from "./share
 import { fromStored, toStored } from "./shared/stored-json.ts";
 
 export interface CairnChatHistoryOptions {
-  /** Where conversations are kept; `["langchain"]` unless given. */
+  /** Namespace of conversations; `["langchain"]` unless given. */
   namespace?: string[];
   /** Keeps the conversation in a session of Cairn. */
   session?: SessionOptions;
 }
 
 const FRAMEWORK = "langchain";
-/** How many of the latest messages are searched for what an answer was to. */
+/** Number of latest messages searched for the question of an answer. */
 const SEARCHED_MAX = 100;
 
 export class CairnChatHistory extends BaseListChatMessageHistory {

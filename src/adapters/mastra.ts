@@ -42,7 +42,7 @@ import { changeInParts, check, fitTogether, isConflict, rootOf, untilUnchanged }
 import { fromStored, toStored } from "./shared/stored-json.ts";
 
 export interface CairnMemoryOptions {
-  /** Where threads, messages and resources are kept; `["mastra"]` unless given. */
+  /** Namespace of threads, messages and resources; `["mastra"]` unless given. */
   namespace?: string[];
 }
 

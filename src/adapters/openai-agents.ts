@@ -26,7 +26,7 @@ import { Sessions, type SessionOptions, type ConversationMessage } from "./share
 import { fromStored, toStored } from "./shared/stored-json.ts";
 
 export interface CairnSessionOptions {
-  /** Where conversations are kept; `["openai-agents"]` unless given. */
+  /** Namespace of conversations; `["openai-agents"]` unless given. */
   namespace?: string[];
   /** Keeps the conversation in a session of Cairn. */
   session?: SessionOptions;
@@ -36,7 +36,7 @@ const FRAMEWORK = "openai-agents";
 const HEAD = "head";
 /** Changes of one transaction; one more counts the changes. */
 const CHANGES_MAX = 99;
-/** How many of the latest items are searched for what an answer was to. */
+/** Number of latest items searched for the question of an answer. */
 const SEARCHED_MAX = 100;
 
 export class CairnSession implements SessionHistoryRewriteAwareSession, SessionHistoryTransactionAwareSession {
@@ -183,12 +183,12 @@ export class CairnSession implements SessionHistoryRewriteAwareSession, SessionH
   }
 }
 
-/** Whether two values are the same JSON, whatever the order of their members. */
+/** Checks whether two values are the same JSON, whatever the order of their members. */
 function isSame(a: JsonObject, b: JsonObject): boolean {
   return JSON.stringify(sorted(a)) === JSON.stringify(sorted(b));
 }
 
-/** What an item says; undefined for instructions. */
+/** Text of an item; undefined for instructions. */
 function spokenIn(item: AgentInputItem): ConversationMessage[] {
   if (!("role" in item)) return [{ role: "other", text: "" }];
   if (item.role !== "user" && item.role !== "assistant") return [];

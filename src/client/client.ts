@@ -103,7 +103,7 @@ const sessionsOf = (rest: Rest) => ({
     rest.post<Api.Context>(path`/v1/sessions/${id}/context`, body, options),
   timeline: <Given extends Api.ListTimelineQuery>(id: string, query?: Filters<Api.ListTimelineQuery, Given>, options?: CallOptions) =>
     rest.list<Api.TimelineEntryList>(path`/v1/sessions/${id}/timeline`, query, options),
-  /** Which memories searches and contexts found, if the setting `retrieval_log` is on. */
+  /** Memories that searches and contexts found, if the setting `retrieval_log` is on. */
   retrievals: <Given extends Api.ListRetrievalsQuery>(id: string, query?: Filters<Api.ListRetrievalsQuery, Given>, options?: CallOptions) =>
     rest.list<Api.RetrievalList>(path`/v1/sessions/${id}/retrievals`, query, options),
   /** Returns one retrieval. */

@@ -24,7 +24,7 @@ import type {
   NamespacePage,
 } from "./types.ts";
 
-/** Whose documents to use: those that belong to nobody unless given. A bound key has its own. */
+/** Owner of the documents to use: those that belong to nobody unless given. A bound key has its own. */
 export type DocumentOwner = Pick<DocumentBatch, "user_id" | "agent_id">;
 
 type ChangeResult<Op> = Op extends "put"
@@ -43,7 +43,7 @@ type QueryResult<Operation extends DocumentQueryOperation, Op = Operation["op"]>
       : Op extends "count"
         ? DocumentCount
         : NamespacePage;
-/** What there is with the values of documents, and without them. */
+/** Types with the values of documents, and without them. */
 type Shown<Given, Whole, Head> = Given extends { values: false } ? Head : Whole;
 
 /** The fields of an operation that its method does not take by itself. */
@@ -58,7 +58,7 @@ type NamespacesMore = More<DocumentQueryOperation, "prefix" | "suffix" | "max_de
 const CONDITIONS = ["key", "if_version", "if_exists", "session_id", "ttl_seconds"];
 
 export class Documents {
-  /** Whose they are, as far as that was said. */
+  /** Their owner, as far as that was said. */
   readonly owner: DocumentOwner;
   readonly #http: Http;
   readonly #sessionId: string | undefined;
@@ -201,7 +201,7 @@ export class Documents {
   }
 }
 
-/** What a page has not left out yet of its offset is in its cursor. */
+/** The rest of an offset that a page has not left out yet is in its cursor. */
 function nextPage<Page extends { next_cursor: string | null }>(
   { next_cursor: cursor }: Page,
   read: (at: object) => Promise<Page>,

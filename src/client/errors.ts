@@ -1,5 +1,5 @@
 /**
- * What a call can fail with.
+ * Errors of a call.
  *
  * @module
  */
@@ -28,7 +28,7 @@ export class CairnError extends Error {
   readonly param: string | undefined;
   /** The id of the request, as in the server's log. */
   readonly requestId: string | undefined;
-  /** How many seconds the server asks to wait. */
+  /** Number of seconds that the server asks to wait. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(message: string, { code, status, param, requestId, retryAfterSeconds, cause }: ErrorDetails) {

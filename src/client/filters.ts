@@ -1,5 +1,5 @@
 /**
- * What narrows a read or a change must be there once it is named. As of a variable that was not set it would be no filter and no condition:
+ * A filter or condition must have a value once it is named. As of a variable that was not set it would be no filter and no condition:
  * the records of all users instead of those of one, a change whatever the version.
  *
  * @module
@@ -22,7 +22,7 @@ export const OPEN = [
 ] as const;
 
 /**
- * What a method takes, where TypeScript refuses a filter that may be undefined, as well as a field that is not known.
+ * Arguments of a method, where TypeScript refuses a filter that may be undefined, as well as a field that is not known.
  *
  * @example list({ user_id: user?.id }); // Type 'string | undefined' is not assignable to type 'never'.
  */

@@ -12,11 +12,11 @@ import { checkTimeout, Exchange } from "./exchange.ts";
 export interface CairnOptions {
   /** The API key: `crn_…`. */
   apiKey: string;
-  /** Where the server is; `http://127.0.0.1:8700` unless given. */
+  /** Address of the server; `http://127.0.0.1:8700` unless given. */
   baseUrl?: string | undefined;
-  /** How long an attempt may take in milliseconds; 30,000 unless given, Infinity for no limit. */
+  /** Time limit of an attempt in milliseconds; 30,000 unless given, Infinity for no limit. */
   timeoutMs?: number | undefined;
-  /** How often a failed request is retried, if that can help; 2 unless given. */
+  /** Number of retries of a failed request, if that can help; 2 unless given. */
   retries?: number | undefined;
   /** Replaces the global `fetch`, as for a proxy, a framework or a test. */
   fetch?: ((request: Request) => Promise<Response>) | undefined;
@@ -27,13 +27,13 @@ export interface CairnOptions {
 export interface CallOptions {
   /** Aborts the request; the call then throws the signal's reason. */
   signal?: AbortSignal | undefined;
-  /** How long an attempt may take in milliseconds, instead of the client's `timeoutMs`. */
+  /** Time limit of an attempt in milliseconds, instead of the client's `timeoutMs`. */
   timeoutMs?: number | undefined;
   /** The `Idempotency-Key`, for a change that another process may repeat; a new one for each call unless given. */
   idempotencyKey?: string | undefined;
 }
 
-/** What a request consists of. */
+/** Parts of a request. */
 export interface Call {
   readonly method: "GET" | "POST" | "PATCH" | "DELETE";
   readonly path: string;
@@ -42,7 +42,7 @@ export interface Call {
   readonly headers?: Record<string, string> | undefined;
   /** A status that counts as success. */
   readonly accepts?: number;
-  /** What a `DELETE` gives when its first answer was lost, and the next one says that there is nothing to delete. */
+  /** Result of a `DELETE` whose first answer was lost, when the next one says that there is nothing to delete. */
   readonly gone?: unknown;
 }
 
@@ -153,7 +153,7 @@ export class Http {
   }
 }
 
-/** Whether the same request may get another answer later. */
+/** Checks whether the same request may get another answer later. */
 export function isTemporary({ status, retryAfterSeconds = 0 }: CairnError): boolean {
   return RETRIED_STATUSES.includes(status) && retryAfterSeconds <= RETRY_AFTER_MAX_SECONDS;
 }

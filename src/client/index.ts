@@ -1,5 +1,5 @@
 /**
- * What `import … from "cairn-client"` gives.
+ * Exports of `cairn-client`.
  *
  * @module
  */

@@ -17,7 +17,7 @@ export type Page<Answer extends ListAnswer> = Answer & AsyncIterable<ItemOf<Answ
 /** `await` gives the first page, `for await` the items of all pages. */
 export type Listing<Answer extends ListAnswer> = Promise<Page<Answer>> & AsyncIterable<ItemOf<Answer>>;
 
-/** How the page after another one is read; undefined after the last. */
+/** Reads the next page; undefined after the last. */
 export type ReadNext<Answer> = (page: Answer) => Promise<Answer> | undefined;
 
 export function listing<Answer extends ListAnswer>(first: Promise<Answer>, next: ReadNext<Answer>): Listing<Answer> {

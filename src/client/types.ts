@@ -1,5 +1,5 @@
 /**
- * What is sent to Cairn and what it answers, made by scripts/client-types.ts from the OpenAPI document. Do not edit.
+ * Requests and answers of Cairn, made by scripts/client-types.ts from the OpenAPI document. Do not edit.
  *
  * @module
  */

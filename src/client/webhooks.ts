@@ -1,5 +1,5 @@
 /**
- * Whether a delivery of a webhook comes from Cairn: the signature of Standard Webhooks, with Web Crypto.
+ * Verification that a delivery of a webhook comes from Cairn: by the signature of Standard Webhooks, with Web Crypto.
  *
  * @see https://www.standardwebhooks.com
  * @module
@@ -8,7 +8,7 @@
 const TOLERANCE_SECONDS = 300;
 const PREFIX = "whsec_";
 
-/** What was signed and when: the headers of the request, as `Headers` or as an object with names in lower case. */
+/** Signature and its time: the headers of the request, as `Headers` or as an object with names in lower case. */
 export type WebhookHeaders = Headers | Readonly<Record<string, string | readonly string[] | undefined>>;
 
 /**

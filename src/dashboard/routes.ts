@@ -57,7 +57,7 @@ export function dashboardServer(load: () => Promise<Asset[]> = dashboardAssets) 
 }
 
 /**
- * What is at `/`: the dashboard for a browser, and for a program where everything else is. A browser says that it takes HTML.
+ * Answer at `/`: the dashboard for a browser, and for a program where everything else is. A browser says that it takes HTML.
  */
 export function rootAnswer(version: string, { headers }: Request) {
   if (headers.get("accept")?.includes("text/html") === true)

@@ -1,5 +1,5 @@
 /**
- * Which pages the documentation has, at which addresses, and how links between them are written there.
+ * Pages of the documentation, their addresses, and how links between them are written there.
  *
  * `index.md` is the table of contents: each item of its lists is a page, under the heading of its part. In the repository links lead
  * from file to file, on a server from address to address, so that a page can be read in both.

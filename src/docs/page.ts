@@ -43,7 +43,7 @@ export function plain(html: string): string {
     .replaceAll("&amp;", "&");
 }
 
-/** What is wider than a phone scrolls by itself, and so has to be reached by the keyboard. */
+/** Elements wider than a phone, which scroll by themselves and so have to be reached by the keyboard. */
 function withKeyboardScrolling(html: string): string {
   return html
     .replaceAll("<pre>", '<pre tabindex="0">')

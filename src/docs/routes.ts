@@ -93,7 +93,7 @@ function llmsText(index: string): string {
   return [title, summary.replaceAll(/^/gm, "> "), ...rest].join("\n\n");
 }
 
-/** What runs in the browser is one file, without imports of values. */
+/** Script of the browser: one file, without imports of values. */
 function transpiled(script: string): string {
   return new Bun.Transpiler({ loader: "ts", target: "browser" }).transformSync(script);
 }

@@ -1,5 +1,5 @@
 /**
- * What the search of the documentation looks in: each section of each page, and which words are in which sections.
+ * Index of the documentation's search: each section of each page, and which words are in which sections.
  *
  * It is made once, when the first reader searches, and small: a browser loads all of it and searches by itself (`browser/search.js`).
  *

@@ -23,7 +23,7 @@ export interface MeasuredCosines {
   readonly relevantCosine: number;
   /** The middle one of unrelated pairs. */
   readonly cosineOfUnrelated: number;
-  /** What one in ten related pairs reaches: there is little to be told apart beyond it. */
+  /** Cosine that one in ten related pairs reaches: there is little to be told apart beyond it. */
   readonly cosineOfSame: number;
   /** Share of the pairs on the right side of `relevantCosine`, 0 to 1; chance gives 0.5, and below 0.8 a model is of little use. */
   readonly separation: number;
@@ -90,10 +90,10 @@ const LEXICAL_SHARE_MIN = 0.25;
 const SEPARATION_LOW = 0.8;
 const SEPARATION_HIGH = 0.9;
 
-/** What a memory on the line covers of the query by its words; with this the probes fall right oftenest, words and all. */
+/** Share of the query that a memory on the line covers by its words; with this the probes fall right oftenest, words and all. */
 const COVERED_ON_THE_LINE = 0.2;
 
-/** Where the line may lie between the two marks, so that the score still rises on both sides of it. */
+/** Range of the line between the two marks, so that the score still rises on both sides of it. */
 const LINE_MIN = 0.1;
 const LINE_MAX = 0.8;
 

@@ -1,5 +1,5 @@
 /**
- * What turns text into something that can be compared: the promise every provider keeps.
+ * Interface of every provider: turns text into something that can be compared.
  *
  * A memory is stored as a vector and its distinct terms; a query becomes a vector and its terms with what each weighs.
  * The vector finds candidates by meaning and words together; the terms decide between them (`memories/relevance.ts`),
@@ -12,21 +12,21 @@
 export const DIMENSION_MAX = 1536;
 
 /**
- * How many numbers each vector has where a text has several, one for each of its passages: those of the built-in provider, which alone
+ * Dimension of each vector where a text has several, one for each of its passages: that of the built-in provider, which alone
  * makes more than one.
  */
 export const PASSAGE_DIMENSION = 384;
 /** Passages of a text. */
 export const PASSAGES_MAX = 64;
 
-/** What is stored for one memory. */
+/** Embedding that is stored for one memory. */
 export interface Embedding {
   /**
    * As many floats as the provider's vectors have, unit length; none for a text that is found by its words alone. Of a text with passages
    * the vectors of all of them, side by side.
    */
   readonly vector: Float32Array;
-  /** How many passages the text was cut into; 1 unless given. */
+  /** Number of passages that the text was cut into; 1 unless given. */
   readonly passages?: number;
   /**
    * Ids of the distinct terms, ascending, without duplicates; see `TermId` for what an id says. The last one is the
@@ -48,7 +48,7 @@ export interface EmbeddedQuery {
   readonly lexical: QueryTerms;
 }
 
-/** Whether it finds by meaning, and not by its words alone. */
+/** Checks whether it finds by meaning, and not by its words alone. */
 export function hasMeaning({ vector }: EmbeddedQuery): boolean {
   return vector.length > 0;
 }
@@ -74,7 +74,7 @@ export interface QueryTerms {
   readonly text: string;
   /** Its distinct terms, ascending: words, or symbols where there is no word; none for a text of neither. */
   readonly ids: Uint32Array;
-  /** What each term weighs, above 0 and up to 1: rare words more than common ones. */
+  /** Weight of each term, above 0 and up to 1: rare words more than common ones. */
   readonly weights: Float64Array;
   readonly fingerprint: TermId;
 }
@@ -90,7 +90,7 @@ export interface Embedder {
 
 /** For whom a text is embedded. */
 export interface Request {
-  /** Those who wait get their turns alike, whatever each of them has waiting. */
+  /** Owner of the text: owners get their turns alike, whatever each of them has waiting. */
   readonly limitsId: string;
   /** Once it aborts, nobody waits any more. */
   readonly signal?: AbortSignal;

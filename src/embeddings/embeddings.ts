@@ -29,7 +29,7 @@ import { closed, ProviderError, PUBLIC_REASON, tooLate } from "./remote/provider
 /** A request that stores a memory waits this long for its vector; after that the vector is pending. */
 const STORE_WAIT_MS = 2_500;
 
-/** Whose turns are those of texts that no request waits for. */
+/** Owner in the queue of texts that no request waits for. */
 export const BACKGROUND = { limitsId: "background" };
 
 /** A request that sets a provider waits this long: clients and proxies close a connection that is silent for a minute. */
@@ -65,23 +65,23 @@ export interface Provider {
   readonly row: ProviderFacts;
 }
 
-/** What is known of a provider. */
+/** Facts of a provider. */
 type ProviderFacts = Omit<ProviderRow, "generation" | "replacesUntil">;
 
-/** How many memories and documents have a vector of the provider that is set, and how many still wait for one. */
+/** Numbers of memories and documents that have a vector of the current provider, and that wait for one. */
 export interface Progress {
   ready: number;
   pending: number;
 }
 
-/** What a memory is stored with. */
+/** Embedding that a memory is stored with. */
 export interface MadeEmbedding extends Embedding {
-  /** Whether the vector is to be made later. */
+  /** True if the vector is to be made later. */
   readonly isPending?: boolean;
 }
 
 export interface VectorCounts {
-  /** What can be found, by a vector or by words alone until that is made. */
+  /** Record that can be found, by a vector, or by words alone until there is one. */
   readonly stored: number;
   readonly pending: number;
 }
@@ -153,7 +153,7 @@ export class Embeddings {
     return this.#closing.signal.aborted;
   }
 
-  /** How many vectors there are, and how many records wait for one. */
+  /** Numbers of vectors, and of records that wait for one. */
   async counts(): Promise<VectorCounts> {
     const counted = await Promise.all([pendingEmbeddings, ...VECTOR_TABLES].map(async (table) => this.#store.count(table)));
     const [pending = 0, ...stored] = counted;
@@ -172,7 +172,7 @@ export class Embeddings {
     // New ones are few as long as there are old ones, which are removed first.
     const newerThan = (until: string, table: AnyTable) => reader.keys(table, { from: successor(until), to: MAX_KEY }).length;
     const found = replacesUntil === undefined ? stored : VECTOR_TABLES.reduce((sum, table) => sum + newerThan(replacesUntil, table), 0);
-    // What is pending has its words there already.
+    // A pending record has its words there already.
     const ready = Math.max(0, found - pending);
     return { ready, pending: Math.max(pending, stored - ready) };
   }

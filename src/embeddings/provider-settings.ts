@@ -28,7 +28,7 @@ export const PROVIDER_DEFAULTS = {
 } as const;
 
 /**
- * Why a base URL cannot be used, or undefined.
+ * Reason why a base URL cannot be used, or undefined.
  *
  * @example baseUrlProblem("http://localhost:11434/v1") === undefined
  */
@@ -40,7 +40,7 @@ export function baseUrlProblem(text: string): string | undefined {
   return url.hash === "" ? undefined : "It holds a fragment (#…).";
 }
 
-/** Why an API key cannot be used, or undefined. Never says what the key is. */
+/** Reason why an API key cannot be used, or undefined. Never says what the key is. */
 export function apiKeyProblem(apiKey: string): string | undefined {
   return /^[\x21-\x7e]{1,1024}$/.test(apiKey) ? undefined : "An API key is 1 to 1,024 printable ASCII characters without spaces.";
 }

@@ -19,10 +19,10 @@
  */
 import { NO_COSINE, type QueryTerms, SYMBOL } from "./embedder.ts";
 
-/** What has to be known of a provider. */
+/** Facts of a provider that scores need. */
 export interface Calibration {
   readonly kind: "builtin" | "measured";
-  /** How much words count, against meaning, 0 to 1. */
+  /** Weight of words against meaning, 0 to 1. */
   readonly lexicalShare: number;
   /** The cosine of texts that have nothing to do with each other, and that of texts about the same thing. */
   readonly cosineOfUnrelated: number;
@@ -39,7 +39,7 @@ const RELEVANT_SCORE = 0.7;
  */
 const COVERED_WEIGHT = 1;
 const BOTH = 1 + COVERED_WEIGHT;
-/** What is missing of every query: as much as three quarters of a rare word. */
+/** Weight that every query lacks: as much as three quarters of a rare word. */
 const MISSING_WEIGHT = 0.75;
 /** By how much more than is relevant the rest of the way to 1 becomes a third. */
 const DECAY = 0.3 / BOTH;
@@ -58,7 +58,7 @@ export const WORDS_CALIBRATION: Calibration = { kind: "measured", lexicalShare: 
 /** The words of a query that are looked for, as a query has them. */
 export type AskedWords = Pick<QueryTerms, "ids" | "weights" | "fingerprint">;
 
-/** What a text of the query's very words has for `closeness`: more than any other. */
+/** Value of `closeness` of a text of the query's very words: more than any other. */
 export const SAME_TEXT = 2;
 
 /**
@@ -90,7 +90,7 @@ export function coverageOf(words: AskedWords, terms: Uint32Array): number {
   return have === 0 ? 0 : lessIfLong(have / totalWeight(words), end);
 }
 
-/** Where the terms end that can answer: not the fingerprint, the last of them; nor the symbols before it, to a query of words. */
+/** End of the terms that can answer: not the fingerprint, the last of them; nor the symbols before it, to a query of words. */
 export function endOf({ ids }: Pick<AskedWords, "ids">, terms: Uint32Array, from: number, to: number): number {
   let end = Math.max(from, to - 1);
   if (ids.length > 0 && ids[0]! < SYMBOL) while (end > from && terms[end - 1]! >= SYMBOL) end--;
@@ -137,17 +137,17 @@ function closenessOf(calibration: Calibration, coverage: number, cosine: number,
   return lexicalShare * coverage + (1 - lexicalShare) * nearnessOf(calibration, cosine);
 }
 
-/** What all words of a query weigh: summed up in the order of `matchingWeight`, so that a text of all words has exactly as much. */
+/** Weight of all words of a query: summed up in the order of `matchingWeight`, so that a text of all words has exactly as much. */
 export function totalWeight({ weights }: Pick<QueryTerms, "weights">): number {
   let sum = 0;
   for (let i = 0; i < weights.length; i++) sum += weights[i]!;
   return sum;
 }
 
-/** What is left of the way to 1 beyond `cosineOfSame`: little, so that only order changes there. */
+/** Rest of the way to 1 beyond `cosineOfSame`: little, so that only order changes there. */
 const REST = 0.03;
 
-/** How near two vectors are, 0 to 1. */
+/** Closeness of two vectors, 0 to 1. */
 export function nearnessOf({ cosineOfUnrelated, cosineOfSame }: Calibration, cosine: number): number {
   const stretched = (cosine - cosineOfUnrelated) / (cosineOfSame - cosineOfUnrelated);
   return Math.max(0, Math.min(stretched, 1 - REST + REST * Math.min(1, cosine)));

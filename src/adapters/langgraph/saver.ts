@@ -36,7 +36,7 @@ import { lastAsked, Sessions, type SessionOptions, type ConversationMessage } fr
 import { fromBase64, isScalar, toBase64 } from "../shared/stored-json.ts";
 
 export interface CairnSaverOptions {
-  /** Where checkpoints are kept; `["langgraph"]` unless given. */
+  /** Namespace of checkpoints; `["langgraph"]` unless given. */
   namespace?: string[];
   serde?: SerializerProtocol;
   /**
@@ -67,7 +67,7 @@ interface StoredWrite {
   value: Packed;
 }
 
-/** Where the checkpoints of a thread are. */
+/** Namespace of the checkpoints of a thread. */
 interface CheckpointAddress {
   readonly thread: string;
   readonly ns: string;
@@ -81,7 +81,7 @@ const MESSAGES = "messages";
 const NS = "ns:";
 /** Special writes have indexes below zero, and keys are sorted as texts. */
 const INDEX_OFFSET = 1_000;
-/** How many checkpoints are read ahead in a list. */
+/** Number of checkpoints read ahead in a list. */
 const LIST_PAGE = 20;
 
 export class CairnSaver extends BaseCheckpointSaver {
@@ -183,7 +183,7 @@ export class CairnSaver extends BaseCheckpointSaver {
     return configOf({ thread, ns, id: checkpoint.id });
   }
 
-  /** What a task has written before stays, except for special writes such as errors: those are replaced. */
+  /** Keeps what a task has written before, except for special writes such as errors: those are replaced. */
   async putWrites(config: RunnableConfig, writes: PendingWrite[], taskId: string, taskPath = ""): Promise<void> {
     const { thread, ns, id } = placeOf(config);
     if (thread === undefined) throw missing("putWrites", "thread_id");
@@ -315,7 +315,7 @@ function answerIn(messages: unknown, checkpointId: string): ConversationMessage[
       ];
 }
 
-/** What tasks wrote, in the order in which LangGraph applies it. */
+/** Writes of tasks, in the order in which LangGraph applies it. */
 function inOrder(documents: readonly Document[]): StoredWrite[] {
   const key = ({ path, task, index }: StoredWrite) => writesSortKey(path, task, index);
   return documents.map(({ value }) => value as unknown as StoredWrite).sort((a, b) => compareWritesSortKeys(key(a), key(b)));

@@ -23,7 +23,7 @@ import { change, getAll, rootOf, taken } from "../shared/documents.ts";
 import { isScalar } from "../shared/stored-json.ts";
 
 export interface CairnStoreOptions {
-  /** Where items are kept; `["langgraph-store"]` unless given. */
+  /** Namespace of items; `["langgraph-store"]` unless given. */
   namespace?: string[];
   /**
    * Lets `search` order items by a `query`: `true` by all of an item, or by the fields of these paths, such as `text` or `lines[*].text`.
@@ -35,13 +35,13 @@ export interface CairnStoreOptions {
 
 const LIMIT = 10;
 const PAGE = 100;
-/** How far a search by meaning goes; the items behind come without a score. */
+/** Number of items that a search by meaning ranks; the items behind come without a score. */
 const MATCHES_MAX = 200;
 
 export class CairnStore extends BaseStore {
   readonly #documents: Documents;
   readonly #root: readonly string[];
-  /** What items are found by unless a put says otherwise. */
+  /** Fields that items are found by unless a put says otherwise. */
   readonly #index: boolean | string[];
 
   /** @param documents - `cairn.documents`, or those of a user: `cairn.documents.of({ user_id })` */
@@ -160,8 +160,8 @@ function placeOf({ namespace, key }: Document): string {
 }
 
 /**
- * Whether the server compares as LangGraph does: it reads dots as paths, knows no `$nin`, and compares arrays and objects by what they
- * contain. Numbers it compares with numbers only, which is what is meant.
+ * Checks whether the server compares as LangGraph does: it reads dots as paths, knows no `$nin`, and compares arrays and objects by
+ * what they contain. Numbers it compares with numbers only, which is what is meant.
  */
 function isOfServer([name, wanted]: [string, unknown]): boolean {
   if (name === "" || name.includes(".")) return false;

@@ -24,14 +24,14 @@ import { bound, timeOf } from "./times.ts";
 import type { Threads } from "./threads.ts";
 
 const PER_PAGE = 40;
-/** How many messages of a thread that is deleted are held at once. */
+/** Number of messages of a deleted thread that are held at once. */
 const CLEARED_AT_ONCE = 310;
-/** How many conditions the server looks at. */
+/** Number of conditions that the server looks at. */
 const CONDITIONS_MAX = 32;
-/** How often messages are looked for that others move meanwhile. */
+/** Number of attempts to find messages that others move meanwhile. */
 const READS_MAX = 20;
 
-/** Where a message is. */
+/** Place of a message. */
 interface Entry {
   readonly threadId: string;
   readonly resourceId: string | undefined;
@@ -165,7 +165,7 @@ export class Messages {
     const included = await this.#included(include, resourceId);
     const all = new Map([...found, ...included].map((document) => [document.value["id"] as string, document]));
     const messages = Array.from(all.values()).sort(byKey(order)).map(messageOf);
-    // What was included may be the rest of the threads.
+    // Included messages may be the rest of the threads.
     const ofThreads = messages.filter((message) => threadIds.has(message.threadId ?? "")).length;
     const isAll = include.length > 0 && metadata === undefined && includeTotal && ofThreads >= total;
     return { messages, total, page, perPage, hasMore: slice.limit > 0 && isMore && !isAll };

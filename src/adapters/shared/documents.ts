@@ -18,7 +18,7 @@ const OPERATIONS_MAX = 100;
 const ITEMS_PER_PART = 31;
 /** A request may have 1 MiB unless the server is set otherwise; what surrounds the values fits into the rest. */
 const BATCH_BYTES_MAX = 900_000;
-/** How many documents a page has at most. */
+/** Largest number of documents of a page. */
 export const PAGE_MAX = 1_000;
 
 /**
@@ -44,7 +44,7 @@ export async function change(
   }
 }
 
-/** Whether changes can be made in one transaction. */
+/** Checks whether changes can be made in one transaction. */
 export function fitTogether(changes: readonly DocumentChange[]): boolean {
   return changes.length <= OPERATIONS_MAX && (changes.length === 1 || sum(changes.map(bytesOf)) <= BATCH_BYTES_MAX);
 }
@@ -99,7 +99,7 @@ export function isConflict(error: unknown): boolean {
   return error instanceof CairnError && error.code === "version_conflict";
 }
 
-/** Where documents are kept. @throws {RangeError} without a part: then nothing tells them from those of others */
+/** Namespace that documents are kept in. @throws {RangeError} without a part: then nothing tells them from those of others */
 export function rootOf(namespace: readonly string[]): readonly string[] {
   if (namespace.length === 0) throw new RangeError('namespace must have at least one part, such as ["my-graph"]; got [].');
   return namespace;

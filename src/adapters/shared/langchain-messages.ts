@@ -1,5 +1,5 @@
 /**
- * What messages of LangChain say.
+ * Texts of LangChain's messages.
  *
  * @module
  */

@@ -14,7 +14,7 @@ export interface SessionOptions {
   /** The agent of the sessions; the documents' own, or else the name of the framework, unless given. */
   agent_id?: string;
   /**
-   * How long a session is kept after a change; 30 days unless given, which is the longest but `never`. It is prolonged by a change when
+   * Time that a session is kept after a change; 30 days unless given, which is the longest but `never`. It is prolonged by a change when
    * less than half of that is left. What the conversation has ends with it.
    */
   ttl_seconds?: number | "never";
@@ -24,7 +24,7 @@ export interface SessionOptions {
 
 /** A message, as far as a turn has it. A call of a tool, and what it gave, is `other`. */
 export interface ConversationMessage {
-  /** What no other message of the conversation has: a message of the same name and text is logged once. */
+  /** Mark that no other message of the conversation has: a message of the same name and text is logged once. */
   readonly name?: string | undefined;
   readonly role: "user" | "assistant" | "other";
   readonly text: string;
@@ -39,7 +39,7 @@ const REMEMBERED_MAX = 1_000;
 
 interface Open {
   readonly id: string;
-  /** When it is to be prolonged, by the clock of this machine. */
+  /** Time at which it is prolonged, by the clock of this machine. */
   readonly renewAt: number;
 }
 
@@ -175,7 +175,7 @@ export class Sessions {
   }
 }
 
-/** What the user said last. */
+/** Latest text of the user. */
 export function lastAsked(messages: readonly ConversationMessage[]): string {
   return messages.filter(({ role }) => role === "user").at(-1)?.text ?? "";
 }

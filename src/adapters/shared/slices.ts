@@ -8,7 +8,7 @@ import { PAGE_MAX, taken } from "./documents.ts";
 
 /** As many as the server leaves out at once without looking at all that it may. */
 const OFFSET_MAX = 5_000;
-/** How many documents are read at once where not all of them are wanted. */
+/** Number of documents read at once where not all of them are wanted. */
 const LOOKED_AT_MIN = 100;
 
 /** Part of a list of documents. */

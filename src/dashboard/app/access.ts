@@ -1,5 +1,5 @@
 /**
- * What the key of who is signed in may do, and whose records it is for. The screens are drawn once that is known.
+ * Rights of the key that is signed in, and whose records it is for. The screens are drawn once that is known.
  *
  * @module
  */
@@ -14,7 +14,7 @@ export function useMe(): ApiKey | undefined {
   return useOwnKey().data;
 }
 
-/** Whether actions that need a scope are shown. `admin` implies the others. */
+/** Checks whether actions that need a scope are shown. `admin` implies the others. */
 export function useCan(scope: Scope): boolean {
   const me = useMe();
   return me !== undefined && hasScope(me, scope);
@@ -24,7 +24,7 @@ export function hasScope({ scopes }: ApiKey, scope: Scope): boolean {
   return scopes.includes(scope) || scopes.includes("admin");
 }
 
-/** What the scopes of a key let it do, after "may". */
+/** Rights by the scopes of a key, to follow "may". */
 export function rightsOf({ scopes }: ApiKey): string {
   return scopes.includes("admin") ? "do everything" : scopes.toSorted().join(" and ");
 }

@@ -68,7 +68,7 @@ export interface List<Item> {
   hidden?: number;
 }
 
-/** What the server answered instead of what was asked for; status 0: it did not answer. */
+/** Error that the server answered; status 0: it did not answer. */
 export class Refused extends Error {
   constructor(
     readonly status: number,
@@ -215,7 +215,7 @@ export const api = {
   tryEmbedding: (body: object) => post<EmbeddingTrial>("settings/embedding/try", body),
   webhooks: (query: Query, signal?: AbortSignal) => list<Webhook>("webhooks", query, signal),
   webhook: (id: string, signal?: AbortSignal) => get<Webhook>(`webhooks/${encodeURIComponent(id)}`, {}, signal),
-  /** Those of all webhooks. */
+  /** Figures of all webhooks. */
   webhooksStats: (query: Query, signal?: AbortSignal) => list<WebhookStats>("webhook_stats", query, signal),
   webhookStats: (id: string, signal?: AbortSignal) => get<WebhookStats>(`webhooks/${id}/stats`, {}, signal),
   createWebhook: (body: object) => post<Webhook>("webhooks", body),

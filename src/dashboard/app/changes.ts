@@ -1,5 +1,5 @@
 /**
- * What is different between two JSON values, as a flat list of paths: easier to read than a tree, and to copy.
+ * Differences between two JSON values, as a flat list of paths: easier to read than a tree, and to copy.
  *
  * Items of arrays are matched by their `id` where they have one, otherwise by what they are.
  *

@@ -1,5 +1,5 @@
 /**
- * What keys are called, by how they begin. Pure.
+ * Names of keys by how they begin. Pure.
  *
  * @module
  */

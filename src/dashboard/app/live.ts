@@ -8,7 +8,7 @@ import { useSignal, type Signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { api, type Trace } from "./api.ts";
 
-/** How long a stream that broke waits before it is opened again. */
+/** Time that a broken stream waits before it is opened again. */
 const PAUSE_MS = 2_000;
 
 interface Listener {
@@ -62,7 +62,7 @@ async function follow(
     } catch {
       // It is opened again, or its screen is left.
     }
-    // What can be read no more says so.
+    // A record that can no longer be read says so.
     if (isOpen.value && !signal.aborted) on.current.start();
     isOpen.value = false;
     if (!signal.aborted) await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));

@@ -33,7 +33,7 @@ export const client = new QueryClient({
   },
 });
 
-// What one key may read is not for the next one.
+// Records that one key may read are not for the next one.
 effect(() => {
   if (key.value === null) client.clear();
 });

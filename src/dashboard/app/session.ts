@@ -1,5 +1,5 @@
 /**
- * Who is signed in: a session key, which lives as long as the tab and is known to this origin alone.
+ * Sign-in of the tab: a session key, which lives as long as the tab and is known to this origin alone.
  *
  * There is no cookie: cookies go to every port of a host, and along with requests of other pages. Tabs of this origin hand the
  * key to each other, so that a link can be opened in a new one. Nothing else touches the browser's storage.
@@ -10,7 +10,7 @@ import { signal } from "@preact/signals";
 
 const KEY_NAME = "cairn.key";
 const SHORTCUTS_NAME = "cairn.shortcuts";
-/** How long a new tab waits for one that is signed in. They answer within a few milliseconds. */
+/** Time that a new tab waits for one that is signed in. They answer within a few milliseconds. */
 const OTHER_TAB_MS = 100;
 
 type Message = { type: "wanted" } | { type: "key"; key: string } | { type: "signed_out" };

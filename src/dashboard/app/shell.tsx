@@ -1,5 +1,5 @@
 /**
- * What is around every screen: where one can go, who is signed in, toasts and the keyboard. A screen that throws leaves the rest
+ * Frame of every screen: where one can go, who is signed in, toasts and the keyboard. A screen that throws leaves the rest
  * in place.
  *
  * @module
@@ -60,7 +60,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
   );
 }
 
-/** Why a key is not for a screen; null for one that is. */
+/** Reason why a key is not for a screen; null for one that is. */
 function whyNot(me: ApiKey, { scope, isOfAll }: MenuPlace): string | null {
   const bound = boundTo(me);
   if (!hasScope(me, scope)) return `It needs a key with the scope ${scope}. Yours may ${rightsOf(me)}.`;

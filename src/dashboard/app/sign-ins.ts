@@ -12,7 +12,7 @@ type Shown = Pick<Static<typeof Trace>, "action" | "details">;
 
 const SIGN_IN_KINDS: ReadonlySet<unknown> = new Set<Static<typeof ApiKey>["kind"]>(["session", "link"]);
 
-/** Whether it is of the key that a browser got by signing in, or of a link that signs one in, and its end. */
+/** Checks whether it is of the key that a browser got by signing in, or of a link that signs one in, and its end. */
 export function isSignIn({ action, details }: Shown): boolean {
   return (action === "api_key.created" || action === "api_key.revoked") && SIGN_IN_KINDS.has(details["kind"]);
 }
@@ -23,7 +23,7 @@ interface PageOf<Item> {
   last_id: string | null;
 }
 
-/** Where nearly all are left out, the rest is read when more is asked for. */
+/** Limit of pages at once: if nearly all entries are left out, the rest is read when more is asked for. */
 const PAGES_AT_ONCE_MAX = 4;
 /** As many as a window shows. */
 export const ENOUGH_TRACES = 20;

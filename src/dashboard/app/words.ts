@@ -1,5 +1,5 @@
 /**
- * How many of something, and where a state comes from, in words.
+ * Numbers of things, and origins of states, in words.
  *
  * @module
  */

@@ -15,7 +15,7 @@ import { WordWeights } from "./word-weights.ts";
 /** The encoder reads 512 tokens of a text, each of a few characters. */
 const ENCODED_LENGTH_MAX = 8_000;
 
-/** What the encoder takes some 50 ms for, where the processor has AVX512, or twice that with AVX2. */
+/** Length of text that takes the encoder some 50 ms, where the processor has AVX512, or twice that with AVX2. */
 const PROMPT_CHARACTERS = 1_000;
 
 const QUERY_VECTOR_BYTES = PASSAGE_DIMENSION * 4 + 300;
@@ -39,14 +39,14 @@ export class BuiltinEmbedder implements Embedder {
   readonly #weights = new WordWeights();
   /** Promises, so that equal queries share one. */
   readonly #queryVectors = new Cache<Promise<Float32Array>>(CACHE_BYTES_MAX.queryVectors);
-  /** How long the texts are that are being encoded, with passages that have not been given to the thread yet. */
+  /** Length of the texts that are being encoded, with passages that have not been given to the thread yet. */
   #characters = 0;
 
   constructor(thread: EncoderThread) {
     this.#thread = thread;
   }
 
-  /** Why texts fail at present. */
+  /** Reason why texts fail at present. */
   get failure(): ProviderError | undefined {
     return this.#thread.failure;
   }
@@ -59,7 +59,7 @@ export class BuiltinEmbedder implements Embedder {
     this.#queryVectors.clear();
   }
 
-  /** How many texts wait for the encoder. */
+  /** Number of texts that wait for the encoder. */
   get waiting(): number {
     return this.#thread.waiting;
   }
@@ -69,7 +69,7 @@ export class BuiltinEmbedder implements Embedder {
     this.#thread.open();
   }
 
-  /** Whether a text has its turn soon: what waits decides, and not how long the text itself is. */
+  /** Checks whether a text has its turn soon: what waits decides, and not how long the text itself is. */
   get isPrompt(): boolean {
     return this.#characters <= PROMPT_CHARACTERS;
   }

@@ -15,7 +15,7 @@ import type { FromEncoder, ToEncoder } from "./protocol.ts";
 export interface EncodedText {
   readonly text: string;
   readonly isQuery: boolean;
-  /** Whose it is: owners get their turns alike. */
+  /** Owner of the text: owners get their turns alike. */
   readonly owner: string;
   /** Once it aborts, nobody waits any more. */
   readonly signal?: AbortSignal | undefined;
@@ -24,7 +24,7 @@ export interface EncodedText {
 const WAITING_MAX_PER_OWNER = 256;
 const WAITING_MAX = 4_096;
 
-/** How often a text is given to a thread before it is to blame for the end of those. */
+/** Number of threads that a text is given to before it is to blame for their ends. */
 const ATTEMPTS_MAX = 2;
 /** After a thread that could not be kept texts fail at once for so long. */
 const PAUSE_MS = 5_000;
@@ -85,7 +85,7 @@ export class EncoderThread {
     if (!this.#isClosed) this.#thread ??= this.#start();
   }
 
-  /** How many texts wait. */
+  /** Number of texts that wait. */
   get waiting(): number {
     return this.#calls.size;
   }

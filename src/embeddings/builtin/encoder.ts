@@ -13,7 +13,7 @@ import { WEIGHTS_VERSION } from "./weights.ts";
 
 export type EncodedKind = "query" | "passage";
 
-/** Where the pieces of a text are, as the network's tokenizer cuts it. */
+/** Positions of the pieces of a text, as the network's tokenizer cuts it. */
 export interface Pieces {
   /**
    * First code unit of each piece, and the one behind it, in the prepared text. Characters that the tokenizer drops, such as spaces,
@@ -21,7 +21,7 @@ export interface Pieces {
    */
   readonly starts: Uint32Array;
   readonly ends: Uint32Array;
-  /** How rare each is: minus the natural logarithm of its probability. A run of unknown characters counts as one, the rarest of all. */
+  /** Rarity of each: minus the natural logarithm of its probability. A run of unknown characters counts as one, the rarest of all. */
   readonly costs: Float32Array;
 }
 
@@ -54,7 +54,7 @@ export interface EncodingRun {
   close(): void;
 }
 
-/** What the add-on exports. */
+/** Exports of the add-on. */
 interface Addon {
   readonly Encoder: new (weights: readonly FilePart[], kernels: string | undefined) => NativeEncoder;
   kernelNames(): string[];
@@ -70,7 +70,7 @@ interface NativeEncoder {
 
 const DIMENSION = 384;
 
-/** What tests ask for: other weights, or loops that are not the fastest. */
+/** Options of tests: other weights, or loops that are not the fastest. */
 export interface EncoderOptions {
   readonly weights?: readonly FilePart[];
   /** One of `encoderKernels()`. */

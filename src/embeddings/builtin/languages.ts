@@ -24,11 +24,11 @@ const DIMENSION = 384;
 export const LANGUAGES =
   "en de fr es it pt nl sv da nb fi pl cs hu ro bg ru uk hr el tr ar fa he hi bn ta th vi id zh ja ko ca lt sw".split(" ");
 
-/** How much of the mean of the text's own language is subtracted; the rest is that over languages. */
+/** Share of the mean of the text's own language that is subtracted; the rest is that over languages. */
 const OWN_SHARE_OF_ENGLISH = 0.5;
 const OWN_SHARE_OF_OTHERS = 0.2;
 
-/** What is subtracted: the mean over languages, and for each language that together with its own. */
+/** Vectors that are subtracted: the mean over languages, and for each language that together with its own. */
 interface Means {
   readonly general: Float64Array;
   /** By language: the direction from the mean over languages to its own, unit length. */

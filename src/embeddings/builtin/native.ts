@@ -1,5 +1,5 @@
 /**
- * Where the encoder's add-on and its weights are, when Cairn runs from source: what `scripts/build-native.ts` has compiled, and the files
+ * Paths of the encoder's add-on and its weights, when Cairn runs from source: what `scripts/build-native.ts` has compiled, and the files
  * in `weights/`. In the executable `scripts/native-plugin.ts` puts a module in the place of this one that loads the add-on and finds the
  * weights inside of it.
  *

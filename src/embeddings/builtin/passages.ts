@@ -26,7 +26,7 @@ const OVERLAP_WORDS_MAX = 12;
 /** A text that would have too many passages has longer ones: they grow by this factor until they are few enough. */
 const GROWTH = 1.25;
 
-/** Where a passage is in its text, in UTF-16 units. */
+/** Position of a passage in its text, in UTF-16 units. */
 export interface Passage {
   readonly from: number;
   readonly to: number;
@@ -62,16 +62,16 @@ function passagesAt(scale: number, { starts, ends, words, sentences }: Units): P
 
 /** A text in units between which it may be cut, each a word or a part of one. */
 interface Units {
-  /** Where each begins and ends, in UTF-16 units; spaces belong to none. */
+  /** Begin and end of each, in UTF-16 units; spaces belong to none. */
   readonly starts: readonly number[];
   readonly ends: readonly number[];
-  /** How many words come before each unit, and at last how many there are. */
+  /** Number of words before each unit, and at last of all words. */
   readonly words: readonly number[];
-  /** Whether a sentence begins with it; and at last that one would. */
+  /** True if a sentence begins with it; and at last that one would. */
   readonly sentences: readonly boolean[];
 }
 
-/** How many characters count as a word: of scripts with a sign for a syllable or more, of others without spaces, and of any longer word. */
+/** Characters that count as a word: of scripts with a sign for a syllable or more, of others without spaces, and of any longer word. */
 const DENSE_PER_WORD = 2;
 const UNSPACED_PER_WORD = 5;
 const CHARACTERS_PER_WORD = 12;
@@ -83,10 +83,10 @@ const LINE_END = /[\n\r\u0085\u2028\u2029]/u;
 /** Ends a sentence where a space follows; and wherever it stands. */
 const SENTENCE_END = /[.!?…:;։؟۔።।॥။།៕]/u;
 const FULL_STOP = /[。！？｡．]/u;
-/** What may stand between that and the next sentence. */
+/** Characters that may stand between that and the next sentence. */
 const CLOSING = /[\p{Pe}\p{Pf}\p{Pi}"']/u;
 const OPENING = /[\p{Ps}\p{Pi}]/u;
-/** What is part of the character before it; and with that what stands behind it. */
+/** Characters that are part of the one before; and joiners, with what stands behind them. */
 const MARK = /[\p{M}\p{Cf}]/u;
 const TRAILING = /[\p{M}\p{P}\p{S}\p{Cf}]/u;
 

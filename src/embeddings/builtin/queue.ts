@@ -1,5 +1,5 @@
 /**
- * Which text the encoder takes through its next layer. Pure: the length of a text stands for what a layer of it takes.
+ * Choice of the text that the encoder takes through its next layer. Pure: the length of a text stands for what a layer of it takes.
  *
  * Questions come before memories, which get a layer now and then all the same. Each API key has a line of its own, and the line that
  * was served least is next (start-time fair queueing), so that no key's flood delays another's question for more than two layers. In a
@@ -8,7 +8,7 @@
  * @see https://doi.org/10.1109/90.649569 (Goyal, Vin, Cheng: Start-time Fair Queueing)
  * @module
  */
-/** What a text waits by. */
+/** Position of a text in the queue. */
 export interface Queued {
   /** The API key that it is for. */
   readonly owner: string;
@@ -20,7 +20,7 @@ export interface Queued {
 /** After 16 layers of questions comes one of a memory, if any waits. */
 const LAYERS_OF_QUERIES_IN_A_ROW = 16;
 
-/** What a text of an empty line gets before it has to share, in characters times layers: a question of 400 characters. */
+/** Credit of a text of an empty queue before it has to share, in characters times layers: a question of 400 characters. */
 const HEAD_START = 12 * 400;
 
 /** A text of that many characters is overtaken by those that come within this many others. */

@@ -1,6 +1,6 @@
 /**
- * Whether the encoder computes on this machine what it computes on every other: by all of its loops that the processor supports, the same
- * vectors to the last bit.
+ * Check that the encoder computes on this machine what it computes on every other: by all of its loops that the processor supports, the
+ * same vectors to the last bit.
  *
  * @module
  */
@@ -12,7 +12,7 @@ const TEXTS: readonly (readonly [text: string, kind: EncodedKind])[] = [
   ["lives in Lisbon with two dogs 🐶, and works nights", "passage"],
   ["她住在里斯本，养了两只狗。", "passage"],
 ];
-/** What the bytes of their vectors come to. */
+/** Checksum of the bytes of their vectors. */
 const SHA256 = "ac5490387a7a2b96678d6b105a8335591d746e8802767a1e9050a9eac071b9b6";
 
 /**

@@ -15,7 +15,7 @@ import { memoize } from "../../lib/memoize.ts";
 import { quoted } from "../../lib/quoted.ts";
 import { type Encoder, openEncoder, preparedText } from "./encoder.ts";
 
-/** What a piece counts besides its characters. */
+/** Tokens of a piece besides its characters. */
 const PER_PIECE = 0.3;
 const PER_LETTER = 0.42;
 /** Words in capitals take more, and so does what was made by chance, such as keys. */
@@ -25,7 +25,7 @@ const PER_SIGN = 0.8;
 const PER_BACKSLASH = 1.2;
 /** A space after another one; the first is part of the piece that it stands before. */
 const PER_FURTHER_SPACE = 0.5;
-/** What a character beyond ASCII counts: those before each code unit, from the one above. */
+/** Tokens of a character beyond ASCII: those before each code unit, from the one above. */
 const SCRIPTS: readonly (readonly [before: number, rate: number])[] = [
   // Latin with marks.
   [0x250, 2.65],
@@ -130,7 +130,7 @@ function isLowSurrogate(unit: number): boolean {
   return unit >= 0xdc00 && unit < 0xe000;
 }
 
-/** What one slice of a text counts, not rounded. */
+/** Tokens of one slice of a text, not rounded. */
 function tokensOfSlice(slice: string): number {
   // Some tokenizers see a text so, in which a character can be many.
   const compatible = slice.normalize("NFKC");

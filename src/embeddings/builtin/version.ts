@@ -1,5 +1,5 @@
 /**
- * Which vectors and words the built-in provider makes.
+ * Generation of the vectors and words of the built-in provider.
  *
  * @module
  */

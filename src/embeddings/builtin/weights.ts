@@ -1,5 +1,5 @@
 /**
- * Which files hold the weights of the built-in embedding. `scripts/encoder/convert.py` has made them, and a build checks that they
+ * Files with the weights of the built-in embedding. `scripts/encoder/convert.py` has made them, and a build checks that they
  * are these.
  *
  * @module

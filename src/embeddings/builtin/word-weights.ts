@@ -1,5 +1,5 @@
 /**
- * What a word of a query weighs, in any language: the rarer the pieces that the encoder's tokenizer cuts it into, the more.
+ * Weight of a word of a query, in any language: the rarer the pieces that the encoder's tokenizer cuts it into, the more.
  *
  * It depends on the word alone, needs no table of any language and no list of stop words. Numbers are rare in what they say, and not in
  * how often they are written: of two digits they weigh as a middling word at least, of more nearly as a name.

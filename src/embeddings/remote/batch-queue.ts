@@ -60,7 +60,7 @@ export interface BatchQueueDeps {
   readonly random: () => number;
 }
 
-/** Why calls fail at once, and the `clock.elapsed()` before which a probe makes no sense. */
+/** Reason why calls fail at once, and the `clock.elapsed()` before which a probe makes no sense. */
 export interface OpenCircuit {
   readonly error: ProviderError;
   readonly retryAtMs: number;
@@ -182,7 +182,7 @@ export class BatchQueue {
       if (!(error instanceof ProviderError) || error.facts.inputRejected !== true) throw error;
       refusal = error;
     }
-    // Where that fails too, it is the server, and what it says then quotes no user.
+    // If that fails too, it is the server, and what it says then quotes no user.
     if (!probedOk) await this.#askProbeText(signal);
     if (calls.length === 1) return this.#embedRefused(calls[0]!, refusal, signal);
     const middle = Math.ceil(calls.length / 2);

@@ -1,5 +1,5 @@
 /**
- * What goes over the wire to `/v1/embeddings` and back, as servers really speak it. Pure.
+ * Requests to `/v1/embeddings` and their answers, as servers really speak it. Pure.
  *
  * Two options are not understood everywhere: `dimensions` (only models trained for it can shorten their vectors) and
  * `encoding_format: "base64"` (three times smaller than decimal numbers). A refusal that names one of them says to do
@@ -11,7 +11,7 @@ import { firstCodePoints } from "../../lib/text.ts";
 import { DIMENSION_MAX } from "../embedder.ts";
 import { badAnswer, ProviderError, type ProviderErrorKind } from "./provider-error.ts";
 
-/** Which options a request carries. */
+/** Options that a request carries. */
 export interface RequestForm {
   readonly dimensions: boolean;
   readonly base64: boolean;
@@ -31,7 +31,7 @@ export interface ErrorAnswer {
   readonly status: number;
   readonly body: string;
   readonly retryAfterMs: number | undefined;
-  /** Whether it came from a public address. */
+  /** True if it came from a public address. */
   readonly isPublic: boolean;
 }
 
@@ -83,7 +83,7 @@ function kindOf(status: number): ProviderErrorKind {
 const CODE = /^[A-Za-z][A-Za-z0-9_.-]{0,47}$/;
 
 /**
- * What the server says, and the name that it gives to the problem: `{error: {message, code, type}}` (OpenAI, Ollama,
+ * Message of the server, and the name that it gives to the problem: `{error: {message, code, type}}` (OpenAI, Ollama,
  * llama.cpp), `{message}` (vLLM), `{error}` (Text Embeddings Inference), `{detail}` (FastAPI) or plain text, but not HTML.
  */
 function parseErrorBody(body: string): { message: string; code: string; isPlain: boolean } {

@@ -42,7 +42,7 @@ export class OpenAiEmbedder implements Embedder {
   readonly #apiKey: string | undefined;
   /** The length that is asked for; undefined: the server's own, shortened to what can be stored. */
   readonly #dimensions: number | undefined;
-  /** What some models want to read before a query (`search_query: `) and before what is searched. */
+  /** Prefixes that some models want before a query (`search_query: `) and before what is searched. */
   readonly #prefixes: Readonly<Record<TextKind, string>>;
   readonly #queue: BatchQueue;
   readonly #weights = new WordWeights();
@@ -77,7 +77,7 @@ export class OpenAiEmbedder implements Embedder {
     return this.#queue.openCircuit;
   }
 
-  /** How the vectors of queries were found in their cache. */
+  /** Hits and misses of the cache of queries' vectors. */
   get queryVectorUses(): CacheUses {
     return this.#queryVectors.uses;
   }
@@ -88,7 +88,7 @@ export class OpenAiEmbedder implements Embedder {
 
   async embedMemory(text: string): Promise<Embedding> {
     const terms = memoryTerms(text);
-    // What has no letter, digit or sign scores 0 for every query, and servers refuse empty texts.
+    // A text without letter, digit or sign scores 0 for every query, and servers refuse empty texts.
     return { vector: terms.length === 0 ? NO_VECTOR : await this.#send(text, "memory"), terms };
   }
 

@@ -1,5 +1,5 @@
 /**
- * What can go wrong between us and a server that embeds, told apart by what is to be done about it.
+ * Failures between Cairn and a server that embeds, told apart by what is to be done about them.
  *
  * @module
  */
@@ -21,7 +21,7 @@ export type ProviderErrorKind = keyof typeof PUBLIC_REASON;
 
 export interface ProviderErrorFacts {
   readonly status?: number;
-  /** How long the server asked us to wait. */
+  /** Time that the server asked to wait. */
   readonly retryAfterMs?: number | undefined;
   /** The same request may succeed a little later. */
   readonly isTransient?: boolean;

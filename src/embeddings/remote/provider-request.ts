@@ -18,7 +18,7 @@ export interface ProviderAnswer {
   readonly retryAfter: string | undefined;
   /** As text; of an error no more than its beginning. */
   readonly body: string;
-  /** Whether it came from a public address. */
+  /** True if it came from a public address. */
   readonly isPublic: boolean;
 }
 

@@ -19,7 +19,7 @@ export const GROUPED_NUMBER = /\d{1,3}(?:,\d{3}){1,8}(?:\.\d+)?(?![\d,])/y;
 export const DECIMAL_NUMBER = /\d+\.\d+(?!\.*\d)/y;
 export const WHOLE_AMOUNT = /\.00?$/;
 
-/** Where a sticky pattern matches at one place of a lower-case text. */
+/** Match of a sticky pattern at one place of a lower-case text. */
 export function matchAt(pattern: RegExp, text: string, at: number): RegExpExecArray | null {
   pattern.lastIndex = at;
   return pattern.exec(text);

@@ -1,4 +1,4 @@
-"""What is sent to Cairn and what it answers, made by scripts/python-client.ts from the OpenAPI document. Do not edit."""
+"""Requests and answers of Cairn, made by scripts/python-client.ts from the OpenAPI document. Do not edit."""
 
 from __future__ import annotations
 

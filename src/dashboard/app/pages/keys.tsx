@@ -19,7 +19,7 @@ import { usePages, useQuery } from "../query.ts";
 import { number } from "../words.ts";
 
 const COLUMNS = ["Name", "Begins with", "May", "Requests", "Created", "Last used", "Expires", { name: "Actions", kind: "hidden" }] as const;
-/** How long the traces of a key stay, by its tier. */
+/** Retention of the traces of a key, by its tier. */
 const RETENTION: Record<ApiKey["tier"], string> = { free: "for 7 days", pro: "for 90 days", enterprise: "as the settings say" };
 const KINDS = { key: "Keys", session: "Browsers" };
 

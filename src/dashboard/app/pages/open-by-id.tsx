@@ -12,7 +12,7 @@ import { Loaded } from "../parts/list.tsx";
 import { Page } from "../parts/page.tsx";
 import { useQuery } from "../query.ts";
 
-/** Where records of a kind are shown; undefined for an id of nothing that is shown anywhere. */
+/** Screen of the records of a kind; undefined for an id of nothing that is shown anywhere. */
 async function placeOf(id: string, signal: AbortSignal): Promise<string | undefined> {
   const [, prefix] = /^([a-z]+)_[0-9A-Za-z]{12}$/.exec(id) ?? [];
   switch (prefix) {

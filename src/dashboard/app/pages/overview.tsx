@@ -1,5 +1,5 @@
 /**
- * How much there is, how it goes, what happened last, and what needs somebody. Where there is nothing yet: how to begin.
+ * Sizes, activity, latest events, and what needs somebody. Where there is nothing yet: how to begin.
  *
  * @module
  */
@@ -81,7 +81,7 @@ function WithStats() {
   );
 }
 
-/** Which Cairn this is: version, durability, region. */
+/** Facts of this Cairn: version, durability, region. */
 function Deployment() {
   const { data } = useQuery({ queryKey: ["health"], staleTime: Infinity, queryFn: ({ signal }) => api.health(signal) });
   if (data === undefined) return null;
@@ -129,7 +129,7 @@ function Attention({ stats: { vectors, deliveries } }: { stats: Stats }) {
     queryFn: ({ signal }) => api.webhooks({}, signal),
   });
   const troubled = webhooks.data?.data.filter(({ failing_since, disabled_reason }) => (failing_since ?? disabled_reason) !== null) ?? [];
-  // Who may not see which webhook it is learns of it all the same.
+  // A reader who may not see which webhook it is learns of it all the same.
   const isFailing = !mayAdmin && deliveries.failed > 0;
   if (vectors.pending === 0 && deliveries.exhausted === 0 && troubled.length === 0 && !isFailing) return null;
   return (

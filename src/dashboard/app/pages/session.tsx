@@ -27,7 +27,7 @@ import { number } from "../words.ts";
 const KINDS = { "": "All", turn: "Turns", version: "States", memory: "Memories", retrieval: "Found" };
 const ORDERS = { desc: "Newest first", asc: "Oldest first" };
 
-/** Which dialog is open. */
+/** Dialog that is open. */
 export type Opened = { kind: "state" } | { kind: "session" } | { kind: "delete" } | { kind: "rollback" | "fork"; version: number } | null;
 
 export function Session() {

@@ -84,11 +84,11 @@ const SECTIONS: Record<string, (name: SettingName) => boolean> = {
 
 type Value = string | number | boolean | null;
 
-/** What the API says of one setting. */
+/** Description of one setting by the API. */
 interface Effective {
   value?: Value;
   default?: Value;
-  /** Whether there is one, for a secret. */
+  /** True if there is one, for a secret. */
   set?: boolean;
   source: string;
 }

@@ -10,7 +10,7 @@ import { Field, Form } from "../parts/form.tsx";
 import { Problem } from "../parts/list.tsx";
 import { hasEnded } from "../session.ts";
 
-/** Whether others on the way can read what is typed. Browsers keep loopback apart. */
+/** Checks whether others on the way can read what is typed. Browsers keep loopback apart. */
 const isReadable = () => !isSecureContext;
 
 export function SignIn({ refused }: { refused: Error | null }) {

@@ -90,10 +90,10 @@ function EraseUser({ id, onErased, onClose }: { id: string; onErased: (erasure: 
   );
 }
 
-/** What other screens call it, and what nobody sees. */
+/** Name on other screens, and text that nobody sees. */
 const WORDS: Readonly<Record<string, string>> = { versions: "states", answers: "idempotent answers" };
 
-/** What is removed, while it is and after. */
+/** Records that are removed, during and after. */
 function Report({ id, begun }: { id: string; begun: Erasure }) {
   const result = useQuery<Erasure>({
     queryKey: ["user", id, "erasure", begun.started_at],

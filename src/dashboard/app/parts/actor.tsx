@@ -1,5 +1,5 @@
 /**
- * Who made a change: what traces say, which is how a key begins, with the name of that key.
+ * Actor of a change: how its key begins, as traces say, with the name of that key.
  *
  * Names are those of the newest keys and of browsers that are signed in, which only an admin key may read; any other one knows its own.
  *
@@ -25,7 +25,7 @@ export function Actor({ prefix }: { prefix: string }) {
   );
 }
 
-/** What the keys that begin so are called. */
+/** Names of the keys that begin so. */
 function useKeyNames(): ReadonlyMap<string, string> {
   const me = useMe();
   const { data } = useQuery({ queryKey: ["keys", "names"], enabled: useCan("admin"), staleTime: STALE_MS, queryFn: readNames });

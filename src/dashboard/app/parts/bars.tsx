@@ -13,7 +13,7 @@ const clock = new Intl.DateTimeFormat("en-GB", { timeStyle: "short" });
 interface BarsProps {
   title: string;
   unit?: string;
-  /** When each bar begins. */
+  /** Time at which each bar begins. */
   times: readonly string[];
   values: readonly number[];
   areFailures?: boolean;
@@ -76,7 +76,7 @@ function Drawing({ values, top, read }: { values: readonly number[]; top: number
 
 interface ReaderProps {
   title: string;
-  /** What the bar that is shown says. */
+  /** Text of the bar that is shown. */
   says: string;
   count: number;
   shown: number;

@@ -15,7 +15,7 @@ interface DialogProps {
   onClose: () => void;
   children: ComponentChildren;
   wide?: boolean;
-  /** What is lost when it closes, as a question; what was written in it, unless given. */
+  /** Question about what is lost when it closes; about what was written in it, unless given. */
   asks?: string;
 }
 

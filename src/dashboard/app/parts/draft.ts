@@ -1,5 +1,5 @@
 /**
- * What a person makes of a value that lives elsewhere, such as in the address, until it is taken over there.
+ * Draft of a value that lives elsewhere, such as in the address, until it is taken over there.
  *
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * What is known of a record, as one line of names and values.
+ * Facts of a record, as one line of names and values.
  *
  * @module
  */

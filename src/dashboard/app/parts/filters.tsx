@@ -14,7 +14,7 @@ import { useDraft } from "./draft.ts";
 import { localTime } from "./time.tsx";
 
 export interface FiltersInUrl {
-  /** Those that are set. */
+  /** Filters that are set. */
   readonly values: Readonly<Partial<Record<string, string>>>;
   readonly isSet: boolean;
   /** An empty text takes a filter back. */
@@ -38,7 +38,7 @@ export function useFilters(screen: string, names: readonly string[]): FiltersInU
 
 interface FiltersProps {
   filters: FiltersInUrl;
-  /** Whether some of them are texts, which are to be finished and spelt as they are stored. */
+  /** True if some of them are texts, which are to be finished and spelt as they are stored. */
   hasTexts?: boolean;
   children: ComponentChildren;
 }
@@ -66,7 +66,7 @@ interface FilterProps {
 
 interface TextFilterProps extends FilterProps {
   placeholder?: string;
-  /** What is usual; anything else can be written too. */
+  /** Usual values; anything else can be written too. */
   suggestions?: readonly string[];
   onFocus?: () => void;
 }
@@ -110,7 +110,7 @@ export function NameFilter({ kind, ...filter }: FilterProps & { kind: "users" | 
 }
 
 interface ChoiceFilterProps extends FilterProps {
-  /** What each says, by value. */
+  /** Label of each, by value. */
   choices: Readonly<Record<string, string>>;
   any?: string;
 }

@@ -13,7 +13,7 @@ import { Problem } from "./list.tsx";
 const Fault = createContext<Refused | null>(null);
 
 interface FormProps {
-  /** What the button says. */
+  /** Text of the button. */
   submit: string;
   /** The form stays as it is when this throws. */
   onSubmit: () => Promise<unknown>;
@@ -60,7 +60,7 @@ interface FieldProps {
   /** The name of the field in the API, by which an error finds it. */
   name: string;
   hint?: ComponentChildren | undefined;
-  /** What is wrong with the value, as far as the page can tell. */
+  /** Problem of the value, as far as the page can tell. */
   wrong?: string | undefined;
   children: (attributes: {
     id: string;
@@ -103,7 +103,7 @@ interface TextFieldProps {
   required?: boolean;
   /** More than one makes it a field of several lines. */
   rows?: number;
-  /** What is usual; anything else can be written too. */
+  /** Usual values; anything else can be written too. */
   suggestions?: readonly string[];
   wrong?: string | undefined;
   type?: "text" | "password" | "number" | "url" | "datetime-local";
@@ -142,7 +142,7 @@ interface ChoiceFieldProps {
   label: string;
   name: string;
   value: Signal<string>;
-  /** What each says, by value. */
+  /** Label of each, by value. */
   choices: Readonly<Record<string, string>>;
   hint?: ComponentChildren;
 }
@@ -166,7 +166,7 @@ export function ChoiceField({ label, name, value, choices, hint }: ChoiceFieldPr
 interface ChecksFieldProps {
   label: string;
   name: string;
-  /** Those that are checked, in the order of the choices. */
+  /** Choices that are checked, in their order. */
   values: Signal<readonly string[]>;
   choices: Readonly<Record<string, string>>;
 }

@@ -18,7 +18,7 @@ const SCOPES: Record<Scope, string> = {
   write: "Write: add, change and delete records",
   admin: "Admin: keys, webhooks, settings; includes the others",
 };
-/** What a tier brings: its name says nothing to who runs a server of their own. */
+/** Limits of a tier: its name says nothing to somebody who runs a server of their own. */
 const TIERS: Record<ApiKey["tier"], string> = {
   enterprise: "60,000 a minute; as the settings say",
   pro: "1,000 a minute; 90 days (tier pro)",

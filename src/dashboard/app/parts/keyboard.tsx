@@ -55,7 +55,7 @@ function isElsewhere(target: EventTarget | null): boolean {
   return target instanceof HTMLElement && target.matches("input:not([type=range]), textarea, select, [contenteditable]");
 }
 
-/** Whether the key means something. */
+/** Checks whether the key means something. */
 function actOn(key: string, go: (path: string) => void): boolean {
   if (key === "?") openHelp();
   else if (key === "j") walk(1);
@@ -92,12 +92,12 @@ function follow(): boolean {
 
 /** Rows of tables and of lists of lines. Cards hold texts, which one clicks on to read and copy. */
 const CLICKED_ROWS = "tr[data-row], .rows > [data-row]";
-/** What does something of its own with a click. */
+/** Elements that do something of their own with a click. */
 const CLICKABLE = "a, button, input, select, textarea, label, details, dialog";
 
 function openRow({ target, defaultPrevented, button }: MouseEvent): void {
   if (defaultPrevented || button !== 0 || !(target instanceof Element) || target.closest(CLICKABLE) !== null) return;
-  // Who marks a text in a row wants to copy it.
+  // Marking a text in a row means to copy it.
   if (getSelection()?.isCollapsed === false) return;
   target.closest(CLICKED_ROWS)?.querySelector<HTMLElement>("summary, a")?.click();
 }

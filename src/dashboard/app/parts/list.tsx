@@ -1,5 +1,5 @@
 /**
- * What is being read, as every screen shows it: loading, refused, empty, there, and where a list ends. A screen that goes
+ * States of what is read, as every screen shows them: loading, refused, empty, there, and where a list ends. A screen that goes
  * through here forgets none of these.
  *
  * @module
@@ -63,7 +63,7 @@ export function Loaded<Data>({ result, children, missing }: LoadedProps<Data>) {
 
 interface ListedProps<Item> {
   pages: Pages<Item>;
-  /** What stands there when there is nothing; it names the request that would change that. */
+  /** Text of an empty list; it names the request that would change that. */
   empty: ComponentChildren;
   /**
    * Shows one page, which follows `before`. It is called again only when one of these or `dependsOn` has changed, so that a long list
@@ -76,7 +76,7 @@ interface ListedProps<Item> {
   class?: string;
   /** Goes around the pages: a table with its head. */
   frame?: (pages: ComponentChildren) => ComponentChildren;
-  /** What the records are called, several of them. */
+  /** Plural of the records' name. */
   noun: string;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Whether what is seen is what is: a word stands with the dot, so that its colour says nothing alone.
+ * Sign that the page is live: a word stands with the dot, so that its colour says nothing alone.
  *
  * @module
  */

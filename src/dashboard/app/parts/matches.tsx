@@ -1,5 +1,5 @@
 /**
- * What a search found, best first, with the threshold as a line in it. All was asked for at once: moving the line asks nothing.
+ * Results of a search, best first, with the threshold as a line in it. All was asked for at once: moving the line asks nothing.
  *
  * @module
  */
@@ -95,7 +95,7 @@ function Scores({ matches }: { matches: readonly Match[] }) {
   );
 }
 
-/** What gives what is seen above the line, for a shell. */
+/** Shell command that gives what is seen above the line. */
 function asRequest(body: object, threshold: number): string {
   const json = JSON.stringify({ ...body, threshold, limit: 50, explain: true });
   const quoted = `'${json.replaceAll("'", String.raw`'\''`)}'`;

@@ -1,5 +1,5 @@
 /**
- * What is known of a memory besides its text, as one line, with what can be done to it.
+ * Facts of a memory besides its text, as one line, with what can be done to it.
  *
  * @module
  */

@@ -11,7 +11,7 @@ interface PageProps {
   /** For the window, and for the heading unless that has one of its own. */
   title: string;
   heading?: ComponentChildren;
-  /** Where this screen lies: path and name. */
+  /** Place of this screen: path and name. */
   within?: readonly [href: string, name: string];
   actions?: ComponentChildren;
   children: ComponentChildren;

@@ -1,5 +1,5 @@
 /**
- * What a search or a context found: the query, the memories with their scores, and the turn that came of it.
+ * Result of a search or a context: the query, the memories with their scores, and the turn that came of it.
  *
  * @module
  */

@@ -9,11 +9,11 @@ import { Dialog } from "./dialog.tsx";
 
 interface SecretProps {
   title: string;
-  /** What it is: `key`, `secret`. */
+  /** Kind of secret: `key`, `secret`. */
   what: string;
   value: string;
   onClose: () => void;
-  /** How to use it. */
+  /** Use of it. */
   children?: ComponentChildren;
 }
 

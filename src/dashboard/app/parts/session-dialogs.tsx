@@ -1,5 +1,5 @@
 /**
- * What can be done to a session. A change names the version that it was made from: who was faster is not overwritten.
+ * Dialogs that change a session. A change names the version that it was made from, so that a faster one is not overwritten.
  *
  * @module
  */
@@ -166,7 +166,7 @@ export function EditState({ session, onClose }: DialogProps) {
   );
 }
 
-/** What a session gets that is to expire again, unless another time is given. */
+/** Time that a session gets that is to expire again, unless another time is given. */
 const HOURS_DEFAULT = "24";
 
 /** Metadata is merged by the API: a name that is gone has to be sent as null. */

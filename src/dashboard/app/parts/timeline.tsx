@@ -111,7 +111,7 @@ function StartsAtLink({ order, onForget }: { order: "asc" | "desc"; onForget: ()
 }
 
 /**
- * Where the timeline begins: at its end, or at the entry that the address names, however far that is. Ids rise with time, so that
+ * Start of the timeline: at its end, or at the entry that the address names, however far that is. Ids rise with time, so that
  * the cursor before an entry can be told from its id; a version has none, but a time.
  */
 function useStart(sessionId: string, target: string, order: "asc" | "desc") {
@@ -174,7 +174,7 @@ function useNewEntries(
     );
   };
   useEffect(() => {
-    // What changes while the first page is being read may be missing in it.
+    // A change while the first page is being read may be missing in it.
     if (!isRead || now === seen.current) return;
     seen.current = now;
     if (isEndRead) look();
@@ -210,7 +210,7 @@ const UNANNOUNCED_MS = 3_000;
 /** The share of the requests a minute of the key that this may take. */
 const UNANNOUNCED_SHARE = 0.1;
 
-/** Whether no turn has come yet of what was found. */
+/** Checks whether no turn has come yet of what was found. */
 function isOpen({ retrieval }: TimelineEntry): boolean {
   return retrieval?.turn_id === null;
 }
@@ -281,7 +281,7 @@ interface EntryProps {
   onFork: (version: number) => void;
 }
 
-/** What the address of an entry ends with: the id of its record, or the number of a version, which has none. */
+/** End of the address of an entry: the id of its record, or the number of a version, which has none. */
 export function anchorOf({ kind, id, version }: TimelineEntry): string {
   return version === undefined ? `${PREFIXES[kind]}_${bare(id)}` : `version-${version.version}`;
 }
@@ -391,7 +391,7 @@ function VersionEntry({
   );
 }
 
-/** When a turn happened, and where it comes from. */
+/** Time of a turn, and its origin. */
 function TurnFacts({ turn: { external_id, occurred_at, forked_from, created_at } }: { turn: Turn }) {
   return (
     <span class="quiet">
@@ -493,7 +493,7 @@ interface GapProps {
   order: "asc" | "desc";
 }
 
-/** How long nothing happened between two entries. */
+/** Time without events between two entries. */
 function Gap({ before, after, order }: GapProps) {
   if (before === undefined) return null;
   const seconds = Math.abs(createdAt(after) - createdAt(before)) / 1000;

@@ -1,5 +1,5 @@
 /**
- * How the last day of a webhook went: what was delivered, and which attempts failed.
+ * Last day of a webhook: what was delivered, and which attempts failed.
  *
  * @module
  */

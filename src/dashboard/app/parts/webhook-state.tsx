@@ -1,5 +1,5 @@
 /**
- * Whether a webhook is on, and how it goes: with the last answer and the next try while it fails.
+ * State of a webhook: on or off, with the last answer and the next try while it fails.
  *
  * @module
  */
