@@ -238,6 +238,7 @@ async function fill(cairn: CairnProcess): Promise<Kept> {
     query([{ op: "namespaces" }, { op: "list", namespace: ["notes"] }, { op: "count", namespace: ["found"] }]),
     query([{ op: "list", namespace: ["notes"] }], { user_id: "ada" }),
     query([{ op: "get", namespace: ["found", "below"], key: "in part" }]),
+    query([{ op: "list", namespace: ["notes"], order_by: "updated_at" }]),
   ];
   const answered: KeptRead[] = [];
   for (const [method, path, body, key = "admin"] of reads) {
