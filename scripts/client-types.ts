@@ -18,6 +18,8 @@ export interface Schema {
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly required?: readonly string[];
   readonly items?: Schema;
+  /** What all other members are, where they are described. */
+  readonly additionalProperties?: boolean | Schema;
   readonly enum?: readonly unknown[];
   readonly anyOf?: readonly Schema[];
   readonly nullable?: boolean;
@@ -130,7 +132,8 @@ function typeOf(schema: Schema, indent: string): string {
   return isNull ? `${plainTypeOf(schema, indent)} | null` : plainTypeOf(schema, indent);
 }
 
-function plainTypeOf({ $ref, enum: values, anyOf, type, items = {}, properties, required = [] }: Schema, indent: string): string {
+function plainTypeOf(schema: Schema, indent: string): string {
+  const { $ref, enum: values, anyOf, type, items = {}, properties, additionalProperties, required = [] } = schema;
   if ($ref !== undefined) return nameOf($ref.split("/").at(-1) ?? "");
   if (values !== undefined) return values.map((value) => JSON.stringify(value)).join(" | ");
   if (anyOf !== undefined) return anyOf.map((member) => typeOf(member, indent)).join(" | ");
@@ -152,7 +155,9 @@ function plainTypeOf({ $ref, enum: values, anyOf, type, items = {}, properties, 
         const optional = required.includes(name) ? "" : "?";
         return `${comment(member.description, inner)}${inner}${name}${optional}: ${typeOf(member, inner)};\n`;
       });
-      return `{\n${members.join("")}${indent}}`;
+      const others =
+        typeof additionalProperties === "object" ? `${inner}[path: string]: ${typeOf(additionalProperties, inner)} | undefined;\n` : "";
+      return `{\n${members.join("")}${others}${indent}}`;
     }
     default:
       return "JsonValue";

@@ -90,7 +90,7 @@ type Lifted = Map<string, { readonly schema: Schema; readonly mode: Mode }>;
 function types(): string {
   const classes: Lifted = new Map();
   for (const [name, schema] of Object.entries(schemas)) {
-    if (schema.properties === undefined) continue;
+    if (schema.properties === undefined || hasOtherMembers(schema)) continue;
     if (answers.has(name) && itemsOf(name) === undefined) classes.set(name, { schema, mode: "answer" });
     if (requests.has(name) && isNested(name)) classes.set(nameIn("request", name), { schema, mode: "request" });
     for (const [member, field] of requests.has(name) ? Object.entries(schema.properties) : [])
@@ -163,7 +163,7 @@ function typeOf(schema: Schema, mode: Mode, place: Place): string {
 
 function plainTypeOf(schema: Schema, mode: Mode, place: Place): string {
   const { $ref, enum: values, anyOf, type, items = {}, properties } = schema;
-  if ($ref !== undefined) return nameIn(mode, refName($ref));
+  if ($ref !== undefined) return hasOtherMembers(schemas[refName($ref)]) ? "Mapping[str, Any]" : nameIn(mode, refName($ref));
   if (values !== undefined)
     return `Literal[${values
       .filter((value) => value !== null)
@@ -188,6 +188,11 @@ function plainTypeOf(schema: Schema, mode: Mode, place: Place): string {
     default:
       return "Any";
   }
+}
+
+/** Whether an object has members besides those with names, so that it is a mapping. */
+function hasOtherMembers(schema: Schema | undefined): boolean {
+  return typeof schema?.additionalProperties === "object";
 }
 
 function literal(value: unknown): string {

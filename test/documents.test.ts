@@ -5,10 +5,12 @@
  */
 import { expect, spyOn, test } from "bun:test";
 import { NO_PARTITION } from "../src/lib/ids.ts";
+import { LIMITS } from "../src/lib/limits.ts";
 import { documentRemovals, documents, DOCUMENTS_MARK, meta, namespaces } from "../src/storage/tables.ts";
 import { errorOf, refusal, unknownId } from "./support/answers.ts";
 import { startCairn, type Cairn, type RequestOptions } from "./support/cairn.ts";
 import { roundsDuring } from "./support/loop.ts";
+import { block } from "./support/pages.ts";
 import { onEmbedded } from "./support/stores.ts";
 
 const send = (cairn: Cairn, kind: "batch" | "query", operations: object[], more: object = {}, options: RequestOptions = {}) =>
@@ -252,16 +254,57 @@ test("a filter compares members by their paths", async () => {
     const [page] = await query(cairn, [{ op: "list", namespace: ["f"], filter }]);
     expect([filter, keysOf(page).join("")]).toEqual([filter, found]);
   }
-  const refused: [filter: object, says: RegExp][] = [
-    [{ a: { $gt: 1, $regex: "x" } }, /^operations\.0\.filter knows \$eq, .*; got "\$regex"\.$/],
-    [{ a: { $eq: 1, b: 2 } }, /got "b"\.$/],
-    [{ a: { $in: "x" } }, /must have an array of at most 100 values for \$in\.$/],
-    [{ a: { $in: Array(101).fill(1) } }, /must have an array/],
-    [Object.fromEntries(Array.from({ length: 33 }, (_, i) => [`k${i}`, 1])), /must have at most 32 paths; got 33\.$/],
+  const nested = (depth: number): object => (depth === 0 ? { status: "open" } : { $and: [nested(depth - 1)] });
+  const more: typeof cases = [
+    [{ status: { $nin: ["open", ["open"]] } }, "be"],
+    [{ note: { $exists: true } }, "a"],
+    [{ note: { $exists: false } }, "bcde"],
+    [{ tags: { $contains: "x" } }, "ab"],
+    [{ status: { $contains: "pe" } }, "ac"],
+    [{ status: { $contains: "open" } }, "acd"],
+    [{ status: { $starts_with: "o" } }, "ac"],
+    [{ tags: { $all: ["y", "x"] } }, "a"],
+    [{ tags: { $all: ["y", "z"] } }, ""],
+    [{ $or: [{ status: "paid" }, { note: null }] }, "ab"],
+    [{ $not: { status: "open" } }, "bde"],
+    [{ $and: [{ status: "open" }, { $not: { note: null } }] }, "c"],
+    [{ tags: { $contains: "x" }, $or: [{ status: "paid" }, { order: 5 }] }, "b"],
+    [nested(LIMITS.filterDepthMax), "ac"],
+    [JSON.parse(block("src/docs/guide/filters.md", "json", "status")) as object, ""],
+    [{ status: { $contains: "p".repeat(LIMITS.filterPartLengthMax) } }, ""],
   ];
-  for (const [filter, says] of refused) {
+  for (const [filter, found] of more) {
+    const [page] = await query(cairn, [{ op: "list", namespace: ["f"], filter }]);
+    expect([filter, keysOf(page).join("")]).toEqual([filter, found]);
+  }
+  const many = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`k${i}`, 1]));
+  const long = "p".repeat(LIMITS.filterPartLengthMax + 1);
+  const refused: [filter: object, place: string, says: RegExp][] = [
+    [{ a: { $gt: 1, $regex: "x" } }, "a.$regex", / is not known; there are \$eq, .*\$starts_with\.$/],
+    [{ a: { $eq: 1, b: 2 } }, "a.b", / is not known; /],
+    [{ a: { $in: "x" } }, "a.$in", / must be an array of at most 100 values\.$/],
+    [{ a: { $in: Array(101).fill(1) } }, "a.$in", / must be an array of at most 100 values\.$/],
+    [{ a: { $nin: 1 } }, "a.$nin", / must be an array/],
+    [{ a: { $all: [] } }, "a.$all", / must be an array of 1 to 100 texts, numbers, true, false or null\.$/],
+    [{ a: { $all: [[1]] } }, "a.$all", / must be an array of 1 to 100 texts/],
+    [{ a: { $exists: 1 } }, "a.$exists", / must be true or false\.$/],
+    [{ a: { $contains: [1] } }, "a.$contains", / must be a text, a number, true, false or null\.$/],
+    [{ a: { $contains: long } }, "a.$contains", / must be a text of at most 256 characters\.$/],
+    [{ a: { $starts_with: 1 } }, "a.$starts_with", / must be a text of at most 256 characters\.$/],
+    [{ $nor: [{ a: 1 }] }, "$nor", / is not known: besides paths there are \$and, \$or, \$not\.$/],
+    [{ $or: [] }, "$or", / must be an array of at least one filter\.$/],
+    [{ $and: { a: 1 } }, "$and", / must be an array of at least one filter\.$/],
+    [{ $or: [{ a: 1 }, {}] }, "$or[1]", / must be a filter with at least one comparison\.$/],
+    [{ $not: [{ a: 1 }] }, "$not", / must be a filter with at least one comparison\.$/],
+    [{ $or: [{ a: 1 }, { b: { $gte: 1, $is: 2 } }] }, "$or[1].b.$is", / is not known; /],
+    [nested(LIMITS.filterDepthMax + 1), `${"$and[0].".repeat(LIMITS.filterDepthMax)}$and`, / is nested too deep: .* may be 4 deep\.$/],
+    [many(33), "k32", / is one too many: a filter has at most 32 paths\.$/],
+    [{ $or: [many(20), many(20)] }, "$or[1].k12", / is one too many/],
+  ];
+  for (const [filter, place, says] of refused) {
     const { message, ...answer } = errorOf(await send(cairn, "query", [{ op: "list", namespace: ["f"], filter }]));
-    expect(answer).toEqual({ status: 400, code: "invalid_request", param: "operations.0.filter" });
+    expect([filter, answer]).toEqual([filter, { status: 400, code: "invalid_request", param: `operations.0.filter.${place}` }]);
+    expect(message).toStartWith(`operations.0.filter.${place} `);
     expect(message).toMatch(says);
   }
 });

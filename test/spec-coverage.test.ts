@@ -112,7 +112,7 @@ const HELD_BY: Record<string, Record<string, readonly (keyof typeof LIMITS)[]>> 
       "documentQueriesAtOnceMax",
       "documentQueriesOfKeyAtOnceMax",
     ],
-    "a filter compares members by their paths": ["documentFilterPathsMax", "documentFilterValuesMax"],
+    "a filter compares members by their paths": ["filterPathsMax", "filterValuesMax", "filterDepthMax", "filterPartLengthMax"],
     "a list has a hundred documents unless a limit of up to 1,000 is asked for": ["documentListDefault", "documentListMax"],
   },
   "events.test.ts": {
@@ -209,6 +209,7 @@ const HELD_BY: Record<string, Record<string, readonly (keyof typeof LIMITS)[]>> 
     "a body in chunks of one byte takes memory for its bytes, not for its chunks": ["arrivingBytesMax"],
     "answers that nobody reads take a part of the memory that they would all take: ${answers}": ["unsentBytesMax"],
   },
+  "unit/filters/filter.test.ts": { "what a member cannot be compared with is refused, by path and operator": ["filterLengthMax"] },
   "unit/http/body.test.ts": {
     "a body without a declared length takes its share of the memory for bodies as it comes, and gives it back": ["arrivingBytesMax"],
   },

@@ -162,7 +162,7 @@ const LAYERS: readonly (readonly RegExp[])[] = [
   [/^src\/embeddings\//],
   [/^src\/vectors\//],
   [/^src\/http\//],
-  [/^src\/traces\//],
+  [/^src\/traces\//, /^src\/filters\//],
   [/^src\/keys\//, /^src\/settings\//, /^src\/sessions\//, /^src\/webhooks\//],
   [/^src\/turns\//, /^src\/memories\//, /^src\/documents\//, /^src\/retrievals\//],
   [

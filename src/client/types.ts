@@ -564,11 +564,7 @@ export interface DocumentQueryOperation {
   after?: string;
   /** For `list` that is not `deep`: only keys before this one. */
   before?: string;
-  /**
-   * For `list` and `search`: dotted paths in the value, each with a value that it must equal, or with `$eq`, `$ne`, `$gt`, `$gte`, `$lt`,
-   * `$lte`, `$in`.
-   */
-  filter?: JsonObject;
+  filter?: Filter;
   /** For `search`: what the documents are to be about. */
   query?: string;
   /** For `search`: the lowest score of a document that is found; default 0. */
@@ -782,6 +778,47 @@ export interface Explanation {
     /** The character behind its last one. */
     end: number;
   };
+}
+
+/**
+ * Paths with dots, each with a value that the member must equal, or with operators; all of them must pass. `$and`, `$or` and `$not` combine
+ * filters, up to 4 deep; 32 paths at most.
+ */
+export interface Filter {
+  /** All of these filters pass. */
+  $and?: Filter[];
+  /** At least one of these filters passes. */
+  $or?: Filter[];
+  $not?: Filter;
+  [path: string]: FilterOperators | string | null | number | boolean | JsonValue[] | JsonObject | undefined;
+}
+
+/** Operators, all of which must pass. */
+export interface FilterOperators {
+  /** Equal, whatever it is: a text, a number, an array or an object as a whole. */
+  $eq?: JsonValue;
+  /** Not equal, or missing. */
+  $ne?: JsonValue;
+  /** Greater: numbers are compared with numbers, texts and times with their like. */
+  $gt?: string | number | boolean;
+  /** Greater or equal. */
+  $gte?: string | number | boolean;
+  /** Less. */
+  $lt?: string | number | boolean;
+  /** Less or equal. */
+  $lte?: string | number | boolean;
+  /** Equal to one of them; `tags`: has one of them. */
+  $in?: JsonValue[];
+  /** Equal to none of them, or missing. */
+  $nin?: JsonValue[];
+  /** Whether there is such a member. */
+  $exists?: boolean;
+  /** An array that has all of them. */
+  $all?: JsonValue[];
+  /** A text that has this one in it, or an array that has this item. */
+  $contains?: string | number | boolean;
+  /** A text that begins with this one. */
+  $starts_with?: string;
 }
 
 /** Where to fork. */

@@ -3,12 +3,12 @@
  *
  * @module
  */
+import type { RecordFilter } from "../filters/filter.ts";
 import { nextTurn } from "../lib/clock.ts";
 import type { JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { PROBES_PER_TURN } from "../storage/walk.ts";
 import type { Shown } from "./answers.ts";
-import type { DocumentFilter } from "./filter.ts";
 import { Projection } from "./projection.ts";
 
 /** What an answer holds in memory without a permit while a search waits for others. */
@@ -60,10 +60,10 @@ export class Budget {
   }
 
   /** Counts a row that was read, and parsed for a filter or to show a part, and lets other requests through from time to time. */
-  async look(characters: number, filter?: DocumentFilter, shown: Shown = "all"): Promise<void> {
+  async look(characters: number, filter?: RecordFilter, shown: Shown = "all"): Promise<void> {
     const paths = (filter?.length ?? 0) + (shown instanceof Projection ? shown.length : 0);
     const isParsed = filter !== undefined || shown instanceof Projection;
-    const compared = isParsed ? PROBES_WHERE_PARSED * (characters + paths) : characters;
+    const compared = isParsed ? PROBES_WHERE_PARSED * (characters * (filter?.weight ?? 1) + paths) : characters;
     const probes = PROBES_PER_DOCUMENT + compared / CHARACTERS_PER_LOOK;
     this.#probes += probes;
     if (++this.#rows >= LIMITS.documentRowsMax || this.#probes >= LIMITS.documentProbesMax) this.#isSpent = true;

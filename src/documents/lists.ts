@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { RecordFilter } from "../filters/filter.ts";
 import { toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import { eachFetched, FIRST, type Reader, type Span } from "../storage/access.ts";
 import { hiddenIn, namespaceRow, visibleDocument } from "../storage/document-records.ts";
@@ -23,7 +24,6 @@ import { documentRemovals, documents, namespaces, type DocumentRow } from "../st
 import { unlessUnreadable } from "../storage/unreadable.ts";
 import { documentJson, pageJson, type Shown } from "./answers.ts";
 import type { Budget } from "./budget.ts";
-import type { DocumentFilter } from "./filter.ts";
 
 export type Order = "asc" | "desc";
 export type Namespace = readonly string[];
@@ -39,7 +39,7 @@ export interface Listing {
   cursor?: string | undefined;
   limit: number;
   offset: number;
-  filter?: DocumentFilter | undefined;
+  filter?: RecordFilter | undefined;
   shown: Shown;
 }
 

@@ -7,15 +7,15 @@
  * @module
  */
 import { Type, type Static, type TObject } from "@sinclair/typebox";
+import { parseFilter } from "../filters/filter.ts";
+import { Filter } from "../filters/schema.ts";
 import { Default, EXPECTED, OneOf, OrNull, Text, Timestamp, UserId, UserObject } from "../http/types.ts";
 import { ApiError } from "../lib/errors.ts";
-import type { JsonObject } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import type { Shown } from "./answers.ts";
 import type { Change } from "./batch.ts";
 import type { Query } from "./documents.ts";
 import { isPath, type Index } from "./embedded-text.ts";
-import { compileFilter } from "./filter.ts";
 import type { TimeToLive } from "./lifetime.ts";
 import { Projection } from "./projection.ts";
 
@@ -254,12 +254,7 @@ const QueryOperation = Type.Object(
     ),
     after: Type.Optional(Text(1, undefined, { description: "For `list` that is not `deep`: only keys after this one." })),
     before: Type.Optional(Text(1, undefined, { description: "For `list` that is not `deep`: only keys before this one." })),
-    filter: Type.Optional(
-      UserObject({
-        description:
-          "For `list` and `search`: dotted paths in the value, each with a value that it must equal, or with `$eq`, `$ne`, `$gt`, `$gte`, `$lt`, `$lte`, `$in`.",
-      }),
-    ),
+    filter: Type.Optional(Filter({ status: "open", total: { $gte: 10 } })),
     query: Type.Optional(
       Text(0, LIMITS.queryLengthMax, { description: "For `search`: what the documents are to be about.", examples: ["an open order"] }),
     ),
@@ -449,7 +444,7 @@ export function queriesOf(sent: readonly Static<typeof QueryOperation>[]): Query
       cursor,
       maxDepth,
       shown,
-      filter: filterOf(filter, param),
+      filter: filter && parseFilter(filter, `${param}.filter`),
     } as Query;
   });
 }
@@ -479,10 +474,4 @@ function refuseManySearches(sent: readonly { op: string }[]): void {
   throw new ApiError("invalid_request", `operations must have at most ${LIMITS.documentSearchesMax} searches; got ${searches.length}.`, {
     param: `operations.${tooMany}.op`,
   });
-}
-
-function filterOf(filter: JsonObject | undefined, param: string) {
-  const compiled = filter === undefined ? undefined : compileFilter(filter);
-  if (compiled === undefined || !("problem" in compiled)) return compiled;
-  throw new ApiError("invalid_request", `${param}.filter ${compiled.problem}.`, { param: `${param}.filter` });
 }

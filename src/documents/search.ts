@@ -6,6 +6,7 @@
  *
  * @module
  */
+import type { RecordFilter } from "../filters/filter.ts";
 import { nextTurn } from "../lib/clock.ts";
 import type { BareId } from "../lib/ids.ts";
 import { jsonArray, jsonWith, type JsonObject, type JsonText } from "../lib/json.ts";
@@ -30,14 +31,13 @@ import type { CandidateIndex } from "../vectors/candidate-index.ts";
 import { documentJson, type Shown } from "./answers.ts";
 import { textOf } from "./embedded-text.ts";
 import type { Budget } from "./budget.ts";
-import type { DocumentFilter } from "./filter.ts";
 
 export interface Search {
   readonly op: "search";
   /** Its documents are found, and those below it. */
   readonly namespace: readonly string[];
   readonly query: string;
-  readonly filter?: DocumentFilter | undefined;
+  readonly filter?: RecordFilter | undefined;
   readonly threshold: number;
   readonly limit: number;
   readonly offset: number;

@@ -117,10 +117,16 @@ export const LIMITS = {
   /** Searches of one request, and how far down their pages go. */
   documentSearchesMax: 10,
   documentSearchDepthMax: 200,
-  documentFilterPathsMax: 32,
+  filterPathsMax: 32,
+  /** How many of `$and`, `$or` and `$not` may be in each other. */
+  filterDepthMax: 4,
+  filterValuesMax: 100,
+  /** Characters of a text that is looked for within others. */
+  filterPartLengthMax: 256,
+  /** Characters of JSON; of documents a filter may be as long as a body, and counts by its length. */
+  filterLengthMax: 32_768,
   /** Members of values that one operation asks for. */
   documentFieldsMax: 32,
-  documentFilterValuesMax: 100,
   /** Code points that are kept of the query of a retrieval. */
   retrievalQueryLengthMax: 1_000,
   /** Retrievals that wait to be logged; further ones are not. Of one API key at most half. */

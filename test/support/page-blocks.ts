@@ -84,6 +84,7 @@ export const BLOCKS: Readonly<Record<string, Readonly<Record<string, Held>>>> = 
   "src/docs/guide/search.md": {
     "ollama pull": by("process/pages.test.ts", "another embedding is set as its page says"),
   },
+  "src/docs/guide/filters.md": { "{": by("documents.test.ts", "a filter compares members by their paths") },
   "src/docs/guide/webhooks.md": {
     "c webhooks": by("process/pages.test.ts", "settings are changed and a webhook is created as their pages say"),
     "import { createHmac": by("process/readme.test.ts", "the check of webhooks in the documentation takes what Cairn sends"),

@@ -29,7 +29,7 @@ import {
   type PendingWrite,
   type SerializerProtocol,
 } from "@langchain/langgraph-checkpoint";
-import type { Document, DocumentChange, Documents } from "../../client/index.ts";
+import type { Document, DocumentChange, Documents, Filter } from "../../client/index.ts";
 import { allDocuments, change, readAll, rootOf } from "../shared/documents.ts";
 import { spokenIn } from "../shared/langchain-messages.ts";
 import { lastAsked, Sessions, type SessionOptions, type ConversationMessage } from "../shared/sessions.ts";
@@ -127,7 +127,7 @@ export class CairnSaver extends BaseCheckpointSaver {
       order: "desc" as const,
       limit: Math.max(1, Math.min(LIST_PAGE, limit)),
       ...(isOneList ? (end === undefined ? {} : { before: end }) : { deep: true }),
-      ...(indexed.length === 0 ? {} : { filter: Object.fromEntries(indexed.map(([name, value]) => [`filters.${name}`, value])) }),
+      ...(indexed.length === 0 ? {} : { filter: Object.fromEntries(indexed.map(([name, value]) => [`filters.${name}`, value])) as Filter }),
     };
     const isFound = async (document: Document) => {
       if ((ns !== undefined && this.#placeOf(document).ns !== ns) || (id !== undefined && document.key !== id)) return false;

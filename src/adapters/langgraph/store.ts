@@ -164,7 +164,7 @@ function placeOf({ namespace, key }: Document): string {
  * what they contain. Numbers it compares with numbers only, which is what is meant.
  */
 function isOfServer([name, wanted]: [string, unknown]): boolean {
-  if (name === "" || name.includes(".")) return false;
+  if (name === "" || name.startsWith("$") || name.includes(".")) return false;
   if (!isObject(wanted)) return isScalar(wanted);
   const operators = Object.entries(wanted);
   return (

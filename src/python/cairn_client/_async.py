@@ -483,8 +483,6 @@ class AsyncDocuments:
         """Searches the documents of a namespace and below it by meaning, among those that were put with `index`.
 
         Args:
-            filter: For `list` and `search`: dotted paths in the value, each with a value that it must equal, or with `$eq`, `$ne`,
-                `$gt`, `$gte`, `$lt`, `$lte`, `$in`.
             threshold: For `search`: the lowest score of a document that is found; default 0.
             limit: How many at most; default 100, for `search` 10. Of a search limit and offset together are at most 200.
             offset: How many to leave out first; default 0. None on further pages: what is left of it is in the `cursor`.
@@ -563,8 +561,6 @@ class AsyncDocuments:
                 that is put again between two pages comes at the end of the list.
             after: For `list` that is not `deep`: only keys after this one.
             before: For `list` that is not `deep`: only keys before this one.
-            filter: For `list` and `search`: dotted paths in the value, each with a value that it must equal, or with `$eq`, `$ne`,
-                `$gt`, `$gte`, `$lt`, `$lte`, `$in`.
             limit: How many at most; default 100, for `search` 10. Of a search limit and offset together are at most 200.
             offset: How many to leave out first; default 0. None on further pages: what is left of it is in the `cursor`.
             cursor: The `next_cursor` of the page before.

@@ -487,9 +487,6 @@ class DocumentQueryOperation(TypedDict):
     before: NotRequired[str]
     """For `list` that is not `deep`: only keys before this one."""
     filter: NotRequired[Mapping[str, Any]]
-    """For `list` and `search`: dotted paths in the value, each with a value that it must equal, or with `$eq`, `$ne`, `$gt`, `$gte`,
-    `$lt`, `$lte`, `$in`.
-    """
     query: NotRequired[str]
     """For `search`: what the documents are to be about."""
     threshold: NotRequired[float]
