@@ -19,7 +19,9 @@ const tagsOf = ({ method, template }: DocumentedRequest): string[] =>
 
 /** The names of all members of schemas, however deep. */
 function namesIn(schema: any, names = new Set<string>()): Set<string> {
-  const { properties = {}, items, anyOf = [] } = resolved<any>(DOCUMENT, schema);
+  const { properties = {}, items, anyOf = [], additionalProperties } = resolved<any>(DOCUMENT, schema);
+  // The names in a filter are operators, and the caller's own.
+  if (typeof additionalProperties === "object") return names;
   for (const [name, property] of Object.entries(properties)) {
     names.add(name);
     namesIn(property, names);
@@ -79,7 +81,7 @@ function misspelt(schema: Schema | FieldSchema, example: unknown, known: Readonl
       body: [one.body, ...example.slice(1)] as never,
     }));
   // Settings refuse every name that they do not know, and list those that they do.
-  if (properties === undefined || additionalProperties === false) return [];
+  if (properties === undefined || additionalProperties === false || typeof additionalProperties === "object") return [];
   const own = Object(example) as Record<string, unknown>;
   return Object.entries<FieldSchema>(properties).flatMap(([name, property]) => [
     ...[...spellingsOf(name).map((near) => ({ near, beside: own })), ...slipsOf(name).map((near) => ({ near, beside: without(own, name) }))]

@@ -33,9 +33,9 @@ export interface RecordFilter {
   passes(record: Readonly<Record<string, unknown>>): boolean;
   /** Comparisons that each record that passes has passed: an index may answer some of them. */
   readonly required: readonly Comparison[];
-  /** How many characters of JSON it has: all of them may be compared with each record. */
+  /** Characters of its JSON: all of them may be compared with each record. */
   readonly length: number;
-  /** How often the whole of a record may be gone through. */
+  /** Number of times that the whole of a record may be gone through. */
   readonly weight: number;
 }
 

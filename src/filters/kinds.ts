@@ -8,18 +8,18 @@ import { parseInstant } from "../lib/time.ts";
 
 export type Operator = "$eq" | "$ne" | "$gt" | "$gte" | "$lt" | "$lte" | "$in" | "$nin" | "$exists" | "$all" | "$contains" | "$starts_with";
 
-/** What a member is compared with, in the form that records have it in. */
+/** The value that a member is compared with, in the form that records have it in. */
 export type Operand = JsonValue;
 
 export interface MemberKind {
   /** For errors: `a text`. */
   readonly name: string;
   readonly operators: readonly Operator[];
-  /** Whether `$in` and `$nin` ask for one of its items. */
+  /** Set where `$in` and `$nin` ask for one of its items. */
   readonly isList?: true;
   /** Returns a value as records have it; undefined for one that the member cannot have. */
   operandOf(value: JsonValue): Operand | undefined;
-  /** What it must be, for errors. */
+  /** The values that it can have, for errors. */
   readonly expected: string;
 }
 

@@ -12,7 +12,7 @@ import { codePointLength } from "../lib/text.ts";
 import type { MemberKind, Operand, Operator } from "./kinds.ts";
 import { isEqual, isScalar } from "./member.ts";
 
-/** Whether a value passes; undefined stands for a member that is missing. */
+/** Tells if a value passes; undefined stands for a member that is missing. */
 type Test = (value: JsonValue | undefined) => boolean;
 type Parsed = { readonly operand: Operand; readonly problem?: never } | { readonly problem: string; readonly operand?: never };
 

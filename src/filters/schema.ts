@@ -43,7 +43,7 @@ const Operators = {
 
 const several = (description: string) => ({ type: "array", minItems: 1, items: REFERENCE, description });
 
-/** What every filter is, whatever records it is of. */
+/** The form of every filter, whatever records it is of. */
 const GRAMMAR = {
   [Kind]: OBJECT_KIND,
   title: "Filter",

@@ -118,7 +118,7 @@ export const LIMITS = {
   documentSearchesMax: 10,
   documentSearchDepthMax: 200,
   filterPathsMax: 32,
-  /** How many of `$and`, `$or` and `$not` may be in each other. */
+  /** Number of `$and`, `$or` and `$not` may be in each other. */
   filterDepthMax: 4,
   filterValuesMax: 100,
   /** Characters of a text that is looked for within others. */
