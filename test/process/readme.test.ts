@@ -48,13 +48,20 @@ for (const shell of ["bash", "sh"]) {
   });
 }
 
-needs(CURL)("a wrong key in the first conversation of the README is said to be wrong", async () => {
-  await using cairn = await startProcess();
-  const { stdout } = await run(["sh", "-c", conversation(cairn.address, "crn_000000000000000000000000")]);
-  const { body } = await cairn.request("GET", "/v1/sessions", undefined, { "X-API-Key": "crn_000000000000000000000000" });
-  expect(body.error.code).toBe("authentication_failed");
-  expect(stdout.split("\n")[0]).toStartWith(`"message":"${body.error.message}"`);
-});
+for (const page of ["README.md", "src/docs/guide/quickstart.md"]) {
+  needs(CURL)(`a wrong key in the first conversation of ${page} is said to be wrong, and no command takes that text apart`, async () => {
+    await using cairn = await startProcess();
+    const key = "crn_000000000000000000000000";
+    const blocks = Array.from(pageText(page).matchAll(/```sh\n((?:KEY=|S=|c )[\s\S]*?)```/g), ([, text = ""]) => text);
+    const commands = blocks.join("").replace("KEY=crn_…", `KEY=${key}`).replaceAll("http://127.0.0.1:8700", cairn.address);
+    const { stdout, stderr } = await run(["sh", "-c", commands]);
+    const { body } = await cairn.request("GET", "/v1/sessions", undefined, { "X-API-Key": key });
+    expect(body.error.code).toBe("authentication_failed");
+    expect(stdout.split("\n")[0]).toBe(`"message":"${body.error.message}"`);
+    // One line of curl's for each address that would have the id of the session.
+    expect(stderr.trim().split("\n")).toHaveLength(commands.match(/^c "[^"]*\$S/gm)!.length);
+  });
+}
 
 /** A clone of what is here, with what the first `scripts/start` makes, so that it need not make it again. */
 async function cleanClone(path: string): Promise<void> {

@@ -79,7 +79,7 @@ export const BLOCKS: Readonly<Record<string, Readonly<Record<string, Held>>>> = 
     "KEY=crn_…": QUICKSTART,
     "S=$(c sessions": QUICKSTART,
     "c memory": QUICKSTART,
-    "c sessions/$S/": QUICKSTART,
+    'c "sessions/$S/': QUICKSTART,
   },
   "src/docs/guide/search.md": {
     "ollama pull": by("process/pages.test.ts", "another embedding is set as its page says"),
