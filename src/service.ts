@@ -9,7 +9,6 @@ import { NoBackups } from "./backups/no-backups.ts";
 import { commandEnvironment } from "./config.ts";
 import type { ContextDeps } from "./context/context.ts";
 import type { DocumentDeps } from "./documents/documents.ts";
-import { documentOrder } from "./documents/order.ts";
 import { documentExpiry, documentRemoval } from "./documents/removal.ts";
 import { documentTexts } from "./documents/search.ts";
 import { Embeddings } from "./embeddings/embeddings.ts";
@@ -34,7 +33,6 @@ import { lacksAvx2, removeOtherAddons } from "./lib/native.ts";
 import { systemResolve } from "./lib/outbound.ts";
 import { toIso } from "./lib/time.ts";
 import { backfill, memoryTexts } from "./memories/backfill.ts";
-import { completedContents } from "./memories/contents.ts";
 import { memoryExpiry } from "./memories/expiry.ts";
 import { removeIncoming } from "./operations/new-store.ts";
 import { holdsStore } from "./operations/store-file.ts";
@@ -43,13 +41,14 @@ import type { StorePlace } from "./operations/with-store.ts";
 import { RetrievalLog } from "./retrievals/log.ts";
 import { retrievalRetention } from "./retrievals/retention.ts";
 import { sessionExpiry } from "./sessions/expiry.ts";
-import { completedNames } from "./sessions/names.ts";
+import { NAMES_FILL } from "./sessions/names.ts";
 import { sessionRemoval } from "./sessions/removal.ts";
 import { StoreQuotas } from "./settings/quotas.ts";
 import type { GivenSettings } from "./settings/schema.ts";
 import { Settings } from "./settings/settings.ts";
 import { settingsWatch } from "./settings/watch.ts";
 import type { Durability } from "./storage/durability.ts";
+import { fillStore } from "./storage/fills.ts";
 import { leasedTask, type Leases } from "./storage/leases.ts";
 import { makePrivate, prepareDirectory } from "./storage/lmdb/directory/data-directory.ts";
 import { lockDirectory } from "./storage/lmdb/directory/directory-lock.ts";
@@ -66,7 +65,7 @@ import { TraceFeed } from "./traces/feed.ts";
 import { systemCaller, type Caller, type Deps } from "./traces/record.ts";
 import { traceRetention } from "./traces/retention.ts";
 import { RecentTurns } from "./turns/recent-turns.ts";
-import { trackUsers, userDirectory } from "./users/directory.ts";
+import { userDirectory, USERS_FILL } from "./users/directory.ts";
 import { endsErasure, erasureWatch, forgetAll } from "./users/forgetting.ts";
 import { userErasure } from "./users/erasure.ts";
 import { openWebhooks, type WebhookOptions } from "./webhooks/open.ts";
@@ -241,19 +240,18 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     (leased) => keyExpiry({ ...records, store: leased }, log),
     (leased) => backfill({ ...deps, store: leased }, [memoryTexts(deps), documentTexts(deps)]),
   ];
-  // First of what completes a store of before, as it backs that up.
-  const contents = await completedContents(store, log, () =>
-    embedded === undefined ? Promise.resolve() : backUpBefore("contents", embedded, clock, log),
-  );
-  await trackUsers(store, log);
+  const fill = await fillStore({
+    store,
+    log,
+    others: [NAMES_FILL, USERS_FILL],
+    backUp: () => (embedded === undefined ? Promise.resolve() : backUpBefore("indexes", embedded, clock, log)),
+  });
   const tasks = [
     ...parts.tasks,
     ...shared.map((make) => leasedTask(leases, store, make)),
     ...hooks.tasks,
     ...(embedded === undefined ? [settingsWatch(settings, embeddings, log), feed.followTask(), erasureWatch(store, forgetful)] : []),
-    await completedNames(store, log),
-    await documentOrder(store, log),
-    contents,
+    fill,
     retrievals.task(),
     arrivals.deadlines(),
     lastUses.task(),

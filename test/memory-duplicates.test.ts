@@ -9,7 +9,8 @@ import { join } from "node:path";
 import { NO_PARTITION } from "../src/lib/ids.ts";
 import { restoreBackup } from "../src/operations/backup.ts";
 import { Store } from "../src/storage/lmdb/store.ts";
-import { ALL_CONTENTS, CONTENTS_MARK, DOCUMENTS_MARK, memories, meta, traces, USERS_MARK } from "../src/storage/tables.ts";
+import { MAX_KEY } from "../src/storage/keys.ts";
+import { ALL_FILLED, FILLED_FROM, fillMark, memories, meta, traces } from "../src/storage/tables.ts";
 import { idsOf, refusal } from "./support/answers.ts";
 import { startCairn, type Cairn, type RequestOptions } from "./support/cairn.ts";
 import { onEmbedded } from "./support/stores.ts";
@@ -19,6 +20,8 @@ const post = (cairn: Cairn, more: object = {}, options: RequestOptions = {}) =>
   cairn.post("/v1/memory", { user_id: "ada", content: TEA, ...more }, options);
 const add = (cairn: Cairn, more: object = {}) => cairn.ok(post(cairn, more));
 const ids = async (cairn: Cairn) => idsOf(await cairn.list("/v1/memory?status=all&limit=100"));
+
+const MARK = fillMark(memories.index.byContent.name);
 
 test("with on_duplicate: return a memory that says the same is answered as it is, and nothing is written", async () => {
   await using cairn = await startCairn();
@@ -195,12 +198,12 @@ test("a duplicate of a memory of before is found after a start, which goes on wh
   ] as const) {
     await cairn.dropEntries(memories.index.byContent, after);
     await cairn.service.store.commit(NO_PARTITION, (tx) =>
-      markBefore === undefined ? tx.remove(meta, CONTENTS_MARK) : tx.put(meta, CONTENTS_MARK, markBefore),
+      markBefore === undefined ? tx.remove(meta, MARK) : tx.put(meta, MARK, FILLED_FROM + markBefore),
     );
     expect(await cairn.findings()).toEqual([]);
     await cairn.restart();
     expect([(await found("note 0.")).body, (await found("NOTE 1099.")).body]).toEqual([first, last]);
-    expect(await cairn.read((reader) => reader.get(meta, CONTENTS_MARK))).toBe(ALL_CONTENTS);
+    expect(await cairn.read((reader) => reader.get(meta, MARK))).toBe(ALL_FILLED);
     expect(await cairn.findings()).toEqual([]);
   }
 });
@@ -212,12 +215,12 @@ onEmbedded("a database is backed up by its own tools")(
     const { id } = await add(cairn);
     const backups = () => {
       const directory = join(cairn.directory, "backups");
-      return existsSync(directory) ? readdirSync(directory).filter((name) => name.startsWith("before-contents-")) : [];
+      return existsSync(directory) ? readdirSync(directory).filter((name) => name.startsWith("before-indexes-")) : [];
     };
     await cairn.restart();
     expect(backups()).toEqual([]);
     await cairn.dropEntries(memories.index.byContent, "");
-    const marks = [CONTENTS_MARK, DOCUMENTS_MARK, USERS_MARK];
+    const marks = await cairn.read((reader) => reader.keys(meta, { from: fillMark(""), to: fillMark(MAX_KEY) }));
     await cairn.service.store.commit(NO_PARTITION, (tx) => {
       for (const mark of marks) tx.remove(meta, mark);
     });

@@ -9,7 +9,8 @@ import { CairnChats } from "../src/adapters/ai-sdk.ts";
 import { Cairn as Client } from "../src/client/index.ts";
 import { NO_PARTITION } from "../src/lib/ids.ts";
 import type { Owner } from "../src/storage/owner.ts";
-import { meta, NAMES_MARK, sessions } from "../src/storage/tables.ts";
+import { NAMES_FILL } from "../src/sessions/names.ts";
+import { ALL_FILLED, fillMark, meta, sessions } from "../src/storage/tables.ts";
 import { errorOf, idsOf, refusal } from "./support/answers.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
 import { DOCUMENT, resolved, type Schema } from "./support/documented.ts";
@@ -376,12 +377,12 @@ test("names that an earlier Cairn has stored are found within their users after 
       const { namedWithin: _, ...before } = tx.get(sessions, key)!;
       tx.put(sessions, key, before);
     }
-    tx.remove(meta, NAMES_MARK);
+    tx.remove(meta, fillMark(NAMES_FILL.name));
   });
   expect(await cairn.findings()).toEqual([]);
   await cairn.restart();
   expect(await cairn.findings()).toEqual([]);
-  expect(await cairn.read((reader) => reader.get(meta, NAMES_MARK))).toBe("1");
+  expect(await cairn.read((reader) => reader.get(meta, fillMark(NAMES_FILL.name)))).toBe(ALL_FILLED);
   const open = async (external_id: string, more: object) =>
     (await cairn.post("/v1/sessions", { agent_id: "mcp", external_id, if_exists: "return", ...more })).body;
   expect((await open(NAME, {})).id).toBe(made.id);

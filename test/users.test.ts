@@ -7,7 +7,8 @@ import { DAY_MS } from "../src/lib/duration.ts";
 import { expect, test } from "bun:test";
 import { bare, firstBareIdAt, partitionOf, NO_PARTITION } from "../src/lib/ids.ts";
 import { MAX_KEY, hashKey } from "../src/storage/keys.ts";
-import { erasures, idempotency, memories, meta, RECORD_TABLES, retrievals, users, USERS_MARK } from "../src/storage/tables.ts";
+import { erasures, fillMark, idempotency, memories, meta, RECORD_TABLES, retrievals, users } from "../src/storage/tables.ts";
+import { USERS_FILL } from "../src/users/directory.ts";
 import { pagesOf, refusal } from "./support/answers.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
 import { REQUESTS } from "./support/requests.ts";
@@ -199,7 +200,7 @@ test("users whom a store of before does not list are listed from the first reque
   const all = await cairn.list("/v1/users?limit=100");
   await cairn.service.store.commit(NO_PARTITION, (tx) => {
     for (const key of tx.keys(users, { from: "", to: MAX_KEY })) tx.remove(users, key);
-    tx.remove(meta, USERS_MARK);
+    tx.remove(meta, fillMark(USERS_FILL.name));
   });
   expect(await namesOf(cairn)).toEqual([]);
   await cairn.restart();

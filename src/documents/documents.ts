@@ -17,10 +17,11 @@ import { LIMITS } from "../lib/limits.ts";
 import { BACKGROUND, type Active, type Embeddings, type MadeEmbedding } from "../embeddings/embeddings.ts";
 import { eachFetched, eachRead, FIRST, type Reader } from "../storage/access.ts";
 import { hiddenIn, namespaceRow, visibleDocument } from "../storage/document-records.ts";
+import { refuseUnfilled } from "../storage/fills.ts";
 import { documentKey, documentSpace, namespaceKey, namespaceOfDocument } from "../storage/keys.ts";
 import { ownerOfNew, type Owner } from "../storage/owner.ts";
 import type { RecordStore } from "../storage/record-store.ts";
-import { documentRemovals, namespaces, type DocumentRow } from "../storage/tables.ts";
+import { documentRemovals, documents, namespaces, type DocumentRow } from "../storage/tables.ts";
 import type { Activator } from "../tasks/task.ts";
 import { commitFor, type Caller, type Deps } from "../traces/record.ts";
 import type { CandidateIndex } from "../vectors/candidate-index.ts";
@@ -38,7 +39,6 @@ import {
   type NamespaceListing,
   type NextDocuments,
 } from "./lists.ts";
-import { refuseUnordered } from "./order.ts";
 import { searchDocuments, type Search } from "./search.ts";
 
 export type Query =
@@ -197,7 +197,7 @@ function readTogether(store: RecordStore, space: string, queries: readonly Query
   return {
     gets: new Reads(store, gets, (reader, key) => ({ key, row: visibleDocument(reader, key) })),
     lists: new Reads(store, lists, (reader, query) => {
-      if (query.orderBy === "updated_at") refuseUnordered(reader, `operations.${queries.indexOf(query)}`);
+      if (query.orderBy === "updated_at") refuseUnfilled(reader, documents.index.byChange, `operations.${queries.indexOf(query)}.order_by`);
       return nextDocuments(reader, firstOf(space, query));
     }),
     counts: new Reads(store, counts, (reader, query) => countOf(reader, namespaceOf(query), query.deep)),

@@ -14,19 +14,18 @@ import { shownCount } from "../sessions/branches.ts";
 import { readable } from "../storage/bad-rows.ts";
 import { COLLECTIONS, DOCUMENTS, MEMORIES, wantsVector, type Collection, type EmbeddedRow } from "../storage/collections.ts";
 import { DocumentWriter, emptiedUntil, isEmptied, namespaceRow } from "../storage/document-records.ts";
+import { mayLackEntry } from "../storage/fills.ts";
 import { MAX_KEY, namespaceOfDocument, namespacesAbove, versionKey } from "../storage/keys.ts";
 import { generationOf, removeRecord, removeVector } from "../storage/memory-records.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import type { WholeRow, WholeStore } from "../storage/record-store.ts";
 import {
   branches,
-  CONTENTS_MARK,
   deliveries,
   documentRemovals,
   documents,
   indexedDocuments,
   memories,
-  meta,
   namespaces,
   payloads,
   pendingEmbeddings,
@@ -122,9 +121,6 @@ function everyEntry(index: Index, check: KeyCheck): Check {
   };
 }
 
-/** Indexes of memories that those of before are taken into after a start. */
-const FILLED_LATER: ReadonlySet<string> = new Set([memories.index.byContent.name, memories.index.past.name]);
-
 /** Every row can be read, and every entry it should have is there. */
 function rowCheck(table: RecordTable): KeyCheck {
   return function* (reader, { key, text, columns }) {
@@ -139,7 +135,7 @@ function rowCheck(table: RecordTable): KeyCheck {
     if (table.indexes.length === 0) return;
     const row = table.decode(text);
     for (const index of table.indexes) {
-      if (FILLED_LATER.has(index.name) && mayLackEntry(reader, key)) continue;
+      if (readable(() => mayLackEntry(reader, index, key)) === true) continue;
       const entries = index.entriesOf(key, row);
       const column = columns?.[index.name];
       if (column !== undefined) {
@@ -153,12 +149,6 @@ function rowCheck(table: RecordTable): KeyCheck {
       }
     }
   };
-}
-
-/** Returns whether a memory may be one of before that has no entry in these yet. */
-function mayLackEntry(reader: Reader, memory: string): boolean {
-  const mark = readable(() => reader.get(meta, CONTENTS_MARK));
-  return mark === undefined || memory > mark;
 }
 
 /** Has a row's columns follow from it again. */

@@ -11,8 +11,10 @@ import { storedSettingsProblem, withoutWrongSettings } from "../settings/schema.
 import { isBound } from "../storage/owner.ts";
 import { problemOf, Whole } from "../storage/row-types.ts";
 import {
-  CONTENTS_MARK,
+  ALL_FILLED,
   apiKeys,
+  FILLED_FROM,
+  fillMark,
   meta,
   provider,
   RECORD_TABLES,
@@ -49,15 +51,17 @@ function validator<Row>(table: AnyTable, of: RowValidator<Row>): [string, RowVal
   return [table.name, of];
 }
 
-/** Keys of meta whose rows are ids. */
-const IDS: ReadonlySet<string> = new Set([TRACES_WATERMARK, CONTENTS_MARK]);
+/** Keys of meta whose rows are ids; one is of a Cairn of before. */
+const IDS: ReadonlySet<string> = new Set([TRACES_WATERMARK, "contentsMark"]);
 
 const ROW_VALIDATORS = new Map<string, RowValidator<unknown>>([
   validator<string>(meta, {
-    problemOf: (row, key) =>
-      (IDS.has(key) ? row.length === BARE_ID_LENGTH : Number(row) < 2 ** 32)
-        ? undefined
-        : `row is not ${IDS.has(key) ? "an id" : "the text of a whole number below 2^32"}`,
+    problemOf(row, key) {
+      if (key.startsWith(fillMark("")))
+        return row === ALL_FILLED || row.startsWith(FILLED_FROM) ? undefined : "row is not how far an index is filled";
+      if (IDS.has(key)) return row.length === BARE_ID_LENGTH ? undefined : "row is not an id";
+      return Number(row) < 2 ** 32 ? undefined : "row is not the text of a whole number below 2^32";
+    },
   }),
   validator<SettingsRow>(settings, { problemOf: (row) => storedSettingsProblem(row)?.message, repaired: withoutWrongSettings }),
   validator<ApiKeyRow>(apiKeys, {

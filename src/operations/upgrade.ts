@@ -62,7 +62,7 @@ export async function backUpBefore(what: string, store: Store, clock: Clock, log
   const backups = makeBackupsDirectory(store);
   assertRoom(store, backups);
   const number = await backupNumber(store);
-  const isOwn = new RegExp(`^before-(?:schema-\\d+|contents)-${number}-`);
+  const isOwn = new RegExp(`^before-(?:schema-\\d+|indexes)-${number}-`);
   // A killed attempt has left these.
   removeAbandoned(realpathSync(backups), (name) => isOwn.test(name));
   const kind = `before-${what}-${number}-`;

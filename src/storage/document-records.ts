@@ -137,7 +137,7 @@ export class DocumentWriter {
 
   /** Puts the row of a document that is there and stays the same one: its id, its value and what it is found by. */
   renew(key: string, row: DocumentRow): void {
-    this.#tx.put(documents, key, { ...row, isOrdered: true });
+    this.#tx.put(documents, key, row);
   }
 
   remove(key: string): void {

@@ -3,8 +3,7 @@
  *
  * ```
  * table                key                          row
- * meta                 name                         text: schema, backupNumber, tracesMark, namesMark, usersMark, documentsMark,
- *                                                         contentsMark
+ * meta                 name                         text: schema, backupNumber, tracesMark, filled.INDEX (`fills.ts`)
  * sessions             session                      SessionRow
  *   byAgent            #agent session
  *   byUser             #user session
@@ -67,7 +66,7 @@
  * documents            #user #agent namespace . key DocumentRow; the texts in hex, `!` after each part of a namespace
  *   bySession          session document             if it goes with a session
  *   byExpiry           ms document                  if it expires
- *   byChange           #user #agent namespace . change key, of a row that is ordered; a change is the id that it gave the document
+ *   byChange           #user #agent namespace . change key; a change is the id that it gave the document
  * indexed_documents    document                     IndexedDocumentRow: one that is found by meaning
  *   inNamespace        #(user agent namespace) document  of its namespace, and of each one above
  * document_vectors     embedding                    bytes, as of vectors
@@ -139,6 +138,8 @@ export interface Index<Row = unknown> extends AnyTable {
   readonly hasMany: boolean;
   /** Whether entries of new rows are written some time after them (`lmdb/change-buffer.ts`). */
   readonly isBuffered: boolean;
+  /** How many rows a start takes into it in one commit, where stores of before lack it (`fills.ts`); undefined where none does. */
+  readonly fillRows: number | undefined;
   /** The entries of a row. */
   entriesOf(key: string, row: Row): readonly string[];
   /** The key of the row that an entry is of. */
@@ -192,7 +193,7 @@ export interface Table<Row, IndexName extends string = string> extends Readable<
 type Codec<Row> = Pick<Table<Row>, "encode" | "decode" | "toExport" | "fromExport"> & Traits<Row>;
 /** The entry of a row, if it has one, or all of them. */
 type EntryOf<Row> = (key: string, row: Row) => string | undefined;
-type IndexDeclaration<Row> = { readonly record?: (entry: string) => string; readonly isBuffered?: true } & (
+type IndexDeclaration<Row> = { readonly record?: (entry: string) => string; readonly isBuffered?: true; readonly fillRows?: number } & (
   | { readonly of: EntryOf<Row>; readonly hasMany?: never }
   | { readonly of: (key: string, row: Row) => readonly string[] | undefined; readonly hasMany: true }
 );
@@ -218,12 +219,13 @@ function table<Row, Name extends string = never, Indexed extends keyof Row = key
         record = lastId,
         hasMany = false,
         isBuffered = false,
+        fillRows,
       } = typeof declaration === "function" ? { of: declaration } : declaration;
       const entriesOf = (recordKey: string, row: Row) => {
         const entries = of(recordKey, row);
         return entries === undefined ? [] : typeof entries === "string" ? [entries] : entries;
       };
-      return [indexName, { name: `${name}.${indexName}`, entriesOf, recordOf: record, hasMany, isBuffered }];
+      return [indexName, { name: `${name}.${indexName}`, entriesOf, recordOf: record, hasMany, isBuffered, fillRows }];
     }),
   ) as Record<Name, Index<Row>>;
   const hasSameEntries = (before: Row, row: Row) => indexed?.every((field) => before[field] === row[field]) === true;
@@ -301,6 +303,11 @@ const halves: Codec<TurnRow> = {
   },
 };
 
+/** How many rows are taken into a new index in one commit: small ones, … */
+const FILL_ROWS = 500;
+/** … and those that can be a megabyte. */
+const FILL_ROWS_LARGE = 25;
+
 const ID = /^[0-9A-Za-z]{12}$/;
 const TWO_IDS = /^[0-9A-Za-z]{24}$/;
 const HASH = /^[\w-]{22}$/;
@@ -315,24 +322,22 @@ function ahead(id: BareId, createdAt: number, entry: string = id): string | unde
 
 export const meta = table(
   "meta",
-  /^(schema|backupNumber|tracesMark|namesMark|usersMark|documentsMark|contentsMark)$/,
-  Type.String({ pattern: "^(0|[1-9][0-9]{0,9}|[0-9A-Za-z]{12})$", description: "the text of a whole number below 2^32, or an id" }),
+  // The other marks are of a Cairn of before.
+  /^(schema|backupNumber|tracesMark|filled\.[A-Za-z_.]{1,64}|(names|users|documents|contents)Mark)$/,
+  Type.String({
+    pattern: "^(0|[1-9][0-9]{0,9}|[0-9A-Za-z]{12}|all|from .*)$",
+    description: "the text of a whole number below 2^32, an id, or how far an index is filled",
+  }),
   text,
 );
 /** Key of a random number below 2^32 that no other store has: a restored or imported one gets another. */
 export const BACKUP_NUMBER = "backupNumber";
 /** Key of an id: traces up to it have all their entries, those of later ones may be missing (`lmdb/change-buffer.ts`). */
 export const TRACES_WATERMARK = "tracesMark";
-/** Key of `1`: every session with an external id says who named it (`sessions/names.ts`). */
-export const NAMES_MARK = "namesMark";
-/** Key of `1`: every user whom a session or a memory names is in `users` (`users/directory.ts`). */
-export const USERS_MARK = "usersMark";
-/** Key of `1`: every document has its entry in `byChange` (`documents/order.ts`). */
-export const DOCUMENTS_MARK = "documentsMark";
-/** Key of an id: memories up to it have entries in `byContent` and `past`, those of later ones may be missing (`memories/contents.ts`). */
-export const CONTENTS_MARK = "contentsMark";
-/** The mark where none is missing any more. */
-export const ALL_CONTENTS = "z".repeat(BARE_ID_LENGTH);
+/** Key of how far rows of before have been completed by a fill (`fills.ts`): all, or up to a key. */
+export const fillMark = (fill: string): string => `filled.${fill}`;
+export const ALL_FILLED = "all";
+export const FILLED_FROM = "from ";
 
 const SessionRow = Type.Object({
   agentId: Text,
@@ -566,9 +571,9 @@ export const memories = table(
       },
       hasMany: true,
     },
-    byContent: (memory, row) => contentKey(row, row.type, row.content) + memory,
+    byContent: { of: (memory, row) => contentKey(row, row.type, row.content) + memory, fillRows: FILL_ROWS },
     byExpiry: (memory, { expiresAt }) => (expiresAt === undefined ? undefined : timeKey(expiresAt) + memory),
-    past: (memory, row) => (isPastForGood(row) ? memory : undefined),
+    past: { of: (memory, row) => (isPastForGood(row) ? memory : undefined), fillRows: FILL_ROWS },
     ahead: (memory, row) => ahead(memory, row.createdAt),
   },
   // A row is put again for its vector, its links and its times, and its text need not be hashed for that.
@@ -897,8 +902,6 @@ const DocumentRow = Type.Object({
   ttlSeconds: Type.Optional(Finite),
   /** The session with which it goes. */
   sessionId: Type.Optional(IdText("sess")),
-  /** Left out by a Cairn of before, whose documents have no entry by change. */
-  isOrdered: Type.Optional(Type.Literal(true)),
   /** What of the value it is found by: all, or what these paths lead to. */
   index: Type.Optional(Type.Union([Type.Literal(true), Type.Array(Text)], { description: "true or a list" })),
   /** The value, as it goes over the wire. */
@@ -920,8 +923,9 @@ export const documents = table(
       record: (entry) => entry.slice(NUMBER_KEY_LENGTH),
     },
     byChange: {
-      of: (document, { id, isOrdered }) => (isOrdered === true ? changeKey(document, id) : undefined),
+      of: (document, { id }) => changeKey(document, id),
       record: documentOfChange,
+      fillRows: FILL_ROWS_LARGE,
     },
   },
 );

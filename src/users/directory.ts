@@ -5,14 +5,13 @@
  *
  * @module
  */
-import { ApiError } from "../lib/errors.ts";
 import { NO_PARTITION } from "../lib/ids.ts";
-import type { Log } from "../lib/log.ts";
-import { eachFetched, type Reader } from "../storage/access.ts";
+import { eachFetched, type Reader, type Tx } from "../storage/access.ts";
 import { readable } from "../storage/bad-rows.ts";
+import type { Fill } from "../storage/fills.ts";
 import { MAX_KEY, successor } from "../storage/keys.ts";
 import type { RecordStore } from "../storage/record-store.ts";
-import { meta, users, USERS_MARK } from "../storage/tables.ts";
+import { memories, sessions, users } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
 import { documentsOf } from "./presence.ts";
 import { foundBy, newestOf, nextNewest, USERS } from "./users.ts";
@@ -21,17 +20,16 @@ const USERS_PER_COMMIT = 200;
 /** A million users are looked at in half a day. */
 const PAUSE_MS = 10_000;
 
-/** Notes the users of a store of before, ahead of the first request; on a full disk the start succeeds, and the task does it later. */
-export async function trackUsers(store: RecordStore, log: Log): Promise<void> {
-  if ((await store.read((reader) => reader.get(meta, USERS_MARK))) !== undefined) return;
-  try {
-    for (let after: string | undefined = ""; after !== undefined;) after = await settleSome(store, after);
-    await store.commit(NO_PARTITION, (tx) => tx.put(meta, USERS_MARK, "1"));
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error;
-    log.error("not all users are listed yet: trying again until they can be written", { reason: error.message });
-  }
-}
+/** Notes the users of a store of before, ahead of the first request. */
+export const USERS_FILL: Fill = {
+  name: "users",
+  tables: [sessions, memories],
+  slice(tx, from) {
+    const { next, ...found } = differences(tx, from);
+    settle(tx, found);
+    return { rows: found.missing.length, next };
+  },
+};
 
 export function userDirectory(store: RecordStore): Task {
   let after = "";
@@ -46,23 +44,28 @@ export function userDirectory(store: RecordStore): Task {
 
 /** Adds and removes what has to be among the next users. @returns where to continue; undefined at the end */
 async function settleSome(store: RecordStore, after: string): Promise<string | undefined> {
-  const { missing, left, next } = await store.read((reader) => differences(reader, after));
-  if (missing.length > 0 || left.length > 0) {
-    await store.commit(NO_PARTITION, (tx) => {
-      for (const hash of missing) {
-        const found = tx.has(users, hash) ? undefined : readable(() => foundBy(tx, USERS, newestOf(tx, USERS, hash)));
-        if (found !== undefined) tx.put(users, hash, { userId: found.name, seenAt: found.seenAt });
-      }
-      eachFetched(left, (hash) => {
-        if (isUnnamed(tx, hash)) tx.remove(users, hash);
-      });
-    });
-  }
+  const { next, ...found } = await store.read((reader) => differences(reader, after));
+  if (found.missing.length > 0 || found.left.length > 0) await store.commit(NO_PARTITION, (tx) => settle(tx, found));
   return next;
 }
 
+interface Differences {
+  missing: string[];
+  left: string[];
+}
+
+function settle(tx: Tx, { missing, left }: Differences): void {
+  eachFetched(missing, (hash) => {
+    const found = tx.has(users, hash) ? undefined : readable(() => foundBy(tx, USERS, newestOf(tx, USERS, hash)));
+    if (found !== undefined) tx.put(users, hash, { userId: found.name, seenAt: found.seenAt });
+  });
+  eachFetched(left, (hash) => {
+    if (isUnnamed(tx, hash)) tx.remove(users, hash);
+  });
+}
+
 /** Users who are named and not noted, and those who are noted and not named, in the order of their keys. */
-function differences(reader: Reader, after: string): { missing: string[]; left: string[]; next: string | undefined } {
+function differences(reader: Reader, after: string): Differences & { next: string | undefined } {
   const named = nextNewest(reader, USERS, after, USERS_PER_COMMIT).map(({ hash }) => hash);
   const noted = reader.keys(users, { from: after, to: MAX_KEY, limit: USERS_PER_COMMIT });
   // A name behind the end of either may be in it all the same.

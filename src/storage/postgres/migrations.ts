@@ -2,9 +2,10 @@
  * How the schema in a database becomes the one that this Cairn reads: by numbered migrations, each of which the database remembers.
  *
  * All that are due are one transaction, which only one of several servers that start at the same time can open: it holds a lock of the
- * database, and the others look again until it has ended. A migration only adds, so that servers of the version before keep serving;
+ * database, and the others look again until it has ended. A migration only adds, so that servers of the version before can still read;
  * what nobody uses any more is removed by one of a later version. Once there is nothing to do, the relations that the tables declare
- * have to be there: a schema that somebody else made, or changed, is refused and left as it is.
+ * have to be there: a schema that somebody else made, or changed, is refused and left as it is. A server of a version before that still
+ * runs reads on and writes nothing any more.
  *
  * @module
  */
@@ -130,6 +131,16 @@ const MIGRATIONS: readonly SchemaMigration[] = [
   },
 ];
 
+/**
+ * Fails once a newer Cairn has migrated the schema: what this one writes would lack entries of new indexes. The last statement of a
+ * transaction, it also locks the table of migrations until the end, so that a migration waits for what is written without it.
+ */
+export const SCHEMA_CHECK: Statement = {
+  text: "select ('schema ' || number)::int from cairn.migrations where number > $1::int8",
+  values: [MIGRATIONS.at(-1)!.number],
+};
+const LOCK_MIGRATIONS = plain("lock table cairn.migrations in access exclusive mode");
+
 /** Another server takes the time of its migrations. */
 const LOCKED_PAUSE_MS = 100;
 
@@ -197,9 +208,9 @@ async function migrate(database: Database, clock: Clock, migrations: readonly Sc
     if (lock?.[0]?.["locked"] !== true) return false;
     const due = await dueIn(async (statement) => (await connection.send([statement])).flat(), migrations);
     await connection.send(BEGINNING);
-    for (const migration of due) {
-      await migration.run(connection);
-      const { number, says } = migration;
+    for (const migration of due) await migration.run(connection);
+    await connection.send([LOCK_MIGRATIONS]);
+    for (const { number, says } of due) {
       const text = "insert into cairn.migrations (number, says, at) values ($1::int8, $2, $3::int8)";
       await connection.send([{ text, values: [number, says, clock.now()] }]);
     }

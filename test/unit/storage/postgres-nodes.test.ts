@@ -654,6 +654,36 @@ if (isHere(POSTGRES, "what several servers on one database share")) {
       expect((await known()).length).toBe(2);
     });
 
+    test("a server that runs while a newer Cairn migrates the database writes nothing from then on, says why, and is read", async () => {
+      const store = await PostgresStore.open(url, new FakeClock());
+      await store.commit("aa", (tx) => tx.put(users, "A".repeat(22), { userId: "ada", seenAt: 1 }));
+      expect(store.health.problem()).toBeUndefined();
+      await query("insert into cairn.migrations (number, says, at) values (99, 'of a newer one', 0)");
+      const says = "A newer Cairn has migrated the database, so this server only reads it. Start the newer Cairn in its place.";
+      for (const partition of ["aa", "bb"] as const) {
+        const refused = await failureOf(store.commit(partition, (tx) => tx.put(users, "B".repeat(22), { userId: "bob", seenAt: 1 })));
+        expect(refused).toMatchObject({ code: "service_unavailable", message: `${says} Nothing was changed.` });
+      }
+      expect(await store.readNewest((reader) => reader.rows(users, { from: "", to: "~" }).map(({ row }) => row.userId))).toEqual(["ada"]);
+      expect(store.health.problem()).toBe(says);
+      await store.close();
+    });
+
+    test("a migration waits for what is written without it", async () => {
+      await migrated(first);
+      const writing = await new SQL(url).reserve();
+      await writing.unsafe("begin; select from cairn.migrations where number > 1");
+      let isDone = false;
+      const migration = migrated(first, making(2, "one")).then(() => (isDone = true));
+      const waiting = "select count(*) > 0 as waits from pg_locks where not granted";
+      while ((await query(waiting))[0]?.["waits"] !== true) await Bun.sleep(1);
+      expect(isDone).toBe(false);
+      await writing.unsafe("commit");
+      await migration;
+      expect(await known()).toHaveLength(2);
+      await writing.release();
+    });
+
     test("a database of before gets the tables that came later, and a new one has them from the beginning", async () => {
       const rows = [
         { table: webhookFailures, key: "0VQk3aB4x1Zy", row: { hours: [], last: { at: 1, status: null, error: "No answer." } } },

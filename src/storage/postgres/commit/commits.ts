@@ -22,6 +22,7 @@ import type { FetchQueue } from "../read/fetch-queue.ts";
 import { Fetch } from "../read/fetch-statement.ts";
 import { ReadSet, FetchedRows, RerunReader, firstKeyOf, nameOfSpan, type KnownRows } from "../read/fetched-rows.ts";
 import { knownToAny, type RequestReads, type RequestsUnderWay } from "../read/request-reads.ts";
+import { SCHEMA_CHECK } from "../migrations.ts";
 import { locationOf } from "../schema.ts";
 import { covers, isGlobal, keepsRead, lockStatements, locksOf, union, type Locks } from "./commit-locks.ts";
 import { CommitOrder } from "./commit-order.ts";
@@ -255,6 +256,7 @@ export class Commits {
         ...checksOf(fetched, locks),
         ...writesOf(changes, fetched, rev),
         ...feedStatements(changes, rev, this.#clock.now()),
+        SCHEMA_CHECK,
       ];
       isOpen = false;
       const committed = await this.#tokens.settled(token, async () => {

@@ -11,6 +11,7 @@ const PROBLEMS = {
   outage: "The database does not answer.",
   room: "The database has no room.",
   standby: "The database takes no changes.",
+  outdated: "A newer Cairn has migrated the database, so this server only reads it. Start the newer Cairn in its place.",
 } as const;
 
 export class DatabaseHealth implements StoreHealth {
@@ -18,7 +19,10 @@ export class DatabaseHealth implements StoreHealth {
 
   /** To be called with each failure of a statement, and with undefined after one that has succeeded. */
   note(error: DatabaseError | undefined): void {
+    // Only another build ends that.
+    if (this.#problem === "outdated") return;
     if (error === undefined) this.#problem = undefined;
+    else if (error.isOutdated) this.#problem = "outdated";
     else if (error.isOutOfRoom) this.#problem = "room";
     else if (error.isReadOnly) this.#problem = "standby";
     else if (error.kind === "lost" || error.kind === "unsent") this.#problem = "outage";

@@ -36,6 +36,8 @@ export class DatabaseError extends Error {
   readonly isOutOfRoom: boolean;
   /** Whether it takes no changes. */
   readonly isReadOnly: boolean;
+  /** Whether a newer Cairn has migrated the database since this server has opened it. */
+  readonly isOutdated: boolean;
   /** Whether a lock that it needs was held for too long. */
   readonly isLocked: boolean;
 
@@ -44,6 +46,7 @@ export class DatabaseError extends Error {
     this.kind = kind;
     this.isOutOfRoom = stateOf(cause)?.startsWith("531") === true;
     this.isReadOnly = stateOf(cause) === READ_ONLY;
+    this.isOutdated = stateOf(cause) === OUTDATED;
     this.isLocked = stateOf(cause) === LOCKED;
   }
 }
@@ -52,6 +55,8 @@ export class DatabaseError extends Error {
 const LOCKED = "55P03";
 /** Division by zero is how a statement of ours says that a row is another by now; the others are the database's own. */
 const CONFLICTS: ReadonlySet<string> = new Set(["22012", "23505", "40001", "40P01", LOCKED]);
+/** A text that is no number is how `SCHEMA_CHECK` says that there is a newer migration. */
+const OUTDATED = "22P02";
 /** The server ends, starts, or takes no more connections. */
 const LOSSES = /^(08...|57P0[1-4]|53300)$/;
 /** What a standby says of the first change of a transaction, which it undoes. */

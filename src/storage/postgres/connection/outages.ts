@@ -83,6 +83,7 @@ export class Outages {
         if (!(error instanceof DatabaseError)) throw error;
         this.#health.note(error);
         if (error.isOutOfRoom) throw unavailable("The database has no room.", error);
+        if (error.isOutdated) throw unavailable(this.#health.problem() ?? "", error);
         if (error.kind !== "lost" && error.kind !== "unsent") throw error;
         this.#lostAt ??= this.#clock.elapsed();
         // The first try may only have found that the connections lead nowhere.
