@@ -7,6 +7,9 @@ import { expect, test } from "bun:test";
 import { memories, traces } from "../src/storage/tables.ts";
 import { idsOf, errorOf, refusal } from "./support/answers.ts";
 import { startCairn } from "./support/cairn.ts";
+import { CountingEncoder } from "./support/counting-encoder.ts";
+import { Chance, until } from "./support/process.ts";
+import { manyRareWords } from "./support/texts.ts";
 
 const batch = (count: number, more: (i: number) => object = () => ({})) =>
   Array.from({ length: count }, (_, i) => ({ user_id: "ada", content: `Note ${i} of the customer.`, ...more(i) }));
@@ -83,4 +86,21 @@ test("a batch is idempotent, and a key that may not read is shown receipts of it
     return { object, id, session_id, created_at, updated_at, embedding_id, vector_available };
   });
   expect(first.body).toEqual({ object: "list", data: receipts });
+});
+
+test("while the texts of a batch are encoded a question of another key waits for a layer of one of them at most", async () => {
+  const encoder = new CountingEncoder();
+  await using cairn = await startCairn({ newEncoder: encoder.newEncoder });
+  const other = await cairn.newKey();
+  const memories = Array.from({ length: 100 }, (_, i) => ({ user_id: "ada", content: manyRareWords(new Chance(i), 2_000) }));
+  const added = cairn.ok(cairn.post("/v1/memory/batch", { memories }));
+  await until("texts of the batch to be encoded", () => encoder.done.length > 3);
+  for (const query of ["Where does Bob live?", "Does Bob like tea?", "When is Bob here?"])
+    await cairn.ok(cairn.post("/v1/memory/search", { query, user_id: "bob" }, { key: other }));
+  expect((await added).data).toHaveLength(100);
+  const [first] = encoder.done;
+  const questions = encoder.done.filter(({ isQuery }) => isQuery);
+  expect(questions.map(({ owner }) => owner === first!.owner)).toEqual([false, false, false]);
+  expect(encoder.done.at(-1)).toMatchObject({ owner: first!.owner, isQuery: false });
+  for (const { others } of questions) expect(others).toBeLessThanOrEqual(encoder.longest);
 });

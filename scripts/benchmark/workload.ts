@@ -12,6 +12,7 @@ export const TURNS_PER_SESSION = 20;
 export const SESSIONS_PER_USER = 5;
 const TURN_TEXT_LENGTH = 1024;
 const MEMORY_LENGTH = 200;
+const MEMORIES_PER_BATCH = 100;
 const STATE_NOTES_LENGTH = 1700;
 
 export interface Request {
@@ -64,10 +65,12 @@ const addTurn = (id: string, seed: number): Request => ({
     output: { type: "text", content: prose(TURN_TEXT_LENGTH, seed + 7) },
   },
 });
-const addMemory = (id: string, seed: number): Request => ({
+const newMemory = (id: string, seed: number) => ({ session_id: id, content: memoryContent(seed), type: "fact", tags: ["benchmark"] });
+const addMemory = (id: string, seed: number): Request => ({ method: "POST", path: "/v1/memory", body: newMemory(id, seed) });
+const addMemories = (id: string, seed: number): Request => ({
   method: "POST",
-  path: "/v1/memory",
-  body: { session_id: id, content: memoryContent(seed), type: "fact", tags: ["benchmark"] },
+  path: "/v1/memory/batch",
+  body: { memories: Array.from({ length: MEMORIES_PER_BATCH }, (_, i) => newMemory(id, seed * MEMORIES_PER_BATCH + i)) },
 });
 const setState = (id: string, session: number, step: number): Request => ({
   method: "POST",
@@ -136,6 +139,7 @@ export const OPERATION_NAMES = [
   "add-turn",
   "one-session",
   "add-memory",
+  "add-memories",
   "agent-loop",
   "agent-step",
 ] as const;
@@ -172,6 +176,12 @@ export const OPERATIONS: Record<OperationName, Operation> = {
     writes: true,
     indexes: true,
     requests: (id, session, variant) => [addMemory(id, session * 2 + variant)],
+  },
+  "add-memories": {
+    title: "add 100 memories in one request",
+    writes: true,
+    indexes: true,
+    requests: (id, session, variant) => [addMemories(id, session * 2 + variant)],
   },
   "agent-loop": {
     title: "agent loop",
