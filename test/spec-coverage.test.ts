@@ -31,6 +31,7 @@ const BODY_LIMITS = [
   "contextTokensMax",
   "contextTurnsMax",
   "searchMax",
+  "halfLifeDaysMax",
   "stateVersionsKeptMin",
   "stateVersionsKeptMax",
   "maxStoreBytesMin",

@@ -252,11 +252,13 @@ export interface Context {
     source: "user" | "agent" | "tool" | "import";
     /** 0.0 to 1.0; 0.0 without a query. */
     score: number;
+    /** With `recency` or `importance_weight`: what it is ordered by, the score after both; never more than the score. */
+    ranking_score?: number;
     /** When the memory was added. */
     created_at: string;
     /** Set where there was no room for all of it: its text ends with `…`. Left out for others. */
     truncated?: true;
-    explanation?: Explanation;
+    explanation?: MemoryExplanation;
   }>;
   /** Newest first, by when they happened (`occurred_at`, or `created_at` without one). */
   recent_turns: RecentTurn[];
@@ -305,6 +307,21 @@ export interface ContextRequest {
   memory_scope?: "session" | "user";
   /** What the context is to hold; everything unless given. What is left out is empty in the answer. */
   include?: Array<"state" | "memories" | "turns">;
+  /**
+   * Puts what is newer first: orders by `ranking_score`, which is the score × (1 − weight + weight × 2^(−age / half-life)). Ages count from
+   * `occurred_at`, or else `created_at`, to now or `as_of`. `score` and `threshold` stay as they are.
+   */
+  recency?: {
+    /** After how many days half of what depends on age is left; with 0 nothing is left of what is not of this moment. */
+    half_life_days: number;
+    /** How much depends on age: 0 nothing, 1 everything. */
+    weight: number;
+  };
+  /**
+   * Puts what is more important first: orders by `ranking_score`, here × (1 − weight + weight × importance); an importance that nobody has
+   * said counts as 0.5.
+   */
+  importance_weight?: number;
   /** Add to each memory why it was found. */
   explain?: boolean;
 }
@@ -749,37 +766,6 @@ export interface ErrorAnswer {
  */
 export type EventStream = string;
 
-/** Why this was found. */
-export interface Explanation {
-  /** Similarity in meaning, 0.0 to 1.0: half of the score, and up to three quarters with another provider. */
-  semantic: number;
-  /** The share of the query that the memory's words cover, 0.0 to 1.0: the rest of the score. */
-  lexical: number;
-  /** At most 50 words, those that cover most of the query, in its order. A word is cut after 64 characters. */
-  matches: Array<{
-    /** A word of the query. */
-    word: string;
-    /** `word`: the memory has the word. */
-    matched_by: string;
-    /** The matching word of the memory. */
-    matched_word?: string;
-    /** Share of the query that this word covers. */
-    share: number;
-  }>;
-  /** Number of further matching words, if there are any. */
-  omitted?: number;
-  /**
-   * Of a content of more than about 100 words: the passage of it that is nearest in meaning, which `semantic` is of. Counted in Unicode
-   * code points.
-   */
-  passage?: {
-    /** Its first character. */
-    start: number;
-    /** The character behind its last one. */
-    end: number;
-  };
-}
-
 /**
  * Paths with dots, each with a value that the member must equal, or with operators; all of them must pass. `$and`, `$or` and `$not` combine
  * filters, up to 4 deep; 32 paths at most.
@@ -1219,6 +1205,53 @@ export interface MemoryExpiredEvent {
   data: Memory;
 }
 
+/** Why a memory was found, and stands where it does. */
+export interface MemoryExplanation {
+  /** Similarity in meaning, 0.0 to 1.0: half of the score, and up to three quarters with another provider. */
+  semantic: number;
+  /** The share of the query that the memory's words cover, 0.0 to 1.0: the rest of the score. */
+  lexical: number;
+  /** At most 50 words, those that cover most of the query, in its order. A word is cut after 64 characters. */
+  matches: Array<{
+    /** A word of the query. */
+    word: string;
+    /** `word`: the memory has the word. */
+    matched_by: string;
+    /** The matching word of the memory. */
+    matched_word?: string;
+    /** Share of the query that this word covers. */
+    share: number;
+  }>;
+  /** Number of further matching words, if there are any. */
+  omitted?: number;
+  /**
+   * Of a content of more than about 100 words: the passage of it that is nearest in meaning, which `semantic` is of. Counted in Unicode
+   * code points.
+   */
+  passage?: {
+    /** Its first character. */
+    start: number;
+    /** The character behind its last one. */
+    end: number;
+  };
+  /** The filters of the request, if it has any; the memory has passed them all. */
+  filters?: string[];
+  /** With `recency` or `importance_weight`. */
+  recency?: {
+    /** Since it happened, or was added; 0 for what is to come. */
+    age_days: number;
+    /** By what its age multiplies the score. */
+    factor: number;
+  };
+  /** With `recency` or `importance_weight`. */
+  importance?: {
+    /** Its importance; null, which nobody has said, counts as 0.5. */
+    importance: number | null;
+    /** By what its importance multiplies the score: `ranking_score` is the score times both factors, to six digits. */
+    factor: number;
+  };
+}
+
 /** A page of memories. */
 export interface MemoryList {
   object: "list";
@@ -1254,9 +1287,11 @@ export interface MemoryResult {
   tags: string[];
   /** 0.0 to 1.0, higher is more relevant; from 0.7 on it is about the query. */
   score: number;
+  /** With `recency` or `importance_weight`: what it is ordered by, the score after both; never more than the score. */
+  ranking_score?: number;
   /** When the memory was added. */
   created_at: string;
-  explanation?: Explanation;
+  explanation?: MemoryExplanation;
 }
 
 /** What a search found, best first. */
@@ -1294,6 +1329,21 @@ export interface MemorySearch {
   limit?: number;
   /** Lowest score; default 0.7. With 0 nothing is left out. */
   threshold?: number;
+  /**
+   * Puts what is newer first: orders by `ranking_score`, which is the score × (1 − weight + weight × 2^(−age / half-life)). Ages count from
+   * `occurred_at`, or else `created_at`, to now or `as_of`. `score` and `threshold` stay as they are.
+   */
+  recency?: {
+    /** After how many days half of what depends on age is left; with 0 nothing is left of what is not of this moment. */
+    half_life_days: number;
+    /** How much depends on age: 0 nothing, 1 everything. */
+    weight: number;
+  };
+  /**
+   * Puts what is more important first: orders by `ranking_score`, here × (1 − weight + weight × importance); an importance that nobody has
+   * said counts as 0.5.
+   */
+  importance_weight?: number;
   /** Add to each result why it was found. */
   explain?: boolean;
 }

@@ -12,7 +12,8 @@ import { LIMITS } from "../lib/limits.ts";
 import type { MemoryDeps } from "../memories/deps.ts";
 import { newestMemories, type MemoryScope } from "../memories/memories.ts";
 import { memoryMembers, visibleMemories } from "../memories/record.ts";
-import { explanationsJson, rank, type Ranking, type Searcher } from "../memories/search.ts";
+import type { RankingParts } from "../memories/ranking-score.ts";
+import { explanationsJson, rank, scoreJson, type Ranking, type Searcher } from "../memories/search.ts";
 import { liveSession, type LiveSession } from "../sessions/live-session.ts";
 import { memoriesIn, shownMemoryRanges } from "../sessions/shared-memories.ts";
 import { readState } from "../sessions/versions.ts";
@@ -96,9 +97,17 @@ function itemsOf(reader: Reader, keys: readonly BareId[]): FoundMemory[] {
   });
 }
 
-function itemOf(reader: Reader, { key, row, score }: { key: BareId; row: MemoryRow; score: number }, explanation?: JsonText): FoundMemory {
+interface Scored {
+  key: BareId;
+  row: MemoryRow;
+  score: number;
+  parts?: RankingParts;
+}
+
+function itemOf(reader: Reader, found: Scored, explanation?: JsonText): FoundMemory {
+  const { key, row } = found;
   const { content, createdAt } = memoryMembers(reader, key, row);
   const end = explanation === undefined ? "}" : `,"explanation":${explanation}}`;
-  const json = `{"id":"${withPrefix("mem", key)}",${content},"score":${score}${createdAt}${end}` as JsonText;
+  const json = `{"id":"${withPrefix("mem", key)}",${content},"score":${scoreJson(found)}${createdAt}${end}` as JsonText;
   return { key, row, content: row.content, tokens: row.tokens, json };
 }

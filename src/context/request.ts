@@ -3,6 +3,8 @@
  *
  * @module
  */
+import type { RankingWishes } from "../memories/ranking-score.ts";
+
 /** What a context can hold. */
 export const CONTEXT_PARTS = ["state", "memories", "turns"] as const;
 export type ContextPart = (typeof CONTEXT_PARTS)[number];
@@ -10,7 +12,7 @@ export type ContextPart = (typeof CONTEXT_PARTS)[number];
 export const CONTEXT_FORMATS = ["json", "text", "messages"] as const;
 export const MEMORY_SCOPES = ["session", "user"] as const;
 
-export interface ContextRequest {
+export interface ContextRequest extends RankingWishes {
   query?: string | undefined;
   memoryLimit?: number | undefined;
   turnLimit?: number | undefined;

@@ -6,7 +6,7 @@
 import { Type } from "@sinclair/typebox";
 import { Default, OneOf, Text, UserObject } from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
-import { AsOf, Explanation, Memory, QUERY_EXAMPLE, Score } from "../memories/schema.ts";
+import { AsOf, ImportanceWeight, Memory, MemoryExplanation, QUERY_EXAMPLE, RankingScore, Recency, Score } from "../memories/schema.ts";
 import { Turn } from "../turns/schema.ts";
 import { CONTEXT_FORMATS, CONTEXT_PARTS, MEMORY_SCOPES } from "./request.ts";
 
@@ -57,6 +57,8 @@ export const ContextRequest = Type.Object(
         description: "What the context is to hold; everything unless given. What is left out is empty in the answer.",
       }),
     ),
+    recency: Type.Optional(Recency),
+    importance_weight: Type.Optional(ImportanceWeight),
     explain: Default(Type.Boolean({ description: "Add to each memory why it was found." }), false),
   },
   { title: "ContextRequest", description: "What the context should hold." },
@@ -79,9 +81,10 @@ export const Context = Type.Object(
         type,
         source,
         score: Score("0.0 to 1.0; 0.0 without a query."),
+        ranking_score: RankingScore,
         created_at,
         truncated: Truncated,
-        explanation: Type.Optional(Explanation),
+        explanation: Type.Optional(MemoryExplanation),
       }),
       { description: "Best first; without a query newest first." },
     ),

@@ -145,6 +145,8 @@ export const LIMITS = {
   searchDefault: 10,
   searchMax: 50,
   searchThresholdDefault: 0.7,
+  /** After how many days half of a memory's recency is left, at most: ten thousand years. */
+  halfLifeDaysMax: 3_650_000,
   /** Words of the query that `explain` shows for each result, and characters of each word. */
   explainedWordsMax: 50,
   explainedWordLengthMax: 64,

@@ -63,11 +63,16 @@ const State = { version: Type.Integer(), state: Session.properties.state };
 const page = (item: TSchema) => ({ data: Type.Array(item), has_more: Type.Boolean() });
 /** Members of memories that clients learn of before they see one; a memory has more. */
 const MemoryOfAnswer = Type.Pick(Memory, ["id", "content", "type", "tags"]);
+const { data: searched } = SearchAnswer.properties;
+const FoundOfAnswer = Type.Object({
+  ...SearchAnswer.properties,
+  data: Type.Array(Type.Omit(searched.items, ["explanation", "ranking_score"])),
+});
 /** With `text` instead of fields, a block alone. */
 const ContextOfAnswer = Type.Partial(
   Type.Object({
     state: Context.properties.state,
-    memories: Type.Array(Type.Omit(Context.properties.memories.items, ["explanation"])),
+    memories: Type.Array(Type.Omit(Context.properties.memories.items, ["explanation", "ranking_score"])),
     recent_turns: Context.properties.recent_turns,
     token_count: Type.Integer(),
     omitted: Type.Object({}),
@@ -112,7 +117,7 @@ export const TOOLS: readonly Tool[] = [
       limit: field(Search.properties.limit),
       threshold: { ...field(Search.properties.threshold, "Lowest score."), default: 0 },
     }),
-    output: SearchAnswer,
+    output: FoundOfAnswer,
     hints: READS,
     // Of a few words 0.7 finds next to nothing, and a model reads the scores.
     run: (context, { threshold = 0, ...request }) =>

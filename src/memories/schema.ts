@@ -62,7 +62,7 @@ const Status = OneOf(MEMORY_STATUSES, {
 export const QUERY_EXAMPLE = "How does the customer prefer to be contacted?";
 
 /** What `explain` adds to a result. */
-export const Explanation = Type.Object(
+const Explanation = Type.Object(
   {
     semantic: Type.Number({
       description: "Similarity in meaning, 0.0 to 1.0: half of the score, and up to three quarters with another provider.",
@@ -95,6 +95,70 @@ export const Explanation = Type.Object(
   },
   { title: "Explanation", description: "Why this was found." },
 );
+
+const Factor = (description: string) => Type.Number({ minimum: 0, maximum: 1, description, examples: [0.85] });
+
+/** What `explain` adds to a memory. */
+export const MemoryExplanation = Type.Object(
+  {
+    ...Explanation.properties,
+    filters: Type.Optional(
+      Type.Array(Type.String(), {
+        description: "The filters of the request, if it has any; the memory has passed them all.",
+        examples: [["user_id", "tags"]],
+      }),
+    ),
+    recency: Type.Optional(
+      Type.Object(
+        {
+          age_days: Type.Number({ minimum: 0, description: "Since it happened, or was added; 0 for what is to come.", examples: [12.5] }),
+          factor: Factor("By what its age multiplies the score."),
+        },
+        { description: "With `recency` or `importance_weight`." },
+      ),
+    ),
+    importance: Type.Optional(
+      Type.Object(
+        {
+          importance: OrNull(
+            Type.Number({ minimum: 0, maximum: 1, description: "Its importance; null, which nobody has said, counts as 0.5." }),
+          ),
+          factor: Factor("By what its importance multiplies the score: `ranking_score` is the score times both factors, to six digits."),
+        },
+        { description: "With `recency` or `importance_weight`." },
+      ),
+    ),
+  },
+  { title: "MemoryExplanation", description: "Why a memory was found, and stands where it does." },
+);
+
+export const Recency = Type.Object(
+  {
+    half_life_days: Type.Number({
+      minimum: 0,
+      maximum: LIMITS.halfLifeDaysMax,
+      description: "After how many days half of what depends on age is left; with 0 nothing is left of what is not of this moment.",
+      examples: [30],
+    }),
+    weight: Type.Number({
+      minimum: 0,
+      maximum: 1,
+      description: "How much depends on age: 0 nothing, 1 everything.",
+      examples: [0.3],
+    }),
+  },
+  {
+    description:
+      "Puts what is newer first: orders by `ranking_score`, which is the score × (1 − weight + weight × 2^(−age / half-life)). Ages count from `occurred_at`, or else `created_at`, to now or `as_of`. `score` and `threshold` stay as they are.",
+  },
+);
+export const ImportanceWeight = Type.Number({
+  minimum: 0,
+  maximum: 1,
+  description:
+    "Puts what is more important first: orders by `ranking_score`, here × (1 − weight + weight × importance); an importance that nobody has said counts as 0.5.",
+  examples: [0.2],
+});
 
 export const Memory = Type.Object(
   {
@@ -143,6 +207,14 @@ export const AddedMemory = Type.Object(
 );
 
 export const Score = (description: string) => Type.Number({ minimum: 0, maximum: 1, description, examples: [0.949407] });
+export const RankingScore = Type.Optional(
+  Type.Number({
+    minimum: 0,
+    maximum: 1,
+    description: "With `recency` or `importance_weight`: what it is ordered by, the score after both; never more than the score.",
+    examples: [0.854466],
+  }),
+);
 
 const { id, session_id, user_id, agent_id, content, type, source, tags, created_at } = Memory.properties;
 const MemoryResult = Type.Object(
@@ -156,8 +228,9 @@ const MemoryResult = Type.Object(
     source,
     tags,
     score: Score("0.0 to 1.0, higher is more relevant; from 0.7 on it is about the query."),
+    ranking_score: RankingScore,
     created_at,
-    explanation: Type.Optional(Explanation),
+    explanation: Type.Optional(MemoryExplanation),
   },
   { title: "MemoryResult", description: "A memory that a search found." },
 );
@@ -289,6 +362,8 @@ export const Search = Type.Object(
       Type.Number({ minimum: 0, maximum: 1, description: "Lowest score; default 0.7. With 0 nothing is left out." }),
       LIMITS.searchThresholdDefault,
     ),
+    recency: Type.Optional(Recency),
+    importance_weight: Type.Optional(ImportanceWeight),
     explain: Default(Type.Boolean({ description: "Add to each result why it was found." }), false),
   },
   { title: "MemorySearch", description: "What to look for." },

@@ -30,6 +30,7 @@ import { nearestPassage, passageCount, quantize } from "../vectors/encoding.ts";
 import type { Query } from "../vectors/query.ts";
 import type { MemoryDeps } from "./deps.ts";
 import { memoryScope, type MemoryFilter, type MemoryScope } from "./memories.ts";
+import { firstByRanking, leastFactor, weightsOf, type RankingParts, type RankingWishes, type Weights } from "./ranking-score.ts";
 import { memoryMembers } from "./record.ts";
 import { explainer, relevance, scoreOf } from "./relevance.ts";
 import type { Shown } from "./status.ts";
@@ -39,6 +40,13 @@ import { shownMemories } from "./validity.ts";
 const CANDIDATES_MIN = 48;
 /** More than are wanted, where all are scored before: scores that differ by less than a millionth are shown as equal. */
 const EQUALS = 6;
+/**
+ * Where more than the score counts, this many are compared for each that is wanted, and as many times more while one that is not compared
+ * could be among the first.
+ */
+const WEIGHED_FACTOR = 4;
+/** At most this many are compared for that. */
+const WEIGHED_MAX = 2_000;
 
 export interface Match {
   key: BareId;
@@ -47,6 +55,8 @@ export interface Match {
   score: number;
   cosine: number;
   terms: Uint32Array;
+  /** Where more than the score counts. */
+  parts?: RankingParts;
 }
 
 /** What was found, and what it was found with. */
@@ -67,11 +77,13 @@ export async function rank(
   deps: MemoryDeps,
   text: string,
   { filter, ranges }: MemoryScope,
-  options: { threshold: number; limit: number; explain: boolean; limitsId: string; shown: Shown },
+  options: { threshold: number; limit: number; explain: boolean; limitsId: string; shown: Shown & RankingWishes },
   permit: Permit,
 ): Promise<Ranking> {
   const { limitsId } = options;
   const shown = { ...options.shown, ranges };
+  const weights = weightsOf(shown);
+  let wanted = weights === undefined ? options.limit : WEIGHED_FACTOR * options.limit;
   for (let isAgain = false; ;) {
     const { active } = deps.embeddings;
     try {
@@ -80,9 +92,7 @@ export async function rank(
       // Without words or signs everything scores 0. Vectors of another generation are the previous provider's.
       const isVain =
         (query.lexical.ids.length === 0 && options.threshold > 0) || (await deps.store.read(generationOf)) !== active.generation;
-      const candidates = isVain
-        ? []
-        : await candidatesFor(deps, query, active, filter, { wanted: options.limit, isAgain, shown }, permit.isTaken);
+      const candidates = isVain ? [] : await candidatesFor(deps, query, active, filter, { wanted, isAgain, shown }, permit.isTaken);
       // Long texts are not held while waiting: they are read again.
       if (candidates === undefined || (!permit.isTaken && looksAt(query, candidates) > TERMS_PER_TURN)) {
         await permit.take();
@@ -91,7 +101,12 @@ export async function rank(
       const scores = await scoresOf(query, active, candidates);
       // When another provider was set meanwhile, its vectors may be among them: they mean something else.
       const isSame = deps.embeddings.active.generation === active.generation;
-      const matches = isSame ? await deps.store.read((reader) => best(reader, candidates, scores, { ...options, shown })) : undefined;
+      const choice = { ...options, shown, weights, wanted };
+      const matches = isSame ? await deps.store.read((reader) => best(reader, candidates, scores, choice)) : undefined;
+      if (matches === "more") {
+        wanted = Math.min(WEIGHED_FACTOR * wanted, WEIGHED_MAX);
+        continue;
+      }
       if (matches !== undefined) return { query, active, matches };
       isAgain = true;
     } catch (error) {
@@ -131,31 +146,53 @@ export async function scoresOf(query: EmbeddedQuery, { calibration }: Active, ca
   return scores;
 }
 
-/** @returns undefined when one of them has got another vector meanwhile, or is gone and others might take its place */
+interface Choice {
+  readonly threshold: number;
+  readonly limit: number;
+  readonly shown: Shown;
+  readonly weights: Weights | undefined;
+  /** How many candidates were asked for. */
+  readonly wanted: number;
+}
+
+/**
+ * @returns undefined when one of them has got another vector meanwhile, or is gone and others might take its place; "more" where one that
+ *   is no candidate might be among the first by its ranking score
+ */
 function best(
   reader: Reader,
   candidates: readonly Candidate[],
   scored: Float64Array,
-  { threshold, limit, shown }: { threshold: number; limit: number; shown: Shown },
-): Match[] | undefined {
+  { threshold, limit, shown, weights, wanted }: Choice,
+): Match[] | "more" | undefined {
   const scores = scored.map((score) => (score >= threshold ? score : LEFT_OUT));
-  const matches: Match[] = [];
   const find = shownMemories(reader, shown);
   let isAnyGone = false;
-  reader.ahead(memories, amongFirst(candidates, scores, limit));
-  for (const i of inOrder(candidates, scores, limit)) {
-    const { memory, id, cosine, terms } = candidates[i]!;
-    const row = find(memory);
-    if (row === undefined) {
-      isAnyGone = true;
-      continue;
+  let hasOtherVector = false;
+  reader.ahead(memories, amongFirst(candidates, scores, limit, weights && leastFactor(weights)));
+  const inScoreOrder = function* (): Generator<Match> {
+    for (const i of inOrder(candidates, scores, limit)) {
+      const { memory, id, cosine, terms } = candidates[i]!;
+      const row = find(memory);
+      if (row === undefined) isAnyGone = true;
+      else {
+        hasOtherVector = row.embedding?.id !== withPrefix("emb", id) && !reader.has(vectors, id);
+        if (hasOtherVector) return;
+        yield { key: memory, row, score: scores[i] as number, cosine, terms };
+      }
     }
-    if (row.embedding?.id !== withPrefix("emb", id) && !reader.has(vectors, id)) return undefined;
-    matches.push({ key: memory, row, score: scores[i] as number, cosine, terms });
-    if (matches.length === limit) return matches;
-  }
+  };
+  const matches =
+    weights === undefined
+      ? Array.from(inScoreOrder().take(limit))
+      : firstByRanking(inScoreOrder(), weights, { limit, at: shown.asOf ?? reader.now });
+  if (hasOtherVector) return undefined;
   // Fewer candidates than are enough are all that pass.
-  return isAnyGone && candidates.length >= limit + EQUALS ? undefined : matches;
+  const mayBeOthers = candidates.length >= wanted + EQUALS;
+  if (isAnyGone && matches.length < limit && mayBeOthers) return undefined;
+  if (weights === undefined || !mayBeOthers || wanted === WEIGHED_MAX) return matches;
+  const bar = Math.max(threshold, matches[limit - 1]?.parts?.rankingScore ?? 0);
+  return scored.every((score) => score > bar) ? "more" : matches;
 }
 
 /** Less than any score. */
@@ -176,9 +213,9 @@ export function* inOrder(candidates: readonly Candidate[], scores: Float64Array,
   yield* between(0, bar);
 }
 
-/** The memories that can be among the first `few`, in no order. */
-function* amongFirst(candidates: readonly Candidate[], scores: Float64Array, few: number): Generator<BareId> {
-  const bar = barOf(scores, few);
+/** The memories that can be among the first `few`, in no order. @param factor - the least that their scores are multiplied by */
+function* amongFirst(candidates: readonly Candidate[], scores: Float64Array, few: number, factor = 1): Generator<BareId> {
+  const bar = barOf(scores, few) * factor;
   for (let i = 0; i < scores.length; i++) if ((scores[i] as number) >= bar) yield candidates[i]!.memory;
 }
 
@@ -262,7 +299,7 @@ export function candidatesFrom(wanted: number): number {
   return Math.max(CANDIDATES_MIN, 2 * wanted);
 }
 
-export interface Search extends MemoryFilter, Shown {
+export interface Search extends MemoryFilter, Shown, RankingWishes {
   query: string;
   limit: number;
   threshold: number;
@@ -274,15 +311,30 @@ export async function searchMemories(deps: MemoryDeps, searcher: Searcher, searc
   if (scope === undefined) return resultsJson(search, []);
   using permit = deps.searches.permitOf(searcher.limitsId);
   const ranking = await rank(deps, search.query, scope, { ...search, shown: search, limitsId: searcher.limitsId }, permit);
-  const explanations = search.explain ? await explanationsJson(deps, ranking) : undefined;
+  const explanations = search.explain ? await explanationsJson(deps, ranking, filtersOf(search)) : undefined;
   if (deps.retrievals.isOn) trackSearch(deps, searcher, search, ranking);
   return deps.store.read((reader) => {
     const data = ranking.matches.map((match, i) => {
       const explanation = explanations === undefined ? "" : `,"explanation":${explanations[i]}`;
       const { beforeScore, createdAt } = memoryMembers(reader, match.key, match.row);
-      return `{"id":"${withPrefix("mem", match.key)}",${beforeScore}${match.score}${createdAt}${explanation}}` as JsonText;
+      return `{"id":"${withPrefix("mem", match.key)}",${beforeScore}${scoreJson(match)}${createdAt}${explanation}}` as JsonText;
     });
     return resultsJson(search, data);
+  });
+}
+
+/** The score of a match, and after it what became of that where more counts. */
+export function scoreJson({ score, parts }: { score: number; parts?: RankingParts }): string {
+  return parts === undefined ? String(score) : `${score},"ranking_score":${parts.rankingScore}`;
+}
+
+const FILTERS = { sessionId: "session_id", userId: "user_id", agentId: "agent_id", type: "type", types: "types", tags: "tags" } as const;
+
+/** The filters that a search gave, which all that it found has passed. */
+function filtersOf(search: Search): string[] {
+  return Object.entries(FILTERS).flatMap(([field, name]) => {
+    const given = search[field as keyof typeof FILTERS];
+    return given === undefined || given.length === 0 ? [] : [name];
   });
 }
 
@@ -299,18 +351,29 @@ function resultsJson({ query }: Search, data: readonly JsonText[]): JsonText {
 }
 
 /** The explanation of each match, in their order. One of two long texts takes milliseconds, so it yields in between. */
-export async function explanationsJson({ store }: Pick<MemoryDeps, "store">, ranking: Ranking): Promise<JsonText[]> {
+export async function explanationsJson(
+  { store }: Pick<MemoryDeps, "store">,
+  ranking: Ranking,
+  filters: readonly string[] = [],
+): Promise<JsonText[]> {
   const { query, active, matches } = ranking;
   const explain = explainer(query, active.calibration);
   const passages = await store.read((reader) => nearestPassages(reader, ranking));
   const explanations: JsonText[] = [];
-  for (const [i, { cosine, terms, row }] of matches.entries()) {
+  const filtered = filters.length === 0 ? {} : { filters };
+  for (const [i, { cosine, terms, row, parts }] of matches.entries()) {
     await nextTurn();
     const nearest = passages[i];
     const passage = nearest === undefined ? undefined : passagePlace(row.content, nearest);
-    explanations.push(toJson({ ...explain(cosine, terms, row.content), passage }));
+    explanations.push(toJson({ ...explain(cosine, terms, row.content), passage, ...filtered, ...explainedParts(parts, row) }));
   }
   return explanations;
+}
+
+function explainedParts(parts: RankingParts | undefined, { importance }: MemoryRow): object {
+  if (parts === undefined) return {};
+  const { ageDays, recency, importance: factor } = parts;
+  return { recency: { age_days: ageDays, factor: recency }, importance: { importance: importance ?? null, factor } };
 }
 
 /** Which passage of each match is nearest to the query; undefined where its text has only one. */

@@ -20,6 +20,7 @@ from ._types import (
     Backup,
     BackupTicket,
     Context,
+    ContextRequestRecency,
     DeletedApiKey,
     DeletedBackup,
     DeletedMemory,
@@ -37,6 +38,7 @@ from ._types import (
     Health,
     Memory,
     MemoryResults,
+    MemorySearchRecency,
     NewMemory,
     NewStepOutput,
     NewTurn,
@@ -941,6 +943,8 @@ class MemoriesApi:
         as_of: str | Omit = OMIT,
         limit: int | None = None,
         threshold: float | None = None,
+        recency: MemorySearchRecency | Omit = OMIT,
+        importance_weight: float | Omit = OMIT,
         explain: bool | None = None,
         timeout: float | None = None,
     ) -> MemoryResults:
@@ -964,13 +968,18 @@ class MemoriesApi:
                 added. ISO 8601, such as `2027-05-07T08:00:00Z`.
             limit: How many at most; default 10.
             threshold: Lowest score; default 0.7. With 0 nothing is left out.
+            recency: Puts what is newer first: orders by `ranking_score`, which is the score × (1 − weight + weight × 2^(−age /
+                half-life)). Ages count from `occurred_at`, or else `created_at`, to now or `as_of`. `score` and `threshold` stay as
+                they are.
+            importance_weight: Puts what is more important first: orders by `ranking_score`, here × (1 − weight + weight ×
+                importance); an importance that nobody has said counts as 0.5.
             explain: Add to each result why it was found.
             timeout: How many seconds an attempt may take, instead of the client's `timeout`.
 
         Raises:
             CairnError: `session_not_found`: there is no such session: it never existed, has expired or was deleted.
         """
-        return self._client.run(answered(Call("POST", "/v1/memory/search", body=given({"query": query, "session_id": session_id, "user_id": user_id, "agent_id": agent_id, "type": type, "types": types, "tags": tags, "status": status, "as_of": as_of, "limit": limit, "threshold": threshold, "explain": explain}), is_change=False, timeout=timeout), self._client.options, MemoryResults))
+        return self._client.run(answered(Call("POST", "/v1/memory/search", body=given({"query": query, "session_id": session_id, "user_id": user_id, "agent_id": agent_id, "type": type, "types": types, "tags": tags, "status": status, "as_of": as_of, "limit": limit, "threshold": threshold, "recency": recency, "importance_weight": importance_weight, "explain": explain}), is_change=False, timeout=timeout), self._client.options, MemoryResults))
 
     def get(
         self,
@@ -1461,6 +1470,8 @@ class SessionsApi:
         format: Literal["json", "text", "messages"] | Omit = OMIT,
         memory_scope: Literal["session", "user"] | Omit = OMIT,
         include: Sequence[Literal["state", "memories", "turns"]] | Omit = OMIT,
+        recency: ContextRequestRecency | Omit = OMIT,
+        importance_weight: float | Omit = OMIT,
         explain: bool | None = None,
         timeout: float | None = None,
     ) -> Context:
@@ -1484,13 +1495,18 @@ class SessionsApi:
             memory_scope: Whose memories: those of the session alone, or all of its user's (`user`, the default; of a session
                 without a user its own).
             include: What the context is to hold; everything unless given. What is left out is empty in the answer.
+            recency: Puts what is newer first: orders by `ranking_score`, which is the score × (1 − weight + weight × 2^(−age /
+                half-life)). Ages count from `occurred_at`, or else `created_at`, to now or `as_of`. `score` and `threshold` stay as
+                they are.
+            importance_weight: Puts what is more important first: orders by `ranking_score`, here × (1 − weight + weight ×
+                importance); an importance that nobody has said counts as 0.5.
             explain: Add to each memory why it was found.
             timeout: How many seconds an attempt may take, instead of the client's `timeout`.
 
         Raises:
             CairnError: `session_not_found`: there is no such session: it never existed, has expired or was deleted.
         """
-        return self._client.run(answered(Call("POST", path("/v1/sessions/{}/context", session_id), body=given({"query": query, "memory_limit": memory_limit, "turn_limit": turn_limit, "as_of": as_of, "max_tokens": max_tokens, "format": format, "memory_scope": memory_scope, "include": include, "explain": explain}), is_change=False, timeout=timeout), self._client.options, Context))
+        return self._client.run(answered(Call("POST", path("/v1/sessions/{}/context", session_id), body=given({"query": query, "memory_limit": memory_limit, "turn_limit": turn_limit, "as_of": as_of, "max_tokens": max_tokens, "format": format, "memory_scope": memory_scope, "include": include, "recency": recency, "importance_weight": importance_weight, "explain": explain}), is_change=False, timeout=timeout), self._client.options, Context))
 
     def timeline(
         self,

@@ -238,7 +238,7 @@ class Context(Record):
 
 
 class ContextMemories(Record):
-    __nested__: ClassVar[Mapping[str, str]] = {"explanation": "Explanation"}
+    __nested__: ClassVar[Mapping[str, str]] = {"explanation": "MemoryExplanation"}
     id: str
     """`mem_` and 12 characters."""
     content: str
@@ -249,11 +249,13 @@ class ContextMemories(Record):
     """Who says so."""
     score: float
     """0.0 to 1.0; 0.0 without a query."""
+    ranking_score: float | None = None
+    """With `recency` or `importance_weight`: what it is ordered by, the score after both; never more than the score."""
     created_at: str
     """When the memory was added."""
     truncated: Literal[True] | None = None
     """Set where there was no room for all of it: its text ends with `…`. Left out for others."""
-    explanation: Explanation | None = None
+    explanation: MemoryExplanation | None = None
 
 
 class ContextMessage(Record):
@@ -263,6 +265,17 @@ class ContextMessage(Record):
     """Who says so."""
     content: str
     """State and memories as a block, or a text of a turn as it is."""
+
+
+class ContextRequestRecency(TypedDict):
+    """Puts what is newer first: orders by `ranking_score`, which is the score × (1 − weight + weight × 2^(−age / half-life)). Ages
+    count from `occurred_at`, or else `created_at`, to now or `as_of`. `score` and `threshold` stay as they are.
+    """
+
+    half_life_days: float
+    """After how many days half of what depends on age is left; with 0 nothing is left of what is not of this moment."""
+    weight: float
+    """How much depends on age: 0 nothing, 1 everything."""
 
 
 class DeletedApiKey(Record):
@@ -618,46 +631,6 @@ class EmbeddingTryEmbedding(TypedDict):
     """
 
 
-class Explanation(Record):
-    """Why this was found."""
-
-    __nested__: ClassVar[Mapping[str, str]] = {"matches": "ExplanationMatches", "passage": "ExplanationPassage"}
-    semantic: float
-    """Similarity in meaning, 0.0 to 1.0: half of the score, and up to three quarters with another provider."""
-    lexical: float
-    """The share of the query that the memory's words cover, 0.0 to 1.0: the rest of the score."""
-    matches: list[ExplanationMatches]
-    """At most 50 words, those that cover most of the query, in its order. A word is cut after 64 characters."""
-    omitted: int | None = None
-    """Number of further matching words, if there are any."""
-    passage: ExplanationPassage | None = None
-    """Of a content of more than about 100 words: the passage of it that is nearest in meaning, which `semantic` is of. Counted in
-    Unicode code points.
-    """
-
-
-class ExplanationMatches(Record):
-    word: str
-    """A word of the query."""
-    matched_by: str
-    """`word`: the memory has the word."""
-    matched_word: str | None = None
-    """The matching word of the memory."""
-    share: float
-    """Share of the query that this word covers."""
-
-
-class ExplanationPassage(Record):
-    """Of a content of more than about 100 words: the passage of it that is nearest in meaning, which `semantic` is of. Counted in
-    Unicode code points.
-    """
-
-    start: int
-    """Its first character."""
-    end: int
-    """The character behind its last one."""
-
-
 class Health(Record):
     """What the server can do now."""
 
@@ -752,10 +725,74 @@ class Memory(Record):
     """Whether it has a vector. While one is to be made, it is found by its words."""
 
 
+class MemoryExplanation(Record):
+    """Why a memory was found, and stands where it does."""
+
+    __nested__: ClassVar[Mapping[str, str]] = {"matches": "MemoryExplanationMatches", "passage": "MemoryExplanationPassage", "recency": "MemoryExplanationRecency", "importance": "MemoryExplanationImportance"}
+    semantic: float
+    """Similarity in meaning, 0.0 to 1.0: half of the score, and up to three quarters with another provider."""
+    lexical: float
+    """The share of the query that the memory's words cover, 0.0 to 1.0: the rest of the score."""
+    matches: list[MemoryExplanationMatches]
+    """At most 50 words, those that cover most of the query, in its order. A word is cut after 64 characters."""
+    omitted: int | None = None
+    """Number of further matching words, if there are any."""
+    passage: MemoryExplanationPassage | None = None
+    """Of a content of more than about 100 words: the passage of it that is nearest in meaning, which `semantic` is of. Counted in
+    Unicode code points.
+    """
+    filters: list[str] | None = None
+    """The filters of the request, if it has any; the memory has passed them all."""
+    recency: MemoryExplanationRecency | None = None
+    """With `recency` or `importance_weight`."""
+    importance: MemoryExplanationImportance | None = None
+    """With `recency` or `importance_weight`."""
+
+
+class MemoryExplanationImportance(Record):
+    """With `recency` or `importance_weight`."""
+
+    importance: float | None
+    """Its importance; null, which nobody has said, counts as 0.5."""
+    factor: float
+    """By what its importance multiplies the score: `ranking_score` is the score times both factors, to six digits."""
+
+
+class MemoryExplanationMatches(Record):
+    word: str
+    """A word of the query."""
+    matched_by: str
+    """`word`: the memory has the word."""
+    matched_word: str | None = None
+    """The matching word of the memory."""
+    share: float
+    """Share of the query that this word covers."""
+
+
+class MemoryExplanationPassage(Record):
+    """Of a content of more than about 100 words: the passage of it that is nearest in meaning, which `semantic` is of. Counted in
+    Unicode code points.
+    """
+
+    start: int
+    """Its first character."""
+    end: int
+    """The character behind its last one."""
+
+
+class MemoryExplanationRecency(Record):
+    """With `recency` or `importance_weight`."""
+
+    age_days: float
+    """Since it happened, or was added; 0 for what is to come."""
+    factor: float
+    """By what its age multiplies the score."""
+
+
 class MemoryResult(Record):
     """A memory that a search found."""
 
-    __nested__: ClassVar[Mapping[str, str]] = {"explanation": "Explanation"}
+    __nested__: ClassVar[Mapping[str, str]] = {"explanation": "MemoryExplanation"}
     id: str
     """`mem_` and 12 characters."""
     session_id: str | None
@@ -774,9 +811,11 @@ class MemoryResult(Record):
     """Tags."""
     score: float
     """0.0 to 1.0, higher is more relevant; from 0.7 on it is about the query."""
+    ranking_score: float | None = None
+    """With `recency` or `importance_weight`: what it is ordered by, the score after both; never more than the score."""
     created_at: str
     """When the memory was added."""
-    explanation: Explanation | None = None
+    explanation: MemoryExplanation | None = None
 
 
 class MemoryResults(Record):
@@ -787,6 +826,17 @@ class MemoryResults(Record):
     query: str
     """The query, as it was sent."""
     data: list[MemoryResult]
+
+
+class MemorySearchRecency(TypedDict):
+    """Puts what is newer first: orders by `ranking_score`, which is the score × (1 − weight + weight × 2^(−age / half-life)). Ages
+    count from `occurred_at`, or else `created_at`, to now or `as_of`. `score` and `threshold` stay as they are.
+    """
+
+    half_life_days: float
+    """After how many days half of what depends on age is left; with 0 nothing is left of what is not of this moment."""
+    weight: float
+    """How much depends on age: 0 nothing, 1 everything."""
 
 
 class NamespacePage(Record):
