@@ -31,6 +31,7 @@ export const NAMES: Readonly<Record<string, string>> = {
   listMemories: "memories.list",
   searchMemories: "memories.search",
   getMemory: "memories.get",
+  getMemoryHistory: "memories.history",
   updateMemory: "memories.update",
   deleteMemory: "memories.delete",
   changeDocuments: "documents.batch",

@@ -41,7 +41,7 @@ test("the text of a context is a block with a line for each record, and the mess
   });
   const plain = await cairn.context(id);
   const { text, token_count, omitted, ...rest } = await cairn.context(id, { format: "text" });
-  expect([text, omitted, rest]).toEqual([BLOCK.replace("MEMORY", memory.id), { memories: 0, turns: 0, state: 0 }, plain]);
+  expect([text, omitted, rest]).toEqual([BLOCK.replace("MEMORY", memory.id), { memories: 0, pinned: 0, turns: 0, state: 0 }, plain]);
   expect(token_count).toBeGreaterThanOrEqual(tokensOfModels(text));
   const { messages } = await cairn.context(id, { format: "messages" });
   const start = BLOCK.slice(0, BLOCK.indexOf("## Turns")).replace("MEMORY", memory.id);
@@ -147,8 +147,8 @@ test("the state stands whole or not at all, turns have no gaps, and the first re
     return [Object.keys(state).length, found.map(isShort), recent_turns.map(isShort), omitted];
   };
   const isShort = ({ truncated }: { truncated?: true }) => truncated ?? false;
-  expect(await shape(260)).toEqual([0, [true], [true], { memories: 1, turns: 2, state: 1 }]);
-  expect(await shape(5_000)).toEqual([1, [false, false], [false, false, false], { memories: 0, turns: 0, state: 0 }]);
+  expect(await shape(260)).toEqual([0, [true], [true], { memories: 1, pinned: 0, turns: 2, state: 1 }]);
+  expect(await shape(5_000)).toEqual([1, [false, false], [false, false, false], { memories: 0, pinned: 0, turns: 0, state: 0 }]);
   const { recent_turns } = await cairn.context(id, { max_tokens: 600 });
   expect(recent_turns[0]).toMatchObject({ id: newest.id, output: { content: "Short answer" }, truncated: true });
   expect(recent_turns[0].input.content).toMatch(/^(word )+[wor]*…$/);

@@ -104,7 +104,7 @@ test("every operation has a name of its own, which generated clients can rely on
     Sessions:
       "createSession listSessions getSession updateSession deleteSession updateState getState patchState rollBackSession forkSession listVersions getVersion",
     Turns: "addTurn listTurns addTurns getTurn",
-    Memories: "addMemory listMemories addManyMemories searchMemories getMemory updateMemory deleteMemory",
+    Memories: "addMemory listMemories addManyMemories searchMemories getMemory updateMemory deleteMemory getMemoryHistory",
     Context: "getContext",
     Documents: "changeDocuments queryDocuments",
     Timeline: "listTimeline",

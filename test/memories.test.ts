@@ -26,6 +26,7 @@ const NO_ROWS = {
   byExternalId: 0,
   byExpiry: 0,
   past: 0,
+  pinned: 0,
   ahead: 0,
   vectors: 0,
 };
@@ -48,6 +49,7 @@ test("a memory of a content alone has every other field at its default, and a ve
     external_id: null,
     source: "agent",
     importance: null,
+    pinned: false,
     occurred_at: null,
     created_at: "2026-05-07T08:00:00.000Z",
     updated_at: "2026-05-07T08:00:00.000Z",

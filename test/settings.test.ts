@@ -14,6 +14,7 @@ const AT_FIRST = {
   max_body_bytes: DEFAULT(1_048_576),
   region: DEFAULT(null),
   state_versions_kept: DEFAULT(1_000),
+  memory_versions_kept: DEFAULT(20),
   max_store_bytes: DEFAULT(null),
   webhooks: {
     allow_private: DEFAULT(false),

@@ -33,6 +33,8 @@ const BODY_LIMITS = [
   "searchMax",
   "halfLifeDaysMax",
   "stateVersionsKeptMin",
+  "memoryVersionsKeptMax",
+  "similarMax",
   "stateVersionsKeptMax",
   "maxStoreBytesMin",
   "maxStoreBytesMax",
@@ -71,6 +73,13 @@ const HELD_BY: Record<string, Record<string, readonly (keyof typeof LIMITS)[]>> 
     "chains of memories are past but for the last, one moves with its superseding one, and a link that cannot be is refused whole": [
       "supersededMax",
     ],
+  },
+  "memory-history.test.ts": {
+    "as many contents are kept as memory_versions_kept says, the oldest go, and all go with their memory": ["memoryVersionsKeptDefault"],
+    "similar lists the owner's nearest current memories as they were before the new one, and needs the scope read": ["similarDefault"],
+  },
+  "memory-pins.test.ts": {
+    "an owner has 20 pinned memories at most: another one is refused, and nothing is changed": ["pinnedMemoriesMax"],
   },
   "memory-batch.test.ts": { "the one that is wrong is named by its place, and nothing is stored": ["memoryBatchMax"] },
   "fork-memories.test.ts": {

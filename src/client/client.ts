@@ -135,6 +135,8 @@ const memoriesOf = (rest: Rest) => ({
   get: (id: string, options?: CallOptions) => rest.get<Api.Memory>(path`/v1/memory/${id}`, {}, options),
   list: <Given extends Api.ListMemoriesQuery>(query?: Filters<Api.ListMemoriesQuery, Given>, options?: CallOptions) =>
     rest.list<Api.MemoryList>("/v1/memory", query, options),
+  /** Returns the contents that a memory has had, newest first. */
+  history: (id: string, options?: CallOptions) => rest.get<Api.MemoryHistory>(path`/v1/memory/${id}/history`, {}, options),
   update: (id: string, body: Api.MemoryChanges, options?: CallOptions) => rest.patch<Api.Memory>(path`/v1/memory/${id}`, body, options),
   delete: (id: string, query: Api.DeleteMemoryQuery = {}, options?: CallOptions) =>
     rest.delete<Api.DeletedMemory>(path`/v1/memory/${id}`, query, deleted("memory", id), options),

@@ -42,6 +42,8 @@ export interface AddedMemory {
   source: "user" | "agent" | "tool" | "import";
   /** How important you said it is. */
   importance: number | null;
+  /** Whether every context of its owner shows it. */
+  pinned: boolean;
   /** When it happened, if that was given. */
   occurred_at: string | null;
   /** When the memory was added. */
@@ -66,6 +68,8 @@ export interface AddedMemory {
   vector_available: boolean;
   /** Set where the owner had said the same before (`on_duplicate`): then this is that memory. */
   duplicate?: true;
+  /** With `similar`: the current memories of its owner that are like it, as they were before; best first. */
+  similar?: MemoryResult[];
 }
 
 /** The turns of a batch. */
@@ -240,7 +244,7 @@ export interface ChangedVersion {
 export interface Context {
   /** The current state. */
   state: JsonObject;
-  /** Best first; without a query newest first. */
+  /** First those that are pinned, newest first, then the best; without a query the newest. */
   memories: Array<{
     /** `mem_` and 12 characters. */
     id: string;
@@ -250,12 +254,14 @@ export interface Context {
     type: string;
     /** Who says so. */
     source: "user" | "agent" | "tool" | "import";
-    /** 0.0 to 1.0; 0.0 without a query. */
+    /** 0.0 to 1.0; 0.0 without a query, and of a pinned one that the query would not have found. */
     score: number;
     /** With `recency` or `importance_weight`: what it is ordered by, the score after both; never more than the score. */
     ranking_score?: number;
     /** When the memory was added. */
     created_at: string;
+    /** Set where it is pinned. Left out for others. */
+    pinned?: true;
     /** Set where there was no room for all of it: its text ends with `…`. Left out for others. */
     truncated?: true;
     explanation?: MemoryExplanation;
@@ -305,8 +311,11 @@ export interface ContextRequest {
   format?: "json" | "text" | "messages";
   /** Whose memories: those of the session alone, or all of its user's (`user`, the default; of a session without a user its own). */
   memory_scope?: "session" | "user";
-  /** What the context is to hold; everything unless given. What is left out is empty in the answer. */
-  include?: Array<"state" | "memories" | "turns">;
+  /**
+   * What the context is to hold; everything unless given. What is left out is empty in the answer. `pinned` are the memories that are
+   * pinned, which come besides the `memory_limit`.
+   */
+  include?: Array<"state" | "pinned" | "memories" | "turns">;
   /**
    * Puts what is newer first: orders by `ranking_score`, which is the score × (1 − weight + weight × 2^(−age / half-life)). Ages count from
    * `occurred_at`, or else `created_at`, to now or `as_of`. `score` and `threshold` stay as they are.
@@ -1124,6 +1133,8 @@ export interface Memory {
   source: "user" | "agent" | "tool" | "import";
   /** How important you said it is. */
   importance: number | null;
+  /** Whether every context of its owner shows it. */
+  pinned: boolean;
   /** When it happened, if that was given. */
   occurred_at: string | null;
   /** When the memory was added. */
@@ -1171,6 +1182,11 @@ export interface MemoryChanges {
   /** How important it is to you; null: unknown. */
   importance?: number | null;
   /**
+   * Show it first in every context of its user, whatever the query: at most 20 current ones of a user, more are 409 `version_conflict`. Of
+   * a session without a user, in that session's contexts.
+   */
+  pinned?: boolean;
+  /**
    * When it expires: from that moment on nothing shows it, and it is removed with the event `memory.expired`. null: never. ISO 8601, such
    * as `2027-05-07T08:00:00Z`.
    */
@@ -1183,6 +1199,20 @@ export interface MemoryChanges {
   valid_from?: string | null;
   /** Until when it holds; null: for ever. ISO 8601, such as `2027-05-07T08:00:00Z`. */
   valid_until?: string | null;
+  /** Why; for the history of the memory and the trace. */
+  reason?: string;
+}
+
+/** A content that a memory has or had. */
+export interface MemoryContent {
+  /** What to remember: 1 to 10000 characters; more is 413 `content_too_large`. */
+  content: string;
+  /** When it was written. */
+  written_at: string;
+  /** First characters of the API key that wrote it; null where that was not noted. */
+  actor: string | null;
+  /** Why, as given with that change. */
+  reason: string | null;
 }
 
 /** A memory was added. The data is the memory. */
@@ -1250,6 +1280,17 @@ export interface MemoryExplanation {
     /** By what its importance multiplies the score: `ranking_score` is the score times both factors, to six digits. */
     factor: number;
   };
+}
+
+/** What a memory said before, and its neighbours in time. */
+export interface MemoryHistory {
+  object: "list";
+  /** Newest first, beginning with the present one; of those before as many as the setting `memory_versions_kept` says. */
+  data: MemoryContent[];
+  /** Ids of the memories whose place it took, some of which may be gone. */
+  supersedes: string[];
+  /** The memory that took its place. */
+  superseded_by: string | null;
 }
 
 /** A page of memories. */
@@ -1433,6 +1474,11 @@ export interface NewMemory {
   source?: "user" | "agent" | "tool" | "import";
   /** How important it is to you, 0.0 to 1.0. */
   importance?: number;
+  /**
+   * Show it first in every context of its user, whatever the query: at most 20 current ones of a user, more are 409 `version_conflict`. Of
+   * a session without a user, in that session's contexts.
+   */
+  pinned?: boolean;
   /** When it happened, for history that is moved in: at most a day ahead. ISO 8601, such as `2027-05-07T08:00:00Z`. */
   occurred_at?: string;
   /**
@@ -1453,6 +1499,18 @@ export interface NewMemory {
    * expires. One that is superseded already is 409 `version_conflict`.
    */
   supersedes?: string[];
+  /** Why; for the history of the memory and the trace. */
+  reason?: string;
+  /**
+   * Have the answer list the owner's current memories that are nearest in meaning, as they were before: one that says otherwise by now can
+   * be superseded with the next call. Needs a key with the scope `read`.
+   */
+  similar?: {
+    /** How many; default 5. */
+    limit?: number;
+    /** Lowest score; default 0.7. */
+    threshold?: number;
+  };
 }
 
 /** A session to create. */
@@ -1599,6 +1657,8 @@ export interface Nothing {}
 export interface Omitted {
   /** How many memories had no room. */
   memories: number;
+  /** How many pinned memories had no room. */
+  pinned: number;
   /** How many turns had no room. */
   turns: number;
   /** 1 where the state had no room; it stands whole or not at all. */
@@ -1922,6 +1982,16 @@ export interface Settings {
     source: "default" | "environment" | "setting" | "probes" | "built-in";
   };
   /**
+   * How many contents that a memory had are kept, besides the present one, for its history. A lower number takes effect with the next
+   * change of each memory's content.
+   */
+  memory_versions_kept: {
+    value: number;
+    default?: number;
+    /** Where the value comes from. */
+    source: "default" | "environment" | "setting" | "probes" | "built-in";
+  };
+  /**
    * How many bytes the store may take on disk; beyond that new records are refused with 503. `cairn_store_used_bytes` in `/metrics` says
    * how many it takes. New sessions, states, turns and memories are answered 503 `service_unavailable`, and so is a PATCH of one that does
    * not make it smaller, and a request with an Idempotency-Key whose answer has no room to be kept; deletion, keys, webhooks, settings,
@@ -2082,6 +2152,11 @@ export interface SettingsChanges {
    * removes up to 8 older ones, so a lower number takes effect as states change.
    */
   state_versions_kept?: number | null;
+  /**
+   * How many contents that a memory had are kept, besides the present one, for its history. A lower number takes effect with the next
+   * change of each memory's content.
+   */
+  memory_versions_kept?: number | null;
   /**
    * How many bytes the store may take on disk; beyond that new records are refused with 503. `cairn_store_used_bytes` in `/metrics` says
    * how many it takes. New sessions, states, turns and memories are answered 503 `service_unavailable`, and so is a PATCH of one that does
@@ -2325,6 +2400,11 @@ export interface StepMemory {
   source?: "user" | "agent" | "tool" | "import";
   /** How important it is to you, 0.0 to 1.0. */
   importance?: number;
+  /**
+   * Show it first in every context of its user, whatever the query: at most 20 current ones of a user, more are 409 `version_conflict`. Of
+   * a session without a user, in that session's contexts.
+   */
+  pinned?: boolean;
   /** When it happened, for history that is moved in: at most a day ahead. ISO 8601, such as `2027-05-07T08:00:00Z`. */
   occurred_at?: string;
   /**
@@ -2345,6 +2425,8 @@ export interface StepMemory {
    * expires. One that is superseded already is 409 `version_conflict`.
    */
   supersedes?: string[];
+  /** Why; for the history of the memory and the trace. */
+  reason?: string;
 }
 
 /** Something that happened in a session: a turn, a version of its state, a memory, a retrieval or a fork. */

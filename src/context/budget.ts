@@ -2,8 +2,8 @@
  * Chooses what of a context fits into a number of tokens (pure).
  *
  * Something of each kind that exists is there: room for the newest turn and the best memory, shortened if need be, is kept from the
- * beginning. What is left goes to the state, which stands whole or not at all, and then to turns and memories alternately. Turns have no
- * gaps: with the first that does not fit they end. A memory that does not fit is passed over.
+ * beginning. What is left goes to memories that are pinned, then to the state, which stands whole or not at all, and then to turns and the
+ * other memories alternately. Turns have no gaps: with the first that does not fit they end. A memory that does not fit is passed over.
  *
  * @module
  */
@@ -20,8 +20,10 @@ export interface Costs {
   readonly frame: number;
   /** With its heading; undefined where there is none to show. */
   readonly state: number | undefined;
-  /** Best first; the first has the heading in its markup. */
+  /** Those that are pinned, then the best first; the first has the heading in its markup. */
   readonly memories: readonly Cost[];
+  /** How many of them are pinned. */
+  readonly pinned: number;
   /** Newest first; the first has the heading in its markup. */
   readonly turns: readonly Cost[];
 }
@@ -66,17 +68,25 @@ export function choose(costs: Costs, tokensMax: number): Choice {
     left -= more;
     return [{ place: 0, shortenedTo: LIMITS.contextShortenedTokensMin + more }];
   };
+  const { pinned } = costs;
+  const memories = pinned === 0 ? [] : first(costs.memories[0]);
+  const takeMemory = (place: number) => {
+    const memory = costs.memories[place];
+    if (memory !== undefined && takes(memory.markup + memory.content)) memories.push({ place });
+  };
+  for (let place = 1; place < pinned; place++) takeMemory(place);
   const hasState = state !== undefined && takes(state);
   const turns = first(costs.turns[0]);
-  const memories = first(costs.memories[0]);
+  if (pinned === 0) memories.push(...first(costs.memories[0]));
+  else takeMemory(pinned);
   let turnsEnd = turns[0]?.shortenedTo === undefined ? costs.turns.length : 1;
-  for (let place = 1; place < Math.max(turnsEnd, costs.memories.length); place++) {
-    const [turn, memory] = [costs.turns[place], costs.memories[place]];
+  for (let place = 1; place < Math.max(turnsEnd, costs.memories.length - pinned); place++) {
+    const turn = costs.turns[place];
     if (turn !== undefined && place < turnsEnd) {
       if (takes(turn.markup + turn.content)) turns.push({ place });
       else turnsEnd = place;
     }
-    if (memory !== undefined && takes(memory.markup + memory.content)) memories.push({ place });
+    takeMemory(pinned + place);
   }
   return { hasState, memories, turns, tokens: tokensMax - left };
 }

@@ -2,15 +2,17 @@
  * The combined read: the state, the memories that matter, the latest turns. It owns no data and changes none.
  *
  * It looks in the memories that the session shows and, when the session has a user, in all memories of that user; never in another
- * user's. With a query the best come first, without one the newest.
+ * user's. With a query the best come first, without one the newest. Before them come those that are pinned, whatever the query.
  *
  * @module
  */
 import { withPrefix, type BareId } from "../lib/ids.ts";
 import type { JsonText } from "../lib/json.ts";
+import type { Permit } from "../lib/fair-semaphore.ts";
 import { LIMITS } from "../lib/limits.ts";
 import type { MemoryDeps } from "../memories/deps.ts";
 import { newestMemories, type MemoryScope } from "../memories/memories.ts";
+import { pinnedMemories } from "../memories/pins.ts";
 import { memoryMembers, visibleMemories } from "../memories/record.ts";
 import type { RankingParts } from "../memories/ranking-score.ts";
 import { explanationsJson, rank, scoreJson, type Ranking, type Searcher } from "../memories/search.ts";
@@ -18,6 +20,7 @@ import { liveSession, type LiveSession } from "../sessions/live-session.ts";
 import { memoriesIn, shownMemoryRanges } from "../sessions/shared-memories.ts";
 import { readState } from "../sessions/versions.ts";
 import type { Reader } from "../storage/access.ts";
+import type { OwnerOfMemory } from "../storage/keys.ts";
 import { ownedPostings, type Owner } from "../storage/owner.ts";
 import { memories as memoryTable, type MemoryRow } from "../storage/tables.ts";
 import type { RecentTurns } from "../turns/recent-turns.ts";
@@ -40,33 +43,82 @@ export async function getContext(deps: ContextDeps, searcher: Searcher, id: stri
   return answer;
 }
 
-async function find(
-  deps: ContextDeps,
-  searcher: Searcher,
-  id: string,
-  request: ContextRequest,
-): Promise<Found & { ranking: Ranking | undefined }> {
+async function find(deps: ContextDeps, searcher: Searcher, id: string, request: ContextRequest): Promise<RankedFound> {
   const { limitsId, owner } = searcher;
   using permit = deps.searches.permitOf(limitsId);
-  const { store } = deps;
-  const { query } = request;
-  const { memoryLimit, turnLimit } = limitsOf(request);
-  const scope = await store.read((reader) => scopeOf(reader, liveSession(reader, owner, id), owner, request.memoryScope));
-  const options = { threshold: 0, limit: memoryLimit, explain: request.explain, limitsId, shown: request };
-  const ranked = query === undefined || memoryLimit === 0 ? undefined : await rank(deps, query, scope, options, permit);
-  // With nothing to look for in a query of spaces alone, the newest as without one.
-  const ranking = ranked?.query.lexical.ids.length === 0 ? undefined : ranked;
-  const newest = ranking === undefined ? await newestMemories(deps, scope, memoryLimit, request) : [];
-  const explanations = ranking === undefined || !request.explain ? [] : await explanationsJson(deps, ranking);
-  // Read last, so that all of the answer that can change is of one moment, and nothing large is held while others are let through.
-  return store.read((reader) => {
+  const { scope, pinOwners } = await deps.store.read((reader) => {
     const session = liveSession(reader, owner, id);
-    const state = shows(request, "state") ? readState(reader, session.key, session.row.version) : NO_STATE;
-    const turns = deps.recentTurns.of(reader, session, turnLimit);
-    const memories =
-      ranking === undefined ? itemsOf(reader, newest) : ranking.matches.map((match, i) => itemOf(reader, match, explanations[i]));
-    return { state, turns, memories, ranking };
+    const memoryScope = scopeOf(reader, session, owner, request.memoryScope);
+    return { scope: memoryScope, pinOwners: pinOwnersOf(session, memoryScope, request) };
   });
+  const { memoryLimit, turnLimit } = limitsOf(request);
+  const pinsOf = (reader: Reader) => pinnedMemories(reader, owner, pinOwners, { asOf: request.asOf, ranges: scope.ranges });
+  // At the same time as the first search: a database answers both together.
+  const pinning = Promise.resolve(deps.store.read(pinsOf));
+  pinning.catch(() => undefined);
+  // Those that are pinned come besides as many as are wanted: where some were found, others are looked for in their place.
+  for (let limit = memoryLimit; ;) {
+    const { ranking, count, items } = await findMemories(deps, searcher, scope, { ...request, limit }, permit);
+    const pins = await pinning;
+    // Read last, so that all of the answer that can change is of one moment, and nothing large is held while others are let through.
+    const found = await deps.store.read((reader) => {
+      const session = liveSession(reader, owner, id);
+      const state = shows(request, "state") ? readState(reader, session.key, session.row.version) : NO_STATE;
+      const turns = deps.recentTurns.of(reader, session, turnLimit);
+      return { state, turns, ...withPinned(items(reader), visibleItems(reader, pins)) };
+    });
+    const others = found.memories.length - found.pinned;
+    if (others >= memoryLimit || count < limit || limit >= memoryLimit + found.pinned) {
+      const shown = found.memories.slice(0, found.pinned + memoryLimit);
+      const matches = ranking?.matches.filter((match) => shown.some(({ key }) => key === match.key)) ?? [];
+      return { ...found, memories: shown, ranking: ranking && { ...ranking, matches } };
+    }
+    limit = memoryLimit + found.pinned;
+  }
+}
+
+interface RankedFound extends Found {
+  /** What was found by the query, of what is shown; undefined where there was nothing to look for. */
+  readonly ranking: Ranking | undefined;
+}
+
+/** The best memories for the query, or the newest ones. */
+async function findMemories(
+  deps: ContextDeps,
+  { limitsId }: Searcher,
+  scope: MemoryScope,
+  request: ContextRequest & { limit: number },
+  permit: Permit,
+): Promise<{ ranking: Ranking | undefined; count: number; items: (reader: Reader) => FoundMemory[] }> {
+  const { query, limit, explain } = request;
+  const options = { threshold: 0, limit, explain, limitsId, shown: request };
+  const ranked = query === undefined || limit === 0 ? undefined : await rank(deps, query, scope, options, permit);
+  // With nothing to look for in a query of spaces alone, the newest as without one.
+  if (ranked === undefined || ranked.query.lexical.ids.length === 0) {
+    const newest = await newestMemories(deps, scope, limit, request);
+    return {
+      ranking: undefined,
+      count: newest.length,
+      items: (reader) =>
+        visibleItems(
+          reader,
+          newest.map((key) => ({ key })),
+        ),
+    };
+  }
+  const explanations = explain ? await explanationsJson(deps, ranked) : [];
+  const items = (reader: Reader) => ranked.matches.map((match, i) => itemOf(reader, match, explanations[i]));
+  return { ranking: ranked, count: ranked.matches.length, items };
+}
+
+/** Memories that were found after those that are pinned. */
+function withPinned(found: readonly FoundMemory[], pins: readonly FoundMemory[]): Pick<Found, "memories" | "pinned"> {
+  const pinned = pins.map((pin) => {
+    const item = found.find(({ key }) => key === pin.key) ?? pin;
+    return { ...item, json: `${item.json.slice(0, -1)},"pinned":true}` as JsonText };
+  });
+  const others = found.filter(({ key }) => !pins.some((pin) => pin.key === key));
+  return { memories: [...pinned, ...others], pinned: pinned.length };
 }
 
 function shows({ include }: ContextRequest, part: ContextPart): boolean {
@@ -89,9 +141,16 @@ function scopeOf(reader: Reader, session: LiveSession, { agentId }: Owner, scope
   return { filter: [memoriesIn(ranges)], ranges };
 }
 
-function itemsOf(reader: Reader, keys: readonly BareId[]): FoundMemory[] {
+/** Whose pinned memories a session's contexts show: its user's, or else its own and those of the sessions that it was forked from. */
+function pinOwnersOf({ row: { userId } }: LiveSession, { ranges = [] }: MemoryScope, request: ContextRequest): OwnerOfMemory[] {
+  if (!shows(request, "pinned")) return [];
+  if (userId !== null) return [{ userId, agentId: null }];
+  return ranges.map(({ session }) => ({ userId: null, agentId: null, sessionId: withPrefix("sess", session) }));
+}
+
+function visibleItems(reader: Reader, found: readonly { key: BareId }[]): FoundMemory[] {
   const visible = visibleMemories(reader);
-  return keys.flatMap((key) => {
+  return found.flatMap(({ key }) => {
     const row = visible(key);
     return row === undefined ? [] : [itemOf(reader, { key, row, score: 0 })];
   });

@@ -30,7 +30,10 @@ export const NO_STATE = "{}" as JsonText;
 /** What was found, at one moment and before anything is left out. */
 export interface Found {
   readonly state: JsonText;
+  /** First those that are pinned, … */
   readonly memories: readonly FoundMemory[];
+  /** … as many as these. */
+  readonly pinned: number;
   readonly turns: readonly RecentTurn[];
 }
 
@@ -58,8 +61,10 @@ async function fittedJson(found: Found, request: Pick<ContextRequest, "format" |
   if (maxTokens !== undefined && maxTokens < least) throw tooFew(maxTokens, least);
   const choice = choose(costs, maxTokens ?? Number.MAX_SAFE_INTEGER);
   const fitted = await chosen(found, choice);
+  const pinned = choice.memories.filter(({ place }) => place < found.pinned).length;
   const omitted = {
-    memories: found.memories.length - choice.memories.length,
+    memories: found.memories.length - found.pinned - (choice.memories.length - pinned),
+    pinned: found.pinned - pinned,
     turns: found.turns.length - choice.turns.length,
     state: hasState && !choice.hasState ? 1 : 0,
   };
@@ -78,7 +83,7 @@ function tooFew(maxTokens: number, least: number): ApiError {
 }
 
 /** What each part takes. Of records that a Cairn wrote that did not count, the texts are counted now. */
-async function costsOf({ state, memories, turns }: Found): Promise<Costs> {
+async function costsOf({ state, memories, pinned, turns }: Found): Promise<Costs> {
   const memoryCosts = [];
   for (const [i, { row, tokens, content }] of memories.entries())
     memoryCosts.push(memoryCost(row.type, tokens ?? (await countQuoted(content)), i === 0));
@@ -88,6 +93,7 @@ async function costsOf({ state, memories, turns }: Found): Promise<Costs> {
     frame: frameTokens(),
     state: state === NO_STATE ? undefined : stateCost(countTokens(onOneLine(state), LIMITS.contextTokensMax)),
     memories: memoryCosts,
+    pinned,
     turns: turnCosts,
   };
 }
@@ -101,7 +107,7 @@ function turnOf({ shown }: RecentTurn): ShownTurn {
   return JSON.parse(`{${shown}}`) as ShownTurn;
 }
 
-async function chosen({ state, memories, turns }: Found, choice: Choice): Promise<Found> {
+async function chosen({ state, memories, pinned, turns }: Found, choice: Choice): Promise<Found> {
   const keep = async <Item>(
     items: readonly Item[],
     places: readonly ChosenRecord[],
@@ -115,6 +121,7 @@ async function chosen({ state, memories, turns }: Found, choice: Choice): Promis
   return {
     state: choice.hasState ? state : NO_STATE,
     memories: await keep(memories, choice.memories, shorterMemory),
+    pinned,
     turns: await keep(turns, choice.turns, shorterTurn),
   };
 }

@@ -6,7 +6,7 @@
 import type { RankingWishes } from "../memories/ranking-score.ts";
 
 /** What a context can hold. */
-export const CONTEXT_PARTS = ["state", "memories", "turns"] as const;
+export const CONTEXT_PARTS = ["state", "pinned", "memories", "turns"] as const;
 export type ContextPart = (typeof CONTEXT_PARTS)[number];
 
 export const CONTEXT_FORMATS = ["json", "text", "messages"] as const;

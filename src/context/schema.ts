@@ -54,7 +54,8 @@ export const ContextRequest = Type.Object(
       Type.Array(OneOf(CONTEXT_PARTS), {
         minItems: 1,
         maxItems: CONTEXT_PARTS.length,
-        description: "What the context is to hold; everything unless given. What is left out is empty in the answer.",
+        description:
+          "What the context is to hold; everything unless given. What is left out is empty in the answer. `pinned` are the memories that are pinned, which come besides the `memory_limit`.",
       }),
     ),
     recency: Type.Optional(Recency),
@@ -80,13 +81,14 @@ export const Context = Type.Object(
         content,
         type,
         source,
-        score: Score("0.0 to 1.0; 0.0 without a query."),
+        score: Score("0.0 to 1.0; 0.0 without a query, and of a pinned one that the query would not have found."),
         ranking_score: RankingScore,
         created_at,
+        pinned: Type.Optional(Type.Literal(true, { description: "Set where it is pinned. Left out for others." })),
         truncated: Truncated,
         explanation: Type.Optional(MemoryExplanation),
       }),
-      { description: "Best first; without a query newest first." },
+      { description: "First those that are pinned, newest first, then the best; without a query the newest." },
     ),
     recent_turns: Type.Array(
       Type.Object({ ...recentTurn, truncated: Truncated }, { title: "RecentTurn", description: "A turn, in short." }),
@@ -102,6 +104,7 @@ export const Context = Type.Object(
       Type.Object(
         {
           memories: Omitted("memories"),
+          pinned: Omitted("pinned memories"),
           turns: Omitted("turns"),
           state: Type.Integer({ description: "1 where the state had no room; it stands whole or not at all." }),
         },

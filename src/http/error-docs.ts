@@ -67,7 +67,7 @@ const ERROR_DOCS: Record<WireCode, ErrorDoc> = {
     detail: { param: "external_id" },
   },
   version_conflict: {
-    when: "the session is not at `expected_version`, or a document not at `if_version`; nothing was changed.",
+    when: "the session is not at `expected_version`, or a document not at `if_version`; a memory is superseded already, or its owner has too many pinned ones. Nothing was changed.",
     message: "Session sess_0VQk3aB4x1Zq is at version 2, not 1. Nothing was changed.",
     detail: { param: "expected_version" },
   },

@@ -56,6 +56,11 @@ export const LIMITS = {
   memoryTypeLengthMax: 64,
   /** Memories whose place one takes. */
   supersededMax: 32,
+  /** Memories like a new one that its answer lists. */
+  similarDefault: 5,
+  similarMax: 10,
+  /** Pinned memories of an owner. */
+  pinnedMemoriesMax: 20,
   /** Memories of one batch. */
   memoryBatchMax: 100,
   /** A century. */
@@ -155,6 +160,9 @@ export const LIMITS = {
   stateVersionsKeptDefault: 1_000,
   stateVersionsKeptMin: 2,
   stateVersionsKeptMax: 1_000_000_000,
+  /** Contents kept of each memory, besides the present one. */
+  memoryVersionsKeptDefault: 20,
+  memoryVersionsKeptMax: 100,
   maxStoreBytesMin: MIB,
   maxStoreBytesMax: 2 ** 50,
 

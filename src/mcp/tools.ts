@@ -134,6 +134,7 @@ export const TOOLS: readonly Tool[] = [
       tags: Tags(),
       metadata: field(NewMemory.properties.metadata),
       importance: field(NewMemory.properties.importance, undefined),
+      pinned: field(NewMemory.properties.pinned, "In every context."),
       expires_at: field(NewMemory.properties.expires_at),
       supersedes: field(NewMemory.properties.supersedes, "Ids of those it replaces."),
       external_id: field(NewMemory.properties.external_id, "Your name for it; upserts."),
@@ -157,6 +158,7 @@ export const TOOLS: readonly Tool[] = [
       type: MemoryType,
       tags: Tags("Replaces the tags."),
       metadata: field(MemoryChanges.properties.metadata, "Merged; a null removes a key."),
+      reason: field(MemoryChanges.properties.reason),
     }),
     output: MemoryOfAnswer,
     hints: DESTROYS,
@@ -338,7 +340,7 @@ async function contextOfUser(context: ToolContext, asked: Asked): Promise<JsonOb
     return { key: bare(id as MemoryId), row, content: content!, tokens: undefined, json: toJson(memory) };
   });
   const { max_tokens: maxTokens, format = "json" } = asked;
-  return JSON.parse(await answerOf({ state: NO_STATE, memories, turns: [] }, { maxTokens, format })) as JsonObject;
+  return JSON.parse(await answerOf({ state: NO_STATE, memories, pinned: 0, turns: [] }, { maxTokens, format })) as JsonObject;
 }
 
 async function memoriesOfUser(context: ToolContext, { query, memory_limit, max_tokens }: Asked): Promise<JsonObject[]> {

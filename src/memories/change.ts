@@ -6,18 +6,21 @@
 import { DAY_MS } from "../lib/duration.ts";
 import { ApiError } from "../lib/errors.ts";
 import { bare, type BareId, type Id, type SessionId } from "../lib/ids.ts";
+import { LIMITS } from "../lib/limits.ts";
 import { toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import type { Active, MadeEmbedding } from "../embeddings/embeddings.ts";
 import { diffObjects, isEmptyDiff } from "../sessions/diff.ts";
 import { laterOf, refuseLargeMetadata } from "../sessions/live-session.ts";
 import type { Tx } from "../storage/access.ts";
 import { MEMORIES } from "../storage/collections.ts";
-import { generationOf, removeVector } from "../storage/memory-records.ts";
-import { memories, pendingEmbeddings, sessions, type MemoryRow } from "../storage/tables.ts";
+import { memoryVersionKey } from "../storage/keys.ts";
+import { generationOf, removeVector, removeVersions } from "../storage/memory-records.ts";
+import { memories, memoryVersions, pendingEmbeddings, sessions, type MemoryRow, type MemoryVersionRow } from "../storage/tables.ts";
 import { record, type Caller, type Quotas } from "../traces/record.ts";
 import { storeVector } from "../vectors/store-vector.ts";
 import type { MemoryDeps } from "./deps.ts";
 import { memoryJson, namedMemory, nameTaken, scopeOfNames, type FoundMemory } from "./record.ts";
+import { refuseManyPins } from "./pins.ts";
 import { moveLinks, refuseEmptyValidity } from "./validity.ts";
 
 /** What is left out stays; a null clears. */
@@ -29,10 +32,13 @@ export interface MemoryChanges {
   externalId?: string | null | undefined;
   source?: MemoryRow["source"];
   importance?: number | null | undefined;
+  pinned?: boolean | undefined;
   expiresAt?: number | null | undefined;
   ttlSeconds?: number | undefined;
   validFrom?: number | null | undefined;
   validUntil?: number | null | undefined;
+  /** Why, which is no change. */
+  reason?: string | undefined;
 }
 
 /** What is made of a content before the transaction. */
@@ -82,20 +88,7 @@ export function changeMemory(
   metadata: JsonObject,
   { active, embedding, tokens }: NewContent,
 ): { row: MemoryRow; json: JsonText; makesRoom: boolean } {
-  const row: MemoryRow = {
-    ...before,
-    content: changes.content ?? before.content,
-    type: changes.type ?? before.type,
-    tags: changes.tags ?? before.tags,
-    metadata,
-  };
-  if (changes.source !== undefined) row.source = changes.source;
-  change(row, "externalId", changes.externalId);
-  change(row, "importance", changes.importance);
-  change(row, "expiresAt", endOf(changes, tx.now));
-  change(row, "validFrom", changes.validFrom);
-  change(row, "validUntil", changes.validUntil);
-  if (row.supersedes !== undefined) row.validFrom ??= row.createdAt;
+  const row = changedRow(before, changes, metadata, tx.now);
   if (row.validFrom !== before.validFrom || row.validUntil !== before.validUntil) refuseEmptyValidity(row);
   nameAgain(tx, caller, row, before, key);
   if (isSame(row, before)) return { row: before, json: memoryJson(id, before, generationOf(tx)), makesRoom: false };
@@ -107,6 +100,8 @@ export function changeMemory(
   if (contentChanged) {
     delete row.tokens;
     if (tokens !== undefined) row.tokens = tokens;
+    keepContent(tx, quotas, key, before);
+    noteWriting(row, caller, changes.reason, tx.now);
   }
   if (contentChanged && row.embed) {
     removeVector(tx, MEMORIES, before);
@@ -115,6 +110,7 @@ export function changeMemory(
     embed(tx, active, key, row, embedding);
   }
   tx.put(memories, key, row);
+  if (before.pinned !== true || row.validUntil !== before.validUntil) refuseManyPins(tx, row);
   moveLinks(tx, id, row);
   touchSession(tx, row.sessionId, 0);
   record(tx, caller, {
@@ -123,13 +119,62 @@ export function changeMemory(
     userId: row.userId,
     agentId: row.agentId,
     ...(row.sessionId === undefined ? { recordId: key } : {}),
-    details: toJson({ memory_id: id, content_changed: contentChanged, tags_changed: toJson(row.tags) !== toJson(before.tags) }),
+    details: toJson({
+      memory_id: id,
+      content_changed: contentChanged,
+      tags_changed: toJson(row.tags) !== toJson(before.tags),
+      reason: changes.reason,
+    }),
   });
   return { row, json: memoryJson(id, row, generationOf(tx)), makesRoom };
 }
 
+/** Keeps a content that a memory had, and drops those that are too many. */
+function keepContent(
+  tx: Tx,
+  quotas: Quotas | undefined,
+  memory: BareId,
+  { content, actor, reason, createdAt, writtenAt, edits = 0 }: MemoryRow,
+): void {
+  const kept = quotas?.memoryVersionsKept ?? LIMITS.memoryVersionsKeptDefault;
+  removeVersions(tx, memory, Math.max(0, edits + 1 - kept));
+  if (kept === 0) return;
+  const version: MemoryVersionRow = { content, writtenAt: writtenAt ?? createdAt };
+  if (actor !== undefined) version.actor = actor;
+  if (reason !== undefined) version.reason = reason;
+  tx.add(memoryVersions, memoryVersionKey(memory, edits), version);
+}
+
+/** Notes in a row who wrote its content, when and why. */
+function noteWriting(row: MemoryRow, { actor }: Caller, reason: string | undefined, now: number): void {
+  row.actor = actor;
+  row.writtenAt = now;
+  row.edits = (row.edits ?? 0) + 1;
+  if (reason === undefined) delete row.reason;
+  else row.reason = reason;
+}
+
+function changedRow(before: MemoryRow, changes: MemoryChanges, metadata: JsonObject, now: number): MemoryRow {
+  const row: MemoryRow = {
+    ...before,
+    content: changes.content ?? before.content,
+    type: changes.type ?? before.type,
+    tags: changes.tags ?? before.tags,
+    metadata,
+  };
+  if (changes.source !== undefined) row.source = changes.source;
+  change(row, "externalId", changes.externalId);
+  change(row, "importance", changes.importance);
+  change(row, "pinned", changes.pinned === false ? null : changes.pinned);
+  change(row, "expiresAt", endOf(changes, now));
+  change(row, "validFrom", changes.validFrom);
+  change(row, "validUntil", changes.validUntil);
+  if (row.supersedes !== undefined) row.validFrom ??= row.createdAt;
+  return row;
+}
+
 /** Takes over what a request says of an optional member of a row. */
-function change<Name extends "externalId" | "importance" | "expiresAt" | "validFrom" | "validUntil">(
+function change<Name extends "externalId" | "importance" | "pinned" | "expiresAt" | "validFrom" | "validUntil">(
   row: MemoryRow,
   name: Name,
   value: MemoryRow[Name] | null,
@@ -151,7 +196,7 @@ function nameAgain(tx: Tx, { owner }: Caller, row: MemoryRow, before: MemoryRow,
   if (other !== undefined && other.key !== key) throw nameTaken(other, externalId);
 }
 
-const COMPARED = ["content", "type", "externalId", "source", "importance", "expiresAt", "validFrom", "validUntil"] as const;
+const COMPARED = ["content", "type", "externalId", "source", "importance", "pinned", "expiresAt", "validFrom", "validUntil"] as const;
 
 function isSame(row: MemoryRow, before: MemoryRow): boolean {
   if (COMPARED.some((name) => row[name] !== before[name]) || toJson(row.tags) !== toJson(before.tags)) return false;

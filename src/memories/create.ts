@@ -23,6 +23,7 @@ import { record, type Caller, type Quotas } from "../traces/record.ts";
 import { changeMemory, checkTimes, embed, endOf, trackVectors, type MemoryChanges, type NewContent } from "./change.ts";
 import type { MemoryDeps } from "./deps.ts";
 import { duplicateOf } from "./duplicates.ts";
+import { refuseManyPins } from "./pins.ts";
 import { refuseEmptyValidity, supersede, toSupersede } from "./validity.ts";
 import { memoryJson, namedMemory, nameTaken, preview, refuseLongContent, scopeOfNames, type FoundMemory } from "./record.ts";
 
@@ -44,6 +45,7 @@ export interface NewMemory {
   onDuplicate?: "allow" | "return" | "update" | undefined;
   source?: MemoryRow["source"];
   importance?: number | undefined;
+  pinned?: boolean | undefined;
   /** In Unix milliseconds, like the times below. */
   occurredAt?: number | undefined;
   expiresAt?: number | undefined;
@@ -52,6 +54,11 @@ export interface NewMemory {
   validUntil?: number | undefined;
   /** Ids of those whose place it takes. */
   supersedes?: readonly string[] | undefined;
+  /** How many like it are to be answered, and what these are, as JSON. */
+  similar?: { limit?: number | undefined; threshold?: number | undefined } | undefined;
+  similarFound?: JsonText | undefined;
+  /** Why it is written. */
+  reason?: string | undefined;
   /** The request as it was sent: an update keeps what that leaves out. */
   sent?: object | undefined;
 }
@@ -171,10 +178,10 @@ export function createMemories(tx: Tx, caller: Caller, prepared: PreparedMemorie
       const owner = ownerOf(tx, caller, input);
       const { session, userId } = owner;
       const there = memoryThere(tx, caller, owner, input);
-      if (there !== undefined) return takeOver(tx, caller, quotas, there, input, { active, embedding, tokens });
+      if (there !== undefined) return withFound(takeOver(tx, caller, quotas, there, input, { active, embedding, tokens }), input);
       if (session === undefined) trackNamedUser(tx, userId);
       else counted.set(session.key, { session, memories: (counted.get(session.key)?.memories ?? 0) + 1 });
-      return createMemory(tx, caller, owner, input, { active, embedding, tokens });
+      return withFound(createMemory(tx, caller, owner, input, { active, embedding, tokens }), input);
     }),
   );
   for (const { session, memories: added } of counted.values()) {
@@ -184,12 +191,17 @@ export function createMemories(tx: Tx, caller: Caller, prepared: PreparedMemorie
   return created;
 }
 
+/** Adds what was found before to the answer. */
+function withFound(created: CreatedMemory, { similarFound }: NewMemory): CreatedMemory {
+  return similarFound === undefined ? created : { ...created, json: `${created.json.slice(0, -1)},"similar":${similarFound}}` as JsonText };
+}
+
 /** To be called once memories are committed. */
 export function memoriesCreated(deps: MemoryDeps, { all }: PreparedMemories): void {
   for (const { input, embedding } of all) if (input.embed) trackVectors(deps, embedding);
 }
 
-interface MemoryOwner {
+export interface MemoryOwner {
   session: LiveSession | undefined;
   userId: string | null;
   agentId: string | null;
@@ -200,7 +212,7 @@ interface MemoryOwner {
  *
  * @throws {ApiError} `session_not_found`, `permission_denied`, or `invalid_request` where it is nobody's or not its session's
  */
-function ownerOf(reader: Reader, { owner }: Caller, { sessionId, userId, agentId }: NewMemory): MemoryOwner {
+export function ownerOf(reader: Reader, { owner }: Caller, { sessionId, userId, agentId }: NewMemory): MemoryOwner {
   const named = ownerOfNew(owner, { userId, agentId });
   if (sessionId === undefined) {
     if (named.userId === undefined && named.agentId === undefined)
@@ -230,7 +242,7 @@ function takeOver(
   content: NewContent,
 ): CreatedMemory {
   const { isDuplicate } = there;
-  const { sent = {}, type, tags, metadata, source, importance, validFrom, validUntil, externalId, supersedes = [] } = input;
+  const { sent = {}, type, tags, metadata, source, importance, pinned, validFrom, validUntil, externalId, reason, supersedes = [] } = input;
   if (supersedes.length > 0 && (isDuplicate || input.ifExists !== "return"))
     throw new ApiError(
       "version_conflict",
@@ -254,9 +266,11 @@ function takeOver(
     ...(isSent("tags") ? { tags } : {}),
     source,
     importance,
+    pinned,
     expiresAt: endOf(input, tx.now),
     validFrom,
     validUntil,
+    reason,
   };
   return answered(changeMemory(tx, caller, quotas, there, changes, isSent("metadata") ? metadata : there.row.metadata, content));
 }
@@ -283,12 +297,15 @@ function createMemory(
     ...(input.externalId === undefined ? {} : { externalId: input.externalId, namedWithin: scopeOfNames(caller.owner) }),
     ...given("source", input.source),
     ...given("importance", input.importance),
+    ...(input.pinned === true ? { pinned: true } : {}),
     ...given("occurredAt", input.occurredAt),
     ...given("expiresAt", endOf(input, tx.now) ?? undefined),
     // From then on it is current, and what it supersedes is not.
     ...given("validFrom", input.validFrom ?? (superseded.length === 0 ? undefined : tx.now)),
     ...given("validUntil", input.validUntil),
     ...(superseded.length === 0 ? {} : { supersedes: superseded.map((old) => old.id) }),
+    actor: caller.actor,
+    ...given("reason", input.reason),
     ...given("tokens", tokens),
     embed: input.embed,
   };
@@ -309,10 +326,12 @@ function createMemory(
       type: row.type,
       tags: row.tags,
       embedded: hasVector(row),
+      reason: input.reason,
     }),
     record: json,
   });
   if (superseded.length > 0) supersede(tx, caller, superseded, id, row);
+  refuseManyPins(tx, row);
   return { row, json, isNew: true };
 }
 
@@ -322,7 +341,7 @@ function given<Name extends string, Value>(name: Name, value: Value | undefined)
 }
 
 /** Runs what concerns one of the memories of a request: an error says which of them is at fault. */
-function inPlace<Result>(place: string | undefined, i: number, work: () => Result): Result {
+export function inPlace<Result>(place: string | undefined, i: number, work: () => Result): Result {
   if (place === undefined) return work();
   try {
     return work();

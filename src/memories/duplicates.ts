@@ -11,7 +11,7 @@ import { eachFetched, type Reader } from "../storage/access.ts";
 import { MAX_KEY, contentKey, type OwnerOfMemory } from "../storage/keys.ts";
 import { isOwned, type Owner } from "../storage/owner.ts";
 import { memories, type MemoryRow } from "../storage/tables.ts";
-import type { FoundMemory } from "./record.ts";
+import { ownerNames, type FoundMemory } from "./record.ts";
 import { shownMemories } from "./validity.ts";
 
 /** Most often the newest is current. As many are read at once, … */
@@ -37,14 +37,10 @@ export function duplicateOf(
     const keys = entries.map((entry) => byContent.recordOf(entry) as BareId);
     reader.ahead(memories, keys);
     const rows = eachFetched(keys, (key) => ({ key, row: find(key) }));
-    const found = rows.find(({ row }) => row !== undefined && isOwned(owner, namesOf(row)));
+    const found = rows.find(({ row }) => row !== undefined && isOwned(owner, ownerNames(row)));
     if (found?.row !== undefined) return { id: withPrefix("mem", found.key), key: found.key, row: found.row };
     if (entries.length < ROWS_PER_LOOK) return undefined;
     to = entries.at(-1)!;
   }
   return undefined;
-}
-
-function namesOf({ userId, agentId }: MemoryRow): { userId?: string; agentId?: string } {
-  return { ...(userId === null ? {} : { userId }), ...(agentId === null ? {} : { agentId }) };
 }

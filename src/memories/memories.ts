@@ -13,12 +13,13 @@ import { liveSession } from "../sessions/live-session.ts";
 import { memoriesIn, shownMemoryRanges, type MemoryRange } from "../sessions/shared-memories.ts";
 import type { Reader } from "../storage/access.ts";
 import { MEMORIES } from "../storage/collections.ts";
-import { hashKey } from "../storage/keys.ts";
+import { hashKey, MAX_KEY } from "../storage/keys.ts";
+import { toIso } from "../lib/time.ts";
 import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
 import { generationOf, removeRecord } from "../storage/memory-records.ts";
 import { narrowed, ownedPostings, type Owner } from "../storage/owner.ts";
 import { pageOf, type Page } from "../storage/page.ts";
-import { memories } from "../storage/tables.ts";
+import { memories, memoryVersions } from "../storage/tables.ts";
 import { posting, type Filter } from "../storage/walk.ts";
 import { commitFor, ofUser, record, type Caller, type Deps } from "../traces/record.ts";
 import { changeMemory, checkTimes, trackVectors, touchSession, type MemoryChanges } from "./change.ts";
@@ -62,6 +63,19 @@ export function getMemory({ store }: Deps, owner: Owner, id: string): JsonText |
   return store.read((reader) => {
     const memory = findMemory(reader, owner, id);
     return memoryJson(memory.id, memory.row, generationOf(reader));
+  });
+}
+
+/** What a memory says and has said, newest first. */
+export function memoryHistory({ store }: Deps, owner: Owner, id: string): JsonText | Promise<JsonText> {
+  return store.read((reader) => {
+    const { key, row } = findMemory(reader, owner, id);
+    const before = row.edits === undefined ? [] : reader.rows(memoryVersions, { from: key, to: key + MAX_KEY, descending: true });
+    const present = { ...row, writtenAt: row.writtenAt ?? row.createdAt };
+    const data = [present, ...before.map((version) => version.row)].map(({ content, writtenAt, actor = null, reason = null }) => {
+      return { content, written_at: toIso(writtenAt), actor, reason };
+    });
+    return toJson({ object: "list", data, supersedes: row.supersedes ?? [], superseded_by: row.supersededBy ?? null });
   });
 }
 

@@ -39,6 +39,7 @@ export function memoryJson(id: MemoryId, row: MemoryRow, generation: number): Js
     external_id: row.externalId ?? null,
     source: row.source ?? "agent",
     importance: row.importance ?? null,
+    pinned: row.pinned === true,
     occurred_at: isoOrNull(row.occurredAt ?? null),
     created_at: toIso(row.createdAt),
     updated_at: toIso(row.updatedAt ?? row.createdAt),
@@ -134,6 +135,11 @@ export function refuseLongContent(content: string): void {
 
 export function preview(content: string): string {
   return firstCodePoints(content, LIMITS.contentPreviewLength);
+}
+
+/** Whose a memory is, as keys name owners. */
+export function ownerNames({ userId, agentId }: Pick<MemoryRow, "userId" | "agentId">): Owner {
+  return { ...(userId === null ? {} : { userId }), ...(agentId === null ? {} : { agentId }) };
 }
 
 /** Within what the names that a key gives are unique. */

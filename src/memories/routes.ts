@@ -3,13 +3,15 @@
  *
  * @module
  */
-import { endpointGroup, type Endpoint } from "../http/endpoint.ts";
+import { endpointGroup, type ApiCaller, type Endpoint } from "../http/endpoint.ts";
 import { Cursor, ListOf } from "../http/types.ts";
 import { fieldReader } from "../http/validate.ts";
+import { ApiError } from "../lib/errors.ts";
+import { hasScope } from "../lib/scopes.ts";
 import { tagsOf } from "./comma-lists.ts";
 import type { NewMemory as NewMemoryFields } from "./create.ts";
 import type { MemoryDeps } from "./deps.ts";
-import { addMemories, addMemory, deleteMemory, getMemory, listMemories, updateMemory } from "./memories.ts";
+import { addMemories, addMemory, deleteMemory, getMemory, listMemories, memoryHistory, updateMemory } from "./memories.ts";
 import {
   AddedMemories,
   AddedMemory,
@@ -17,11 +19,13 @@ import {
   MEMORY_FILTER,
   MemoryBatch,
   MemoryChanges,
+  MemoryHistory,
   NewMemory,
   Search,
   SearchAnswer,
 } from "./schema.ts";
 import { searchMemories } from "./search.ts";
+import { withSimilar } from "./similar.ts";
 
 const memories = endpointGroup({ name: "Memories", description: "What outlasts a conversation, found by meaning and by words." });
 
@@ -30,6 +34,12 @@ const fieldsOfNew = fieldReader(NewMemory);
 /** Returns what operations get of a memory in an array. */
 function newMemoryOf(sent: object): NewMemoryFields {
   return { ...(fieldsOfNew(sent as Record<string, unknown>) as unknown as NewMemoryFields), sent };
+}
+
+/** @throws {ApiError} `permission_denied` where an answer would show a key without the scope `read` what it did not send */
+function refuseUnread({ scopes }: ApiCaller, inputs: readonly NewMemoryFields[]): void {
+  if (hasScope(scopes, "read") || inputs.every(({ similar }) => similar === undefined)) return;
+  throw new ApiError("permission_denied", "similar shows other memories: it needs a key with the scope read.", { param: "similar" });
 }
 
 export function memoryEndpoints(deps: MemoryDeps): Endpoint[] {
@@ -45,7 +55,11 @@ export function memoryEndpoints(deps: MemoryDeps): Endpoint[] {
       body: NewMemory,
       response: AddedMemory,
       errors: ["session_not_found", "memory_not_found", "already_exists", "version_conflict", "content_too_large"],
-      run: ({ body, sent, caller }) => addMemory(deps, caller, { ...body, sent }),
+      run: async ({ body, sent, caller }) => {
+        refuseUnread(caller, [body]);
+        const [input] = await withSimilar(deps, caller, [{ ...body, sent }]);
+        return addMemory(deps, caller, input!);
+      },
     }),
     memories.post("/v1/memory/batch", {
       summary: "Add many memories",
@@ -55,7 +69,11 @@ export function memoryEndpoints(deps: MemoryDeps): Endpoint[] {
       body: MemoryBatch,
       response: AddedMemories,
       errors: ["session_not_found", "memory_not_found", "already_exists", "version_conflict", "content_too_large"],
-      run: ({ sent, caller }) => addMemories(deps, caller, sent.memories.map(newMemoryOf)),
+      run: async ({ sent, caller }) => {
+        const inputs = sent.memories.map(newMemoryOf);
+        refuseUnread(caller, inputs);
+        return addMemories(deps, caller, await withSimilar(deps, caller, inputs, "memories"));
+      },
     }),
     memories.post("/v1/memory/search", {
       summary: "Search memories",
@@ -82,13 +100,20 @@ export function memoryEndpoints(deps: MemoryDeps): Endpoint[] {
       response: Memory,
       run: ({ params, caller }) => getMemory(deps, caller.owner, params.memory_id),
     }),
+    memories.get("/v1/memory/{memory_id}/history", {
+      summary: "Get memory history",
+      description:
+        "The contents that it had: when, by whom and why. An edit adds one; a memory that supersedes it has a history of its own.",
+      response: MemoryHistory,
+      run: ({ params, caller }) => memoryHistory(deps, caller.owner, params.memory_id),
+    }),
     memories.patch("/v1/memory/{memory_id}", {
       summary: "Update a memory",
       memoryOperation: "update_memory",
       description: "A changed content gets a new embedding.",
       body: MemoryChanges,
       response: Memory,
-      errors: ["already_exists", "content_too_large"],
+      errors: ["already_exists", "version_conflict", "content_too_large"],
       run: ({ params, body, caller }) => updateMemory(deps, caller, params.memory_id, body),
     }),
     memories.delete("/v1/memory/{memory_id}", {

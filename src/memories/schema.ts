@@ -45,6 +45,10 @@ const SessionFilter = Text(1, undefined, { description: "Only memories of this s
 const ExternalId = (description: string) => Text(1, LIMITS.externalIdLengthMax, { description });
 const Source = (description: string) => OneOf(MEMORY_SOURCES, { description, examples: ["agent"] });
 const Importance = (description: string) => Type.Number({ minimum: 0, maximum: 1, description });
+const Pinned = Type.Boolean({
+  description: `Show it first in every context of its user, whatever the query: at most ${LIMITS.pinnedMemoriesMax} current ones of a user, more are 409 \`version_conflict\`. Of a session without a user, in that session's contexts.`,
+});
+const Reason = Text(0, LIMITS.reasonLengthMax, { description: "Why; for the history of the memory and the trace." });
 const Ttl = Type.Integer({
   minimum: 1,
   maximum: LIMITS.memoryTtlSecondsMax,
@@ -174,6 +178,7 @@ export const Memory = Type.Object(
     external_id: OrNull(ExternalId("The name that you gave it.")),
     source: Source("Who says so."),
     importance: OrNull(Importance("How important you said it is.")),
+    pinned: Type.Boolean({ description: "Whether every context of its owner shows it.", examples: [false] }),
     occurred_at: OrNull(Timestamp("When it happened, if that was given.")),
     created_at: Timestamp("When the memory was added."),
     updated_at: Timestamp("When it was last changed."),
@@ -195,15 +200,28 @@ export const Memory = Type.Object(
   { title: "Memory", description: "A memory." },
 );
 
-/** What is answered of a memory that was to be added. */
-export const AddedMemory = Type.Object(
+const HistoryEntry = Type.Object(
   {
-    ...Memory.properties,
-    duplicate: Type.Optional(
-      Type.Literal(true, { description: "Set where the owner had said the same before (`on_duplicate`): then this is that memory." }),
+    content: Content,
+    written_at: Timestamp("When it was written."),
+    actor: OrNull(
+      Type.String({ description: "First characters of the API key that wrote it; null where that was not noted.", examples: ["crn_abcd"] }),
     ),
+    reason: OrNull(Type.String({ description: "Why, as given with that change.", examples: ["A slip of the pen."] })),
   },
-  { title: "AddedMemory", description: "A memory that was added, or was there." },
+  { title: "MemoryContent", description: "A content that a memory has or had." },
+);
+
+export const MemoryHistory = Type.Object(
+  {
+    object: Type.Literal("list"),
+    data: Type.Array(HistoryEntry, {
+      description: "Newest first, beginning with the present one; of those before as many as the setting `memory_versions_kept` says.",
+    }),
+    supersedes: Memory.properties.supersedes,
+    superseded_by: Memory.properties.superseded_by,
+  },
+  { title: "MemoryHistory", description: "What a memory said before, and its neighbours in time." },
 );
 
 export const Score = (description: string) => Type.Number({ minimum: 0, maximum: 1, description, examples: [0.949407] });
@@ -233,6 +251,22 @@ const MemoryResult = Type.Object(
     explanation: Type.Optional(MemoryExplanation),
   },
   { title: "MemoryResult", description: "A memory that a search found." },
+);
+
+/** What is answered of a memory that was to be added. */
+export const AddedMemory = Type.Object(
+  {
+    ...Memory.properties,
+    duplicate: Type.Optional(
+      Type.Literal(true, { description: "Set where the owner had said the same before (`on_duplicate`): then this is that memory." }),
+    ),
+    similar: Type.Optional(
+      Type.Array(MemoryResult, {
+        description: "With `similar`: the current memories of its owner that are like it, as they were before; best first.",
+      }),
+    ),
+  },
+  { title: "AddedMemory", description: "A memory that was added, or was there." },
 );
 
 export const SearchAnswer = Type.Object(
@@ -285,6 +319,7 @@ export const NewMemory = Type.Object(
     ),
     source: Type.Optional(Source("Who says so; `agent` unless given. A context shows it.")),
     importance: Type.Optional(Importance("How important it is to you, 0.0 to 1.0.")),
+    pinned: Type.Optional(Pinned),
     occurred_at: Type.Optional(Moment("When it happened, for history that is moved in: at most a day ahead.")),
     expires_at: Type.Optional(Moment(EXPIRES_AT)),
     ttl_seconds: Type.Optional(Ttl),
@@ -296,6 +331,22 @@ export const NewMemory = Type.Object(
         description:
           "Ids of memories of the same owner whose place it takes: each is past from `valid_from` on, and current again if this one is deleted or expires. One that is superseded already is 409 `version_conflict`.",
       }),
+    ),
+    reason: Type.Optional(Reason),
+    similar: Type.Optional(
+      Type.Object(
+        {
+          limit: Type.Optional(
+            Type.Integer({ minimum: 1, maximum: LIMITS.similarMax, description: `How many; default ${LIMITS.similarDefault}.` }),
+          ),
+          threshold: Type.Optional(Type.Number({ minimum: 0, maximum: 1, description: "Lowest score; default 0.7." })),
+        },
+        {
+          description:
+            "Have the answer list the owner's current memories that are nearest in meaning, as they were before: one that says otherwise by now can be superseded with the next call. Needs a key with the scope `read`.",
+          examples: [{ limit: 3, threshold: 0.7 }],
+        },
+      ),
     ),
   },
   { title: "NewMemory", description: "A memory to add." },
@@ -328,12 +379,14 @@ export const MemoryChanges = Type.Object(
     external_id: Type.Optional(OrNull(ExternalId("A name of your own; null takes it away."))),
     source: Type.Optional(Source("Who says so.")),
     importance: Type.Optional(OrNull(Importance("How important it is to you; null: unknown."))),
+    pinned: Type.Optional(Pinned),
     expires_at: Type.Optional(OrNull(Moment(`${EXPIRES_AT} null: never.`))),
     ttl_seconds: Type.Optional(Ttl),
     valid_from: Type.Optional(
       OrNull(Moment("Since when it holds; null: since ever, or since it was added where it supersedes another one.")),
     ),
     valid_until: Type.Optional(OrNull(Moment("Until when it holds; null: for ever."))),
+    reason: Type.Optional(Reason),
   },
   { title: "MemoryChanges", description: "What changes; the rest stays." },
 );

@@ -315,9 +315,7 @@ export async function searchMemories(deps: MemoryDeps, searcher: Searcher, searc
   if (deps.retrievals.isOn) trackSearch(deps, searcher, search, ranking);
   return deps.store.read((reader) => {
     const data = ranking.matches.map((match, i) => {
-      const explanation = explanations === undefined ? "" : `,"explanation":${explanations[i]}`;
-      const { beforeScore, createdAt } = memoryMembers(reader, match.key, match.row);
-      return `{"id":"${withPrefix("mem", match.key)}",${beforeScore}${scoreJson(match)}${createdAt}${explanation}}` as JsonText;
+      return resultJson(reader, match, explanations?.[i]);
     });
     return resultsJson(search, data);
   });
@@ -336,6 +334,14 @@ function filtersOf(search: Search): string[] {
     const given = search[field as keyof typeof FILTERS];
     return given === undefined || given.length === 0 ? [] : [name];
   });
+}
+
+/** A match as the wire has it. */
+export function resultJson(reader: Reader, match: Match, explanation?: JsonText): JsonText {
+  const { key, row } = match;
+  const { beforeScore, createdAt } = memoryMembers(reader, key, row);
+  const end = explanation === undefined ? "}" : `,"explanation":${explanation}}`;
+  return `{"id":"${withPrefix("mem", key)}",${beforeScore}${scoreJson(match)}${createdAt}${end}` as JsonText;
 }
 
 /** A search that names no session is in no session's log. */

@@ -26,6 +26,7 @@ import {
   documents,
   indexedDocuments,
   memories,
+  memoryVersions,
   namespaces,
   payloads,
   pendingEmbeddings,
@@ -82,6 +83,7 @@ export const CHECKS: readonly Check[] = [
   everyKey(branches, sessionCheck(branches)),
   everyKey(branches, checkBranch),
   everyKey(memories, checkMemory),
+  everyKey(memoryVersions, checkMemoryVersion),
   everyKey(retrievals, checkRetrieval),
   everyKey(documents, checkDocument),
   everyKey(indexedDocuments, checkIndexedDocument),
@@ -335,6 +337,15 @@ function* checkMemory(reader: Reader, { key: memory }: Looked): Generator<Fault>
       },
     };
   yield* vectorFaults(reader, MEMORIES, memory, example);
+}
+
+/** A content that a memory had is of one that is there, which has had as many. */
+function* checkMemoryVersion(reader: Reader, { key }: Looked): Generator<Fault> {
+  const memory = key.slice(0, BARE_ID_LENGTH);
+  if (isUnreadable(reader, MEMORIES, memory)) return;
+  const { edits = 0 } = memoryAt(reader, memory) ?? {};
+  if (fromBase62(key.slice(BARE_ID_LENGTH)) >= edits)
+    yield { what: "memory_versions: of no memory", example: withPrefix("mem", memory), fix: (tx) => tx.remove(memoryVersions, key) };
 }
 
 /** One that says it has a vector has one, which says the same; one that should have one and has not waits for it. */

@@ -22,7 +22,10 @@ const LEFT_BY_LOGS_SHARE = 0.1;
 /** More than is written between two checks. */
 const LEFT_BY_LOGS_MIN_BYTES = 1024 * 1024;
 
-type QuotaValues = Pick<SettingValues, "max_store_bytes" | "state_versions_kept" | "max_body_bytes" | "endless_sessions_for_all">;
+type QuotaValues = Pick<
+  SettingValues,
+  "max_store_bytes" | "state_versions_kept" | "memory_versions_kept" | "max_body_bytes" | "endless_sessions_for_all"
+>;
 
 export class StoreQuotas implements Quotas {
   readonly #store: RecordStore;
@@ -40,6 +43,10 @@ export class StoreQuotas implements Quotas {
 
   get versionsKept(): number {
     return this.#values().state_versions_kept;
+  }
+
+  get memoryVersionsKept(): number {
+    return this.#values().memory_versions_kept;
   }
 
   get areEndlessSessionsForAll(): boolean {

@@ -171,6 +171,11 @@ export const SETTINGS = {
     LIMITS.stateVersionsKeptDefault,
     "How many of the newest versions of a session's state are kept, including the current one; version 0 is always kept. Each new version removes up to 8 older ones, so a lower number takes effect as states change.",
   ),
+  memory_versions_kept: atRunTime(
+    integer(0, LIMITS.memoryVersionsKeptMax),
+    LIMITS.memoryVersionsKeptDefault,
+    "How many contents that a memory had are kept, besides the present one, for its history. A lower number takes effect with the next change of each memory's content.",
+  ),
   max_store_bytes: atRunTime(
     integer(LIMITS.maxStoreBytesMin, LIMITS.maxStoreBytesMax),
     null,

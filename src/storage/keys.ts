@@ -60,6 +60,11 @@ export function contentKey(owner: OwnerOfMemory, type: string, content: string):
   return hashOf(JSON.stringify(["content", ...keeperOf(owner), type, normalized(content)]));
 }
 
+/** What the pinned memories of an owner begin with. */
+export function pinKey(owner: OwnerOfMemory): string {
+  return hashKey(JSON.stringify(["pinned", ...keeperOf(owner)]));
+}
+
 /** Bytes of a name that its entries begin with, in hex: those of longer ones that begin alike are in no order. */
 const NAME_BYTES_MAX = 900;
 
@@ -77,6 +82,10 @@ export function numberKey(number: number): string {
 
 export function versionKey(session: BareId, version: number): string {
   return session + numberKey(version);
+}
+
+export function memoryVersionKey(memory: BareId, number: number): string {
+  return memory + numberKey(number);
 }
 
 export function turnKey(session: BareId, turn: BareId): string {

@@ -11,7 +11,8 @@ import { bare, withPrefix, type BareId } from "../lib/ids.ts";
 import type { Reader, Tx } from "./access.ts";
 import type { Collection, EmbeddedRow } from "./collections.ts";
 import { readable } from "./bad-rows.ts";
-import { memories, pendingEmbeddings, provider, PROVIDER_KEY, type MemoryRow } from "./tables.ts";
+import { MAX_KEY, memoryVersionKey } from "./keys.ts";
+import { memories, memoryVersions, pendingEmbeddings, provider, PROVIDER_KEY, type MemoryRow } from "./tables.ts";
 
 /** The generation of the vectors that can be compared: those of the provider that is set. */
 export function generationOf(reader: Reader): number {
@@ -42,7 +43,14 @@ export function removeRecord(tx: Tx, collection: Collection, record: BareId): vo
   removeVector(tx, collection, row);
   tx.remove(pendingEmbeddings, record);
   tx.remove(collection.records, record);
+  if ("edits" in row) removeVersions(tx, record);
   if ("supersedes" in row) releaseSuperseded(tx, record, row as MemoryRow);
+}
+
+/** Removes contents that a memory had: all, or the oldest up to the one of a number. */
+export function removeVersions(tx: Tx, memory: BareId, until?: number): void {
+  const to = until === undefined ? memory + MAX_KEY : memoryVersionKey(memory, until);
+  for (const key of tx.keys(memoryVersions, { from: memory, to })) tx.remove(memoryVersions, key);
 }
 
 /** What a memory superseded that is gone is current again. */

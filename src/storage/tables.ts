@@ -27,8 +27,10 @@
  *   byExternalId       #(external, owner) memory    for each owner who looks it up, if it has an external id
  *   byContent          #(owner, type, content) memory
  *   byExpiry           ms memory                    if it expires
+ *   pinned             #(owner) ms memory           if it is pinned, with when it is past for good
  *   past               memory                       if it is past for good
  *   ahead              memory                       if its id is later than its time
+ * memory_versions      memory number                MemoryVersionRow: a content that a memory had
  * retrievals           retrieval                    RetrievalRow: what a search or a context found
  *   bySession          session retrieval
  *   byExpiry           ms retrieval
@@ -102,6 +104,7 @@ import {
   namespacesAbove,
   numberKey,
   ownNameKey,
+  pinKey,
   timeKey,
   turnNameKey,
 } from "./keys.ts";
@@ -516,6 +519,8 @@ const MemoryRow = Type.Object({
   /** Who says so; an agent, where it is left out. */
   source: Type.Optional(OneOf(MEMORY_SOURCES)),
   importance: Type.Optional(Fraction),
+  /** Set where every context of its owner shows it. */
+  pinned: Type.Optional(Type.Literal(true)),
   /** When it happened. */
   occurredAt: Type.Optional(Instant),
   expiresAt: Type.Optional(Instant),
@@ -528,6 +533,12 @@ const MemoryRow = Type.Object({
   supersededBy: Type.Optional(IdText("mem")),
   supersededAt: Type.Optional(Instant),
   supersededUntil: Type.Optional(Instant),
+  /** Who wrote its content, and why; left out by a Cairn that did not note it. */
+  actor: Type.Optional(Text),
+  reason: Type.Optional(Text),
+  /** When that was, where it is not the first one, and how many it has had before. */
+  writtenAt: Type.Optional(Whole),
+  edits: Type.Optional(Positive),
   /** What its content counts in a context (`token-count.ts`); left out by a Cairn that did not count. */
   tokens: Type.Optional(Whole),
   /** false when the caller asked for none: then a new content gets none either. */
@@ -549,6 +560,12 @@ function isPastForGood({
 }: Pick<MemoryRow, Ending>): boolean {
   if (validUntil !== undefined && validUntil <= updatedAt) return true;
   return supersededBy !== undefined && supersededUntil === undefined && supersededAt <= updatedAt;
+}
+
+/** When a pinned memory is past or gone, as far as its row says; one that comes back once another expires is not. */
+function endOfPin({ validUntil, expiresAt, supersededAt, supersededUntil }: Partial<MemoryRow>): number {
+  const superseded = supersededUntil === undefined ? supersededAt : undefined;
+  return Math.min(...[validUntil, expiresAt, superseded].map((end) => end ?? Number.POSITIVE_INFINITY));
 }
 
 export const memories = table(
@@ -573,15 +590,40 @@ export const memories = table(
     },
     byContent: { of: (memory, row) => contentKey(row, row.type, row.content) + memory, fillRows: FILL_ROWS },
     byExpiry: (memory, { expiresAt }) => (expiresAt === undefined ? undefined : timeKey(expiresAt) + memory),
+    pinned: (memory, row) => (row.pinned === true ? pinKey(row) + timeKey(endOfPin(row)) + memory : undefined),
     past: { of: (memory, row) => (isPastForGood(row) ? memory : undefined), fillRows: FILL_ROWS },
     ahead: (memory, row) => ahead(memory, row.createdAt),
   },
   // A row is put again for its vector, its links and its times, and its text need not be hashed for that.
   [
-    ...(["sessionId", "userId", "agentId", "content", "type", "tags", "createdAt", "externalId", "namedWithin", "expiresAt"] as const),
+    ...([
+      "sessionId",
+      "userId",
+      "agentId",
+      "content",
+      "type",
+      "tags",
+      "createdAt",
+      "externalId",
+      "namedWithin",
+      "expiresAt",
+      "pinned",
+    ] as const),
     ...(["updatedAt", "validUntil", "supersededBy", "supersededAt", "supersededUntil"] as const),
   ],
 );
+
+const MemoryVersionRow = Type.Object({
+  content: Text,
+  writtenAt: Whole,
+  /** Left out for one that a Cairn wrote that did not note it. */
+  actor: Type.Optional(Text),
+  reason: Type.Optional(Text),
+});
+export type MemoryVersionRow = Static<typeof MemoryVersionRow>;
+/** Key of a content: its memory, and how many that had before it. */
+export const memoryVersions = table("memory_versions", /^[0-9A-Za-z]{19}$/, MemoryVersionRow, json<MemoryVersionRow>());
+
 export const RETRIEVAL_OPERATIONS = ["search", "context"] as const;
 const RetrievalRow = Type.Object({
   expiresAt: Whole,
@@ -1040,6 +1082,7 @@ export const RECORD_TABLES: readonly Table<never>[] = [
   turns,
   branches,
   memories,
+  memoryVersions,
   retrievals,
   traces,
   outbox,

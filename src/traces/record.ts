@@ -30,6 +30,8 @@ export interface Quotas {
   readonly hasRoomForLogs: boolean;
   /** How many of the newest versions of a session's state are kept; version 0 is kept besides. */
   readonly versionsKept: number;
+  /** How many contents that a memory had are kept. */
+  readonly memoryVersionsKept: number;
   /** Whether keys without the scope `admin` may ask for sessions that do not expire. */
   readonly areEndlessSessionsForAll: boolean;
   /** How large a state can become that is changed a part at a time. */

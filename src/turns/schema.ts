@@ -109,7 +109,7 @@ export const AddedTurns = Type.Object(
   { title: "AddedTurns", description: "The turns of a batch." },
 );
 
-const { session_id: _, user_id: __, agent_id: ___, ...newMemory } = NewMemory.properties;
+const { session_id: _, user_id: __, agent_id: ___, similar: ____, ...newMemory } = NewMemory.properties;
 /** A memory of the session that the turn is logged in. */
 export const StepMemory = Type.Object(newMemory, { title: "StepMemory", description: "A memory to add to the session." });
 

@@ -1,6 +1,7 @@
 /**
- * Memories by chance that supersede each other, hold for a time, expire, are named, changed and deleted, compared with a plain model: what
- * is current, past and to come, now and at other moments, whether the task that removes what has expired has come by or not.
+ * Memories by chance that supersede each other, hold for a time, expire, are named, pinned, said twice, changed and deleted, compared with a
+ * plain model: what is current, past, to come and pinned, now and at other moments, and what each has said before, whether the task that
+ * removes what has expired has come by or not.
  *
  * @module
  */
@@ -18,14 +19,19 @@ const STEPS = 400;
 setDefaultTimeout(240_000);
 
 const HOUR = 3_600_000;
-const USERS = ["ada", "bo"];
 const NAMES = ["home", "work", "ü"];
+/** Said again and again, in other cases and spaces too. */
+const TEXTS = ["The customer said tea.", "The customer said  TEA. ", "The customer said coffee."];
+const PINS_MAX = 20;
+const CONTENTS_MAX = 21;
 const STATUSES = ["current", "past", "future", "all"] as const;
 
 interface Kept {
   id: string;
   user: string;
-  content: string;
+  /** Newest first. */
+  contents: string[];
+  pinned: boolean;
   name: string | undefined;
   createdAt: number;
   from: number | undefined;
@@ -47,6 +53,28 @@ class Model {
   named = (user: string, name: string | undefined): Kept | undefined =>
     name === undefined ? undefined : this.of(user).find((one) => one.name === name);
 
+  /** The newest current one that says the same. */
+  same = (user: string, content: string): Kept | undefined =>
+    this.of(user)
+      .filter((one) => normal(one.contents[0]!) === normal(content) && this.status(one, this.now) === "current")
+      .at(-1);
+
+  /** Changes one, unless its owner had too many pinned ones then. */
+  change(one: Kept, changes: Partial<Kept>): boolean {
+    const before = { ...one };
+    Object.assign(one, changes);
+    const isMore = one.pinned && (!before.pinned || one.until !== before.until);
+    if (!isMore || !this.hasTooManyPins(one.user)) return true;
+    Object.assign(one, before);
+    return false;
+  }
+
+  hasTooManyPins(user: string): boolean {
+    const isReplaced = ({ by }: Kept) => by !== undefined && !by.isDeleted && by.end === undefined && (by.from ?? by.createdAt) <= this.now;
+    const pins = this.of(user).filter((one) => one.pinned && (one.until === undefined || one.until > this.now) && !isReplaced(one));
+    return pins.length > PINS_MAX;
+  }
+
   status(one: Kept, at: number): (typeof STATUSES)[number] {
     if (one.from !== undefined && at < one.from) return "future";
     const { by } = one;
@@ -56,6 +84,9 @@ class Model {
   }
 }
 
+const normal = (text: string) => text.trim().replaceAll(/\s+/g, " ").toLowerCase();
+const saying = (one: Kept, content: string | undefined): string[] =>
+  content === undefined || content === one.contents[0] ? one.contents : [content, ...one.contents].slice(0, CONTENTS_MAX);
 const iso = (ms: number | null | undefined) => (ms === undefined || ms === null ? ms : new Date(ms).toISOString());
 const isEmpty = (from: number | undefined, until: number | undefined) => from !== undefined && until !== undefined && until <= from;
 
@@ -70,21 +101,28 @@ test("what is current, past and to come is what a plain model says, whatever cam
 async function runSeed(seed: number, chance: Chance): Promise<void> {
   await using cairn = await startCairn({ environment: { embedding: { provider: "words" } } });
   const model = new Model();
+  // With every third seed one user pins nearly everything, so that it is too much.
+  const isPinning = seed % 3 === 0;
+  const users = isPinning ? ["ada"] : ["ada", "bo"];
+  const sessions = new Map<string, string>();
+  for (const user of users) sessions.set(user, (await cairn.createSession({ user_id: user, ttl_seconds: "never" })).id);
   const moment = () => model.now + (chance.below(73) - 36) * HOUR;
   const maybe = <Value>(one: number, value: () => Value): Value | undefined => (chance.below(one) === 0 ? value() : undefined);
   const anyId = (user: string) =>
     pick(chance, [...model.all.filter((one) => one.user === user).slice(-12), undefined])?.id ?? "mem_000000000000";
 
   const add = async (step: number): Promise<void> => {
-    const user = pick(chance, USERS);
+    const user = pick(chance, users);
     const [from, until] = [maybe(4, moment), maybe(4, moment)];
     const ttl = maybe(4, () => 1 + chance.below(48));
     const supersedes = Array.from({ length: pick(chance, [0, 0, 1, 1, 2]) }, () =>
-      anyId(chance.below(12) === 0 ? pick(chance, USERS) : user),
+      anyId(chance.below(12) === 0 ? pick(chance, users) : user),
     );
     const name = maybe(3, () => pick(chance, NAMES));
     const ifExists = pick(chance, ["error", "update", "return"]);
-    const content = `The customer said ${step}.`;
+    const onDuplicate = pick(chance, ["allow", "return", "update"]);
+    const pinned = isPinning || maybe(2, () => chance.below(6) > 0);
+    const content = chance.below(3) === 0 ? pick(chance, TEXTS) : `The customer said ${step}.`;
     const answer = await cairn.post("/v1/memory", {
       user_id: user,
       content,
@@ -94,22 +132,55 @@ async function runSeed(seed: number, chance: Chance): Promise<void> {
       supersedes,
       external_id: name,
       if_exists: ifExists,
+      on_duplicate: onDuplicate,
+      pinned,
     });
     const end = ttl === undefined ? undefined : model.now + ttl * HOUR;
     const old = [...new Set(supersedes)].map((id) => model.find(id));
     const named = model.named(user, name);
-    const there = named !== undefined && ifExists !== "update" && supersedes.includes(named.id) ? undefined : named;
+    const found = named !== undefined && ifExists !== "update" && supersedes.includes(named.id) ? undefined : named;
+    const same = found === undefined && onDuplicate !== "allow" ? model.same(user, content) : undefined;
+    const duplicate = same === undefined || supersedes.includes(same.id) ? undefined : same;
+    const there = found ?? duplicate;
+    const added = (superseded: readonly Kept[]): boolean => {
+      const kept: Kept = {
+        id: "",
+        user,
+        contents: [content],
+        pinned: pinned ?? false,
+        name,
+        createdAt: model.now,
+        from: from ?? (superseded.length > 0 ? model.now : undefined),
+        until,
+        end,
+        supersedes: [...new Set(supersedes)],
+        by: undefined,
+        isDeleted: false,
+      };
+      const before = superseded.map(({ by }) => by);
+      for (const one of superseded) one.by = kept;
+      model.all.push(kept);
+      if (kept.pinned && model.hasTooManyPins(user)) {
+        model.all.pop();
+        for (const [i, one] of superseded.entries()) one.by = before[i];
+        return false;
+      }
+      for (const one of superseded) if (one.name === name) one.name = undefined;
+      return true;
+    };
     const expected = ((): Expected => {
       if (isEmpty(from, until)) return { status: 400, code: "invalid_request" };
-      if (there !== undefined && ifExists === "error") return { status: 409, code: "already_exists" };
-      if (there !== undefined && ifExists === "return") return { status: 200 };
+      if (found !== undefined && ifExists === "error") return { status: 409, code: "already_exists" };
+      if (found !== undefined && ifExists === "return") return { status: 200 };
       if (there !== undefined) {
         if (supersedes.length > 0) return { status: 409, code: "version_conflict" };
+        if (duplicate !== undefined && onDuplicate === "return") return { status: 200 };
         const changed = { from: from ?? there.from, until: until ?? there.until };
         const isChanged = changed.from !== there.from || changed.until !== there.until;
         if (isChanged && isEmpty(changed.from, changed.until)) return { status: 400, code: "invalid_request" };
-        Object.assign(there, { content, ...changed, end: end ?? there.end });
-        return { status: 200 };
+        const contents = duplicate === undefined ? saying(there, content) : there.contents;
+        const all = { ...changed, contents, name: there.name ?? name, pinned: pinned ?? there.pinned, end: end ?? there.end };
+        return model.change(there, all) ? { status: 200 } : { status: 409, code: "version_conflict" };
       }
       for (const one of old) {
         if (one === undefined || one.user !== user) return { status: 404, code: "memory_not_found" };
@@ -117,38 +188,28 @@ async function runSeed(seed: number, chance: Chance): Promise<void> {
       }
       const start = from ?? (old.length > 0 ? model.now : undefined);
       if (isEmpty(start, until)) return { status: 400, code: "invalid_request" };
-      return { status: 201 };
+      return added(old as Kept[]) ? { status: 201 } : { status: 409, code: "version_conflict" };
     })();
     expect({ seed, step, ...outcome(answer) }).toEqual({ seed, step, ...expected });
-    if (expected.status === 200) expect(answer.body.id).toBe(there?.id);
-    if (expected.status !== 201) return;
-    const kept: Kept = {
-      id: answer.body.id,
-      user,
-      content,
-      name,
-      createdAt: model.now,
-      from: from ?? (old.length > 0 ? model.now : undefined),
-      until,
-      end,
-      supersedes: [...new Set(supersedes)],
-      by: undefined,
-      isDeleted: false,
-    };
-    for (const one of old as Kept[]) {
-      one.by = kept;
-      if (one.name === name) one.name = undefined;
-    }
-    model.all.push(kept);
+    if (expected.status === 200) expect([answer.body.id, answer.body.duplicate ?? false]).toEqual([there!.id, duplicate !== undefined]);
+    if (expected.status === 201) model.all.at(-1)!.id = answer.body.id;
   };
 
   const change = async (step: number): Promise<void> => {
-    const id = anyId(pick(chance, USERS));
+    const id = anyId(pick(chance, users));
     const pickTime = () => maybe(3, () => (chance.below(3) === 0 ? null : moment()));
     const [from, until] = [pickTime(), pickTime()];
     const ttl = maybe(4, () => 1 + chance.below(48));
     const end = ttl === undefined ? maybe(6, () => null) : undefined;
-    const body = { valid_from: iso(from), valid_until: iso(until), expires_at: end, ttl_seconds: ttl && (ttl * HOUR) / 1000 };
+    const [content, pinned] = [maybe(3, () => `The customer corrected ${step}.`), maybe(3, () => chance.below(3) > 0)];
+    const body = {
+      content,
+      pinned,
+      valid_from: iso(from),
+      valid_until: iso(until),
+      expires_at: end,
+      ttl_seconds: ttl && (ttl * HOUR) / 1000,
+    };
     const answer = await cairn.patch(`/v1/memory/${id}`, JSON.parse(JSON.stringify(body)));
     const one = model.find(id);
     const expected = ((): Expected => {
@@ -156,16 +217,20 @@ async function runSeed(seed: number, chance: Chance): Promise<void> {
       const start = from === undefined ? one.from : (from ?? (one.supersedes.length > 0 ? one.createdAt : undefined));
       const stop = until === undefined ? one.until : (until ?? undefined);
       if ((start !== one.from || stop !== one.until) && isEmpty(start, stop)) return { status: 400, code: "invalid_request" };
-      Object.assign(one, { from: start, until: stop });
-      if (ttl !== undefined) one.end = model.now + ttl * HOUR;
-      else if (end === null) one.end = undefined;
-      return { status: 200 };
+      const changes = {
+        contents: saying(one, content),
+        pinned: pinned ?? one.pinned,
+        from: start,
+        until: stop,
+        end: ttl === undefined ? (end === null ? undefined : one.end) : model.now + ttl * HOUR,
+      };
+      return model.change(one, changes) ? { status: 200 } : { status: 409, code: "version_conflict" };
     })();
     expect({ seed, step, ...outcome(answer) }).toEqual({ seed, step, ...expected });
   };
 
   const remove = async (step: number): Promise<void> => {
-    const id = anyId(pick(chance, USERS));
+    const id = anyId(pick(chance, users));
     const one = model.find(id);
     const answer = await cairn.delete(`/v1/memory/${id}`);
     expect({ seed, step, ...outcome(answer) }).toEqual({
@@ -177,12 +242,12 @@ async function runSeed(seed: number, chance: Chance): Promise<void> {
   };
 
   const compare = async (step: number): Promise<void> => {
-    const user = pick(chance, USERS);
+    const user = pick(chance, users);
     const status = pick(chance, STATUSES);
     const at = maybe(2, moment);
     const query = { status, ...(at === undefined ? {} : { as_of: iso(at) as string }) };
     const there = model.of(user).filter((one) => status === "all" || model.status(one, at ?? model.now) === status);
-    const expected = there.toReversed().map(({ id, content }) => ({ id, content }));
+    const expected = there.toReversed().map(({ id, contents }) => ({ id, content: contents[0] }));
     const listed = await cairn.list(`/v1/memory?limit=100&user_id=${user}&${String(new URLSearchParams(query))}`);
     expect({ seed, step, query, listed: listed.map(({ id, content }) => ({ id, content })) }).toEqual({
       seed,
@@ -195,13 +260,31 @@ async function runSeed(seed: number, chance: Chance): Promise<void> {
     expect(idsOf(expected)).toEqual(expect.arrayContaining(idsOf(data)));
   };
 
+  /** What is pinned, and what a memory has said before. */
+  const compareRecords = async (step: number): Promise<void> => {
+    const user = pick(chance, users);
+    const at = maybe(2, moment);
+    const pins = model.of(user).filter((one) => one.pinned && model.status(one, at ?? model.now) === "current");
+    const { memories } = await cairn.context(sessions.get(user)!, { include: ["pinned"], as_of: iso(at) });
+    expect({ seed, step, pinned: idsOf(memories) }).toEqual({ seed, step, pinned: idsOf(pins.toReversed()).slice(0, PINS_MAX) });
+    const one = pick(chance, [...model.of(user), undefined]);
+    if (one === undefined) return;
+    const history = await cairn.ok(cairn.get(`/v1/memory/${one.id}/history`));
+    const said = history.data.map(({ content }: { content: string }) => content);
+    expect({ seed, step, said, supersedes: history.supersedes }).toEqual({ seed, step, said: one.contents, supersedes: one.supersedes });
+    // Of one that has expired the link stays until it is removed.
+    if (one.by === undefined || one.by.end === undefined || model.exists(one.by))
+      expect({ seed, step, by: history.superseded_by }).toEqual({ seed, step, by: one.by?.isDeleted === false ? one.by.id : null });
+  };
+
   for (let step = 0; step < STEPS; step++) {
     model.now = cairn.clock.now();
     const kind = chance.below(20);
     if (kind < 7) await add(step);
     else if (kind < 10) await change(step);
     else if (kind < 12) await remove(step);
-    else if (kind < 18) await compare(step);
+    else if (kind < 16) await compare(step);
+    else if (kind < 18) await compareRecords(step);
     else if (kind < 19) cairn.clock.advance({ hours: 1 + chance.below(12) });
     else await cairn.runTask("memory expiry");
   }

@@ -72,7 +72,7 @@ export async function startFilled(options: Pick<Options, "directory" | "database
   memories.splice(2, 2);
   const named = { external_id: "row-7", expires_at: "9999-12-31T23:59:59Z", importance: 0.5, occurred_at: "1960-01-01T00:00:00Z" };
   const old = await cairn.addMemory(first, "The parcel is in Rome.", { valid_until: "9999-12-31T23:59:59Z" });
-  memories.push(old.id, (await cairn.addMemory(first, "The parcel is in Oslo.", { ...named, supersedes: [old.id] })).id);
+  memories.push(old.id, (await cairn.addMemory(first, "The parcel is in Oslo.", { ...named, pinned: true, supersedes: [old.id] })).id);
   memories.push((await cairn.addMemory(first, "The parcel was in Bari.", { valid_until: "2020-02-29T12:00:00Z" })).id);
   memories.push((await cairn.addMemory(first, OF_PASSAGES)).id);
   await cairn.ok(cairn.post("/v1/sessions", { agent_id: "once", user_id: "once" }, { headers: { "Idempotency-Key": "once" } }));

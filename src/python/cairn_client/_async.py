@@ -37,9 +37,11 @@ from ._types import (
     EmbeddingTryEmbedding,
     Health,
     Memory,
+    MemoryHistory,
     MemoryResults,
     MemorySearchRecency,
     NewMemory,
+    NewMemorySimilar,
     NewStepOutput,
     NewTurn,
     RateLimitParam,
@@ -794,12 +796,15 @@ class AsyncMemoriesApi:
         on_duplicate: Literal["allow", "return", "update"] | Omit = OMIT,
         source: Literal["user", "agent", "tool", "import"] | Omit = OMIT,
         importance: float | Omit = OMIT,
+        pinned: bool | Omit = OMIT,
         occurred_at: str | Omit = OMIT,
         expires_at: str | Omit = OMIT,
         ttl_seconds: int | Omit = OMIT,
         valid_from: str | Omit = OMIT,
         valid_until: str | Omit = OMIT,
         supersedes: Sequence[str] | Omit = OMIT,
+        reason: str | Omit = OMIT,
+        similar: NewMemorySimilar | Omit = OMIT,
         timeout: float | None = None,
         idempotency_key: str | None = None,
     ) -> AddedMemory:
@@ -834,6 +839,8 @@ class AsyncMemoriesApi:
                 user the memories of that session are compared. Default `allow`.
             source: Who says so; `agent` unless given. A context shows it.
             importance: How important it is to you, 0.0 to 1.0.
+            pinned: Show it first in every context of its user, whatever the query: at most 20 current ones of a user, more are 409
+                `version_conflict`. Of a session without a user, in that session's contexts.
             occurred_at: When it happened, for history that is moved in: at most a day ahead. ISO 8601, such as
                 `2027-05-07T08:00:00Z`.
             expires_at: When it expires: from that moment on nothing shows it, and it is removed with the event `memory.expired`.
@@ -844,6 +851,9 @@ class AsyncMemoriesApi:
             valid_until: Until when it holds: from then on it is past, and stays. ISO 8601, such as `2027-05-07T08:00:00Z`.
             supersedes: Ids of memories of the same owner whose place it takes: each is past from `valid_from` on, and current again
                 if this one is deleted or expires. One that is superseded already is 409 `version_conflict`.
+            reason: Why; for the history of the memory and the trace.
+            similar: Have the answer list the owner's current memories that are nearest in meaning, as they were before: one that
+                says otherwise by now can be superseded with the next call. Needs a key with the scope `read`.
             timeout: How many seconds an attempt may take, instead of the client's `timeout`.
             idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
                 one unless given.
@@ -852,10 +862,10 @@ class AsyncMemoriesApi:
             CairnError: `session_not_found`: there is no such session: it never existed, has expired or was deleted.
             CairnError: `memory_not_found`: there is no such memory.
             CairnError: `already_exists`: a live session of the same user, or of none, has this `external_id`; nothing was changed.
-            CairnError: `version_conflict`: the session is not at `expected_version`, or a document not at `if_version`; nothing was
-                changed.
+            CairnError: `version_conflict`: the session is not at `expected_version`, or a document not at `if_version`; a memory is
+                superseded already, or its owner has too many pinned ones. Nothing was changed.
         """
-        return await self._client.arun(answered(Call("POST", "/v1/memory", body=given({"session_id": session_id, "user_id": user_id, "agent_id": agent_id, "content": content, "type": type, "tags": tags, "metadata": metadata, "embed": embed, "external_id": external_id, "if_exists": if_exists, "on_duplicate": on_duplicate, "source": source, "importance": importance, "occurred_at": occurred_at, "expires_at": expires_at, "ttl_seconds": ttl_seconds, "valid_from": valid_from, "valid_until": valid_until, "supersedes": supersedes}), idempotency_key=idempotency_key, timeout=timeout), self._client.options, AddedMemory))
+        return await self._client.arun(answered(Call("POST", "/v1/memory", body=given({"session_id": session_id, "user_id": user_id, "agent_id": agent_id, "content": content, "type": type, "tags": tags, "metadata": metadata, "embed": embed, "external_id": external_id, "if_exists": if_exists, "on_duplicate": on_duplicate, "source": source, "importance": importance, "pinned": pinned, "occurred_at": occurred_at, "expires_at": expires_at, "ttl_seconds": ttl_seconds, "valid_from": valid_from, "valid_until": valid_until, "supersedes": supersedes, "reason": reason, "similar": similar}), idempotency_key=idempotency_key, timeout=timeout), self._client.options, AddedMemory))
 
     def list(
         self,
@@ -928,8 +938,8 @@ class AsyncMemoriesApi:
             CairnError: `session_not_found`: there is no such session: it never existed, has expired or was deleted.
             CairnError: `memory_not_found`: there is no such memory.
             CairnError: `already_exists`: a live session of the same user, or of none, has this `external_id`; nothing was changed.
-            CairnError: `version_conflict`: the session is not at `expected_version`, or a document not at `if_version`; nothing was
-                changed.
+            CairnError: `version_conflict`: the session is not at `expected_version`, or a document not at `if_version`; a memory is
+                superseded already, or its owner has too many pinned ones. Nothing was changed.
         """
         return await self._client.arun(answered(Call("POST", "/v1/memory/batch", body=given({"memories": memories}), idempotency_key=idempotency_key, timeout=timeout), self._client.options, AddedMemories))
 
@@ -1015,10 +1025,12 @@ class AsyncMemoriesApi:
         external_id: str | Omit | None = OMIT,
         source: Literal["user", "agent", "tool", "import"] | Omit = OMIT,
         importance: float | Omit | None = OMIT,
+        pinned: bool | Omit = OMIT,
         expires_at: str | Omit | None = OMIT,
         ttl_seconds: int | Omit = OMIT,
         valid_from: str | Omit | None = OMIT,
         valid_until: str | Omit | None = OMIT,
+        reason: str | Omit = OMIT,
         timeout: float | None = None,
         idempotency_key: str | None = None,
     ) -> Memory:
@@ -1040,12 +1052,15 @@ class AsyncMemoriesApi:
             external_id: A name of your own; null takes it away.
             source: Who says so.
             importance: How important it is to you; null: unknown.
+            pinned: Show it first in every context of its user, whatever the query: at most 20 current ones of a user, more are 409
+                `version_conflict`. Of a session without a user, in that session's contexts.
             expires_at: When it expires: from that moment on nothing shows it, and it is removed with the event `memory.expired`.
                 null: never. ISO 8601, such as `2027-05-07T08:00:00Z`.
             ttl_seconds: Instead of `expires_at`: seconds until then, from now.
             valid_from: Since when it holds; null: since ever, or since it was added where it supersedes another one. ISO 8601, such
                 as `2027-05-07T08:00:00Z`.
             valid_until: Until when it holds; null: for ever. ISO 8601, such as `2027-05-07T08:00:00Z`.
+            reason: Why; for the history of the memory and the trace.
             timeout: How many seconds an attempt may take, instead of the client's `timeout`.
             idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
                 one unless given.
@@ -1053,8 +1068,10 @@ class AsyncMemoriesApi:
         Raises:
             CairnError: `memory_not_found`: there is no such memory.
             CairnError: `already_exists`: a live session of the same user, or of none, has this `external_id`; nothing was changed.
+            CairnError: `version_conflict`: the session is not at `expected_version`, or a document not at `if_version`; a memory is
+                superseded already, or its owner has too many pinned ones. Nothing was changed.
         """
-        return await self._client.arun(answered(Call("PATCH", path("/v1/memory/{}", memory_id), body=given({"content": content, "type": type, "tags": tags, "metadata": metadata, "external_id": external_id, "source": source, "importance": importance, "expires_at": expires_at, "ttl_seconds": ttl_seconds, "valid_from": valid_from, "valid_until": valid_until}, nullable=("external_id", "importance", "expires_at", "valid_from", "valid_until",)), idempotency_key=idempotency_key, timeout=timeout), self._client.options, Memory))
+        return await self._client.arun(answered(Call("PATCH", path("/v1/memory/{}", memory_id), body=given({"content": content, "type": type, "tags": tags, "metadata": metadata, "external_id": external_id, "source": source, "importance": importance, "pinned": pinned, "expires_at": expires_at, "ttl_seconds": ttl_seconds, "valid_from": valid_from, "valid_until": valid_until, "reason": reason}, nullable=("external_id", "importance", "expires_at", "valid_from", "valid_until",)), idempotency_key=idempotency_key, timeout=timeout), self._client.options, Memory))
 
     async def delete(
         self,
@@ -1078,6 +1095,27 @@ class AsyncMemoriesApi:
             CairnError: `memory_not_found`: there is no such memory.
         """
         return await self._client.arun(answered(Call("DELETE", path("/v1/memory/{}", memory_id), query=given({"reason": reason}), gone={"object": "memory", "id": memory_id, "deleted": True}, timeout=timeout), self._client.options, DeletedMemory))
+
+    async def history(
+        self,
+        memory_id: str,
+        *,
+        timeout: float | None = None,
+    ) -> MemoryHistory:
+        """Get memory history.
+
+        The contents that it had: when, by whom and why. An edit adds one; a memory that supersedes it has a history of its own.
+
+        Needs a key with the scope `read`.
+
+        Args:
+            memory_id: The memory.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+
+        Raises:
+            CairnError: `memory_not_found`: there is no such memory.
+        """
+        return await self._client.arun(answered(Call("GET", path("/v1/memory/{}/history", memory_id), timeout=timeout), self._client.options, MemoryHistory))
 
 
 class AsyncSessionsApi:
@@ -1272,8 +1310,8 @@ class AsyncSessionsApi:
 
         Raises:
             CairnError: `session_not_found`: there is no such session: it never existed, has expired or was deleted.
-            CairnError: `version_conflict`: the session is not at `expected_version`, or a document not at `if_version`; nothing was
-                changed.
+            CairnError: `version_conflict`: the session is not at `expected_version`, or a document not at `if_version`; a memory is
+                superseded already, or its owner has too many pinned ones. Nothing was changed.
         """
         return await self._client.arun(answered(Call("POST", path("/v1/sessions/{}/state", session_id), body=given({"state": state, "reasoning": reasoning, "expected_version": expected_version}), idempotency_key=idempotency_key, timeout=timeout), self._client.options, Session))
 
@@ -1329,8 +1367,8 @@ class AsyncSessionsApi:
 
         Raises:
             CairnError: `session_not_found`: there is no such session: it never existed, has expired or was deleted.
-            CairnError: `version_conflict`: the session is not at `expected_version`, or a document not at `if_version`; nothing was
-                changed.
+            CairnError: `version_conflict`: the session is not at `expected_version`, or a document not at `if_version`; a memory is
+                superseded already, or its owner has too many pinned ones. Nothing was changed.
         """
         return await self._client.arun(answered(Call("PATCH", path("/v1/sessions/{}/state", session_id), body=given({"state": changes, "reasoning": reasoning, "expected_version": expected_version}), idempotency_key=idempotency_key, timeout=timeout), self._client.options, State))
 
@@ -1371,8 +1409,8 @@ class AsyncSessionsApi:
             CairnError: `session_not_found`: there is no such session: it never existed, has expired or was deleted.
             CairnError: `version_not_found`: the session has no such version, or no longer: only the newest (the setting
                 `state_versions_kept`) and version 0 are kept.
-            CairnError: `version_conflict`: the session is not at `expected_version`, or a document not at `if_version`; nothing was
-                changed.
+            CairnError: `version_conflict`: the session is not at `expected_version`, or a document not at `if_version`; a memory is
+                superseded already, or its owner has too many pinned ones. Nothing was changed.
         """
         return await self._client.arun(answered(Call("POST", path("/v1/sessions/{}/rollback", session_id), body=given({"version": version, "reason": reason, "turns": turns, "expected_version": expected_version}), idempotency_key=idempotency_key, timeout=timeout), self._client.options, Session))
 
@@ -1475,7 +1513,7 @@ class AsyncSessionsApi:
         max_tokens: int | Omit = OMIT,
         format: Literal["json", "text", "messages"] | Omit = OMIT,
         memory_scope: Literal["session", "user"] | Omit = OMIT,
-        include: Sequence[Literal["state", "memories", "turns"]] | Omit = OMIT,
+        include: Sequence[Literal["state", "pinned", "memories", "turns"]] | Omit = OMIT,
         recency: ContextRequestRecency | Omit = OMIT,
         importance_weight: float | Omit = OMIT,
         explain: bool | None = None,
@@ -1500,7 +1538,8 @@ class AsyncSessionsApi:
             format: `text` adds a block for a prompt, `messages` messages for a chat API; default `json`, neither.
             memory_scope: Whose memories: those of the session alone, or all of its user's (`user`, the default; of a session
                 without a user its own).
-            include: What the context is to hold; everything unless given. What is left out is empty in the answer.
+            include: What the context is to hold; everything unless given. What is left out is empty in the answer. `pinned` are the
+                memories that are pinned, which come besides the `memory_limit`.
             recency: Puts what is newer first: orders by `ranking_score`, which is the score × (1 − weight + weight × 2^(−age /
                 half-life)). Ages count from `occurred_at`, or else `created_at`, to now or `as_of`. `score` and `threshold` stay as
                 they are.
@@ -1636,6 +1675,7 @@ class AsyncSettingsApi:
         max_body_bytes: int | Omit | None = OMIT,
         region: str | Omit | None = OMIT,
         state_versions_kept: int | Omit | None = OMIT,
+        memory_versions_kept: int | Omit | None = OMIT,
         max_store_bytes: int | Omit | None = OMIT,
         webhooks: SettingsChangesWebhooks | Omit = OMIT,
         embedding: SettingsChangesEmbedding | Omit = OMIT,
@@ -1662,6 +1702,8 @@ class AsyncSettingsApi:
             region: A label for this deployment, shown in `/health` to everybody. Without control characters.
             state_versions_kept: How many of the newest versions of a session's state are kept, including the current one; version 0
                 is always kept. Each new version removes up to 8 older ones, so a lower number takes effect as states change.
+            memory_versions_kept: How many contents that a memory had are kept, besides the present one, for its history. A lower
+                number takes effect with the next change of each memory's content.
             max_store_bytes: How many bytes the store may take on disk; beyond that new records are refused with 503.
                 `cairn_store_used_bytes` in `/metrics` says how many it takes. New sessions, states, turns and memories are answered 503
                 `service_unavailable`, and so is a PATCH of one that does not make it smaller, and a request with an Idempotency-Key
@@ -1674,7 +1716,7 @@ class AsyncSettingsApi:
             idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
                 one unless given.
         """
-        return await self._client.arun(answered(Call("PATCH", "/v1/settings", body=given({"memories_on_expiry": memories_on_expiry, "endless_sessions_for_all": endless_sessions_for_all, "trace_retention_days": trace_retention_days, "retrieval_log": retrieval_log, "max_body_bytes": max_body_bytes, "region": region, "state_versions_kept": state_versions_kept, "max_store_bytes": max_store_bytes, "webhooks": webhooks, "embedding": embedding}, nullable=("memories_on_expiry", "endless_sessions_for_all", "trace_retention_days", "retrieval_log", "max_body_bytes", "region", "state_versions_kept", "max_store_bytes",)), idempotency_key=idempotency_key, timeout=timeout), self._client.options, Settings))
+        return await self._client.arun(answered(Call("PATCH", "/v1/settings", body=given({"memories_on_expiry": memories_on_expiry, "endless_sessions_for_all": endless_sessions_for_all, "trace_retention_days": trace_retention_days, "retrieval_log": retrieval_log, "max_body_bytes": max_body_bytes, "region": region, "state_versions_kept": state_versions_kept, "memory_versions_kept": memory_versions_kept, "max_store_bytes": max_store_bytes, "webhooks": webhooks, "embedding": embedding}, nullable=("memories_on_expiry", "endless_sessions_for_all", "trace_retention_days", "retrieval_log", "max_body_bytes", "region", "state_versions_kept", "memory_versions_kept", "max_store_bytes",)), idempotency_key=idempotency_key, timeout=timeout), self._client.options, Settings))
 
     async def try_embedding(
         self,
@@ -1822,8 +1864,8 @@ class AsyncTurnsApi:
         Raises:
             CairnError: `session_not_found`: there is no such session: it never existed, has expired or was deleted.
             CairnError: `memory_not_found`: there is no such memory.
-            CairnError: `version_conflict`: the session is not at `expected_version`, or a document not at `if_version`; nothing was
-                changed.
+            CairnError: `version_conflict`: the session is not at `expected_version`, or a document not at `if_version`; a memory is
+                superseded already, or its owner has too many pinned ones. Nothing was changed.
             CairnError: `already_exists`: a live session of the same user, or of none, has this `external_id`; nothing was changed.
         """
         return await self._client.arun(answered(Call("POST", path("/v1/sessions/{}/turns", session_id), body=given({"input": input, "output": output, "reasoning": reasoning, "metadata": metadata, "external_id": external_id, "occurred_at": occurred_at, "state_before": state_before, "state_after": state_after, "state": state, "state_patch": state_patch, "expected_version": expected_version, "memories": memories}), idempotency_key=idempotency_key, timeout=timeout), self._client.options, Step))

@@ -46,6 +46,7 @@ class AddedMemories(Record):
 class AddedMemory(Record):
     """A memory that was added, or was there."""
 
+    __nested__: ClassVar[Mapping[str, str]] = {"similar": "MemoryResult"}
     object: Literal["memory"]
     id: str
     """`mem_` and 12 characters."""
@@ -69,6 +70,8 @@ class AddedMemory(Record):
     """Who says so."""
     importance: float | None
     """How important you said it is."""
+    pinned: bool
+    """Whether every context of its owner shows it."""
     occurred_at: str | None
     """When it happened, if that was given."""
     created_at: str
@@ -93,6 +96,8 @@ class AddedMemory(Record):
     """Whether it has a vector. While one is to be made, it is found by its words."""
     duplicate: Literal[True] | None = None
     """Set where the owner had said the same before (`on_duplicate`): then this is that memory."""
+    similar: list[MemoryResult] | None = None
+    """With `similar`: the current memories of its owner that are like it, as they were before; best first."""
 
 
 class AddedTurns(Record):
@@ -223,7 +228,7 @@ class Context(Record):
     state: dict[str, Any]
     """The current state."""
     memories: list[ContextMemories]
-    """Best first; without a query newest first."""
+    """First those that are pinned, newest first, then the best; without a query the newest."""
     recent_turns: list[RecentTurn]
     """Newest first, by when they happened (`occurred_at`, or `created_at` without one)."""
     token_count: int | None = None
@@ -248,11 +253,13 @@ class ContextMemories(Record):
     source: Literal["user", "agent", "tool", "import"]
     """Who says so."""
     score: float
-    """0.0 to 1.0; 0.0 without a query."""
+    """0.0 to 1.0; 0.0 without a query, and of a pinned one that the query would not have found."""
     ranking_score: float | None = None
     """With `recency` or `importance_weight`: what it is ordered by, the score after both; never more than the score."""
     created_at: str
     """When the memory was added."""
+    pinned: Literal[True] | None = None
+    """Set where it is pinned. Left out for others."""
     truncated: Literal[True] | None = None
     """Set where there was no room for all of it: its text ends with `…`. Left out for others."""
     explanation: MemoryExplanation | None = None
@@ -701,6 +708,8 @@ class Memory(Record):
     """Who says so."""
     importance: float | None
     """How important you said it is."""
+    pinned: bool
+    """Whether every context of its owner shows it."""
     occurred_at: str | None
     """When it happened, if that was given."""
     created_at: str
@@ -723,6 +732,19 @@ class Memory(Record):
     """ID of the vector, which changes with the content; left out when there is none."""
     vector_available: bool
     """Whether it has a vector. While one is to be made, it is found by its words."""
+
+
+class MemoryContent(Record):
+    """A content that a memory has or had."""
+
+    content: str
+    """What to remember: 1 to 10000 characters; more is 413 `content_too_large`."""
+    written_at: str
+    """When it was written."""
+    actor: str | None
+    """First characters of the API key that wrote it; null where that was not noted."""
+    reason: str | None
+    """Why, as given with that change."""
 
 
 class MemoryExplanation(Record):
@@ -787,6 +809,19 @@ class MemoryExplanationRecency(Record):
     """Since it happened, or was added; 0 for what is to come."""
     factor: float
     """By what its age multiplies the score."""
+
+
+class MemoryHistory(Record):
+    """What a memory said before, and its neighbours in time."""
+
+    __nested__: ClassVar[Mapping[str, str]] = {"data": "MemoryContent"}
+    object: Literal["list"]
+    data: list[MemoryContent]
+    """Newest first, beginning with the present one; of those before as many as the setting `memory_versions_kept` says."""
+    supersedes: list[str]
+    """Ids of the memories whose place it took, some of which may be gone."""
+    superseded_by: str | None
+    """The memory that took its place."""
 
 
 class MemoryResult(Record):
@@ -889,6 +924,10 @@ class NewMemory(TypedDict):
     """Who says so; `agent` unless given. A context shows it."""
     importance: NotRequired[float]
     """How important it is to you, 0.0 to 1.0."""
+    pinned: NotRequired[bool]
+    """Show it first in every context of its user, whatever the query: at most 20 current ones of a user, more are 409
+    `version_conflict`. Of a session without a user, in that session's contexts.
+    """
     occurred_at: NotRequired[str]
     """When it happened, for history that is moved in: at most a day ahead. ISO 8601, such as `2027-05-07T08:00:00Z`."""
     expires_at: NotRequired[str]
@@ -907,6 +946,23 @@ class NewMemory(TypedDict):
     """Ids of memories of the same owner whose place it takes: each is past from `valid_from` on, and current again if this one is
     deleted or expires. One that is superseded already is 409 `version_conflict`.
     """
+    reason: NotRequired[str]
+    """Why; for the history of the memory and the trace."""
+    similar: NotRequired[NewMemorySimilar]
+    """Have the answer list the owner's current memories that are nearest in meaning, as they were before: one that says otherwise by
+    now can be superseded with the next call. Needs a key with the scope `read`.
+    """
+
+
+class NewMemorySimilar(TypedDict):
+    """Have the answer list the owner's current memories that are nearest in meaning, as they were before: one that says otherwise by
+    now can be superseded with the next call. Needs a key with the scope `read`.
+    """
+
+    limit: NotRequired[int]
+    """How many; default 5."""
+    threshold: NotRequired[float]
+    """Lowest score; default 0.7."""
 
 
 class NewStepOutput(TypedDict):
@@ -951,6 +1007,8 @@ class Omitted(Record):
 
     memories: int
     """How many memories had no room."""
+    pinned: int
+    """How many pinned memories had no room."""
     turns: int
     """How many turns had no room."""
     state: int
@@ -1077,7 +1135,7 @@ class SessionFork(Record):
 class Settings(Record):
     """Every setting with its value, its default and where the value comes from."""
 
-    __nested__: ClassVar[Mapping[str, str]] = {"memories_on_expiry": "SettingsMemoriesOnExpiry", "endless_sessions_for_all": "SettingsEndlessSessionsForAll", "trace_retention_days": "SettingsTraceRetentionDays", "retrieval_log": "SettingsRetrievalLog", "max_body_bytes": "SettingsMaxBodyBytes", "region": "SettingsRegion", "state_versions_kept": "SettingsStateVersionsKept", "max_store_bytes": "SettingsMaxStoreBytes", "webhooks": "SettingsWebhooks", "embedding": "SettingsEmbedding"}
+    __nested__: ClassVar[Mapping[str, str]] = {"memories_on_expiry": "SettingsMemoriesOnExpiry", "endless_sessions_for_all": "SettingsEndlessSessionsForAll", "trace_retention_days": "SettingsTraceRetentionDays", "retrieval_log": "SettingsRetrievalLog", "max_body_bytes": "SettingsMaxBodyBytes", "region": "SettingsRegion", "state_versions_kept": "SettingsStateVersionsKept", "memory_versions_kept": "SettingsMemoryVersionsKept", "max_store_bytes": "SettingsMaxStoreBytes", "webhooks": "SettingsWebhooks", "embedding": "SettingsEmbedding"}
     object: Literal["settings"]
     memories_on_expiry: SettingsMemoriesOnExpiry
     """What becomes of the memories of a session that expires."""
@@ -1098,6 +1156,10 @@ class Settings(Record):
     state_versions_kept: SettingsStateVersionsKept
     """How many of the newest versions of a session's state are kept, including the current one; version 0 is always kept. Each new
     version removes up to 8 older ones, so a lower number takes effect as states change.
+    """
+    memory_versions_kept: SettingsMemoryVersionsKept
+    """How many contents that a memory had are kept, besides the present one, for its history. A lower number takes effect with the
+    next change of each memory's content.
     """
     max_store_bytes: SettingsMaxStoreBytes
     """How many bytes the store may take on disk; beyond that new records are refused with 503. `cairn_store_used_bytes` in `/metrics`
@@ -1337,6 +1399,17 @@ class SettingsMemoriesOnExpiry(Record):
 
     value: Literal["keep", "delete"]
     default: Literal["keep", "delete"] | None = None
+    source: Literal["default", "environment", "setting", "probes", "built-in"]
+    """Where the value comes from."""
+
+
+class SettingsMemoryVersionsKept(Record):
+    """How many contents that a memory had are kept, besides the present one, for its history. A lower number takes effect with the
+    next change of each memory's content.
+    """
+
+    value: int
+    default: int | None = None
     source: Literal["default", "environment", "setting", "probes", "built-in"]
     """Where the value comes from."""
 
@@ -1582,6 +1655,10 @@ class StepMemory(TypedDict):
     """Who says so; `agent` unless given. A context shows it."""
     importance: NotRequired[float]
     """How important it is to you, 0.0 to 1.0."""
+    pinned: NotRequired[bool]
+    """Show it first in every context of its user, whatever the query: at most 20 current ones of a user, more are 409
+    `version_conflict`. Of a session without a user, in that session's contexts.
+    """
     occurred_at: NotRequired[str]
     """When it happened, for history that is moved in: at most a day ahead. ISO 8601, such as `2027-05-07T08:00:00Z`."""
     expires_at: NotRequired[str]
@@ -1600,6 +1677,8 @@ class StepMemory(TypedDict):
     """Ids of memories of the same owner whose place it takes: each is past from `valid_from` on, and current again if this one is
     deleted or expires. One that is superseded already is 409 `version_conflict`.
     """
+    reason: NotRequired[str]
+    """Why; for the history of the memory and the trace."""
 
 
 class TimelineEntry(Record):

@@ -11,7 +11,7 @@
  */
 import type { Clock } from "../../lib/clock.ts";
 import { StoreError } from "../store-error.ts";
-import { branches, users, webhookFailures, type Table } from "../tables.ts";
+import { branches, memoryVersions, users, webhookFailures, type Table } from "../tables.ts";
 import { BEGIN, COMMIT, ROLLBACK, type Connection, type Database, type Statement } from "./connection/database.ts";
 import { DECLARED_COLUMNS, definitionOf, definitions, relationOf, type Compression } from "./schema.ts";
 
@@ -128,6 +128,20 @@ const MIGRATIONS: readonly SchemaMigration[] = [
         plain('alter table cairn.memories add column if not exists past text collate "C"'),
         plain("create index if not exists memories_past_idx on cairn.memories (past) where past is not null"),
       ]),
+  },
+  {
+    number: 12,
+    says: "pinned memories are found by their owner",
+    run: (connection) =>
+      connection.send([
+        plain('alter table cairn.memories add column if not exists pinned text collate "C"'),
+        plain("create index if not exists memories_pinned_idx on cairn.memories (pinned) where pinned is not null"),
+      ]),
+  },
+  {
+    number: 13,
+    says: "contents that memories had are kept",
+    run: (connection) => makeMissing(connection, memoryVersions),
   },
 ];
 

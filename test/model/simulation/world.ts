@@ -322,6 +322,7 @@ export class World {
       external_id: null,
       source: "agent",
       importance: null,
+      pinned: false,
       occurred_at: null,
       created_at: iso(this.ids.now),
       updated_at: iso(this.ids.now),

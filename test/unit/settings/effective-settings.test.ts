@@ -82,6 +82,7 @@ test("changes build on those before; an empty text, or a null, takes one back", 
     max_body_bytes: 1_048_576,
     region: null,
     state_versions_kept: 1_000,
+    memory_versions_kept: 20,
     max_store_bytes: null,
   });
 });

@@ -17,7 +17,8 @@ const OFTEN: Readonly<Record<string, number>> = {
   "POST /v1/sessions/{session_id}/state": 2,
   "PATCH /v1/sessions/{session_id}/state": 2,
   "GET /v1/sessions/{session_id}/turns": 2,
-  "POST /v1/sessions/{session_id}/context": 3,
+  // One of them, for what is pinned, at the same time as the search.
+  "POST /v1/sessions/{session_id}/context": 4,
   "POST /v1/memory/search": 3,
 };
 

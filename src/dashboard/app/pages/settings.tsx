@@ -42,6 +42,7 @@ const SETTINGS: Record<SettingName, Described> = {
     kind: "yes or no",
     hint: "In the timeline of each session; kept as long as traces.",
   },
+  memory_versions_kept: { label: "Contents kept per memory", kind: "number", hint: "Earlier contents, for the history of a memory." },
   state_versions_kept: { label: "Versions kept per session", kind: "number", hint: "The newest; version 0 is always kept." },
   max_body_bytes: { label: "Largest body of a request, in bytes", kind: "number" },
   max_store_bytes: { label: "Largest store, in bytes", kind: "number", hint: "Beyond it new records are refused. Empty: no limit." },
