@@ -523,7 +523,7 @@ function narrowed(name: string): string[] {
 
 function severalChanges(colour: Colour): string {
   const doc = `Makes up to 100 changes in one transaction, in their order: all of them or none. Returns the result of each: of \`put\` a
-\`DocumentWritten\`, of \`touch\` a \`DocumentTouched\` or None, of \`pop\` a \`Document\` or None, of others a \`DocumentsDeleted\`.`;
+\`DocumentWritten\`, of \`touch\` a \`DocumentTouched\` or None, of \`copy_all\` a \`DocumentsCopied\`, of \`pop\` a \`Document\` or None, of others a \`DocumentsDeleted\`.`;
   return several(colour, "batch", "DocumentChange", doc.replaceAll("\n", " "), [TIMEOUT, KEY]);
 }
 
@@ -551,7 +551,7 @@ function documentMethod(colour: Colour, { name, op, kind, takes, more, gives, do
   };
   const [ids, fields] = [takes.map((one) => argument(one, true)), more.map((one) => argument(one, false))];
   const own = kind === "batch" ? [TIMEOUT, KEY] : [TIMEOUT];
-  const values = takes.map((one) => `"${one}": ${one === "namespace" ? 'texts("namespace", namespace)' : one}`);
+  const values = takes.map((one) => `"${one}": ${one === "namespace" || one === "to" ? `texts("${one}", ${one})` : one}`);
   const rest = fields.length === 0 ? "" : `, **${givenOf(fields)}`;
   const operation = `{${[`"op": "${op}"`, ...values].join(", ")}${rest}}`;
   const signature = { ids, fields, own, doc: docstring(withArguments(doc, [...fields, ...own]), 8) };

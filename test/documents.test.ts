@@ -11,6 +11,7 @@ import { errorOf, refusal, unknownId } from "./support/answers.ts";
 import { startCairn, type Cairn, type RequestOptions } from "./support/cairn.ts";
 import { roundsDuring } from "./support/loop.ts";
 import { block } from "./support/pages.ts";
+import { makeVectors } from "./support/providers.ts";
 import { onEmbedded } from "./support/stores.ts";
 
 const send = (cairn: Cairn, kind: "batch" | "query", operations: object[], more: object = {}, options: RequestOptions = {}) =>
@@ -375,6 +376,103 @@ test("counts are of a namespace alone or with all below it, and follow every cha
   expect(await counts()).toEqual([1, 2, 0, 1, 1, 1]);
   expect(await batch(cairn, [{ op: "delete_all", namespace: ["a", "b"] }])).toEqual([{ deleted: 1 }]);
   expect(await counts()).toEqual([1, 1, 0, 0, 0, 0]);
+});
+
+test("documents are deleted by a filter, which sees what the batch has done before and leaves what does not pass", async () => {
+  await using cairn = await startCairn();
+  const ns = ["jobs"];
+  const done = { op: "delete_all", namespace: ns, filter: { status: "done", "run.n": { $gte: 2 } } };
+  await batch(cairn, [
+    put(ns, "1", { status: "done", run: { n: 1 } }),
+    put(ns, "2", { status: "done", run: { n: 2 } }),
+    put([...ns, "below"], "3", { status: "done", run: { n: 3 } }),
+    put(["other"], "4", { status: "done", run: { n: 4 } }),
+  ]);
+  expect(await batch(cairn, [put(ns, "1", { status: "done", run: { n: 5 } }), put(ns, "5", { status: "open" }), done, done])).toEqual([
+    { key: "1", version: 2 },
+    { key: "5", version: 1 },
+    { deleted: 3, next_cursor: null },
+    { deleted: 0, next_cursor: null },
+  ]);
+  const look = [ns, ["other"]].map((namespace) => ({ op: "list", namespace, deep: true }));
+  expect((await query(cairn, look)).map(keysOf)).toEqual([["5"], ["4"]]);
+  await batch(
+    cairn,
+    [ns, ["other"]].map((namespace) => ({ op: "delete_all", namespace, filter: {} })),
+  );
+  expect(await stored(cairn)).toEqual(NOTHING);
+  // A filter tells what values are.
+  const writer = { key: await cairn.newKey({ scopes: ["write"] }) };
+  expect(refusal(await send(cairn, "batch", [done], {}, writer))).toEqual({
+    status: 403,
+    code: "permission_denied",
+    param: "operations.0.filter",
+  });
+});
+
+test("documents are copied with what is below their namespace, each as its original is, and replace what is there", async () => {
+  await using cairn = await startCairn();
+  const session_id = (await cairn.createSession()).id;
+  await batch(cairn, [
+    put(["a"], "plain", { text: "tea" }, { index: true }),
+    put(["a", "é"], "deep", { n: 1 }, { ttl_seconds: 60 }),
+    put(["a"], "tied", {}, { session_id }),
+    put(["b", "x"], "plain", { old: true }),
+    put(["b", "x"], "stays", {}),
+  ]);
+  cairn.clock.advance({ seconds: 10 });
+  expect(await batch(cairn, [put(["a"], "new", {}), { op: "copy_all", namespace: ["a"], to: ["b", "x"] }])).toEqual([
+    { key: "new", version: 1 },
+    { copied: 4, next_cursor: null },
+  ]);
+  const list = (namespace: string[]) => ({ op: "list", namespace, deep: true });
+  const [copies] = await query(cairn, [list(["b", "x"])]);
+  expect(copies.data).toMatchObject([
+    { namespace: ["b", "x"], key: "new", version: 1, created_at: "2026-05-07T08:00:10.000Z" },
+    { namespace: ["b", "x"], key: "plain", version: 2, value: { text: "tea" }, index: true, created_at: "2026-05-07T08:00:00.000Z" },
+    { namespace: ["b", "x"], key: "stays" },
+    { namespace: ["b", "x"], key: "tied" },
+    { namespace: ["b", "x", "é"], key: "deep", value: { n: 1 }, expires_at: "2026-05-07T08:01:00.000Z" },
+  ]);
+  await makeVectors(cairn);
+  const [found] = await query(cairn, [{ op: "search", namespace: ["b"], query: "tea" }]);
+  expect(keysOf(found)).toEqual(["plain"]);
+  await cairn.ok(cairn.delete(`/v1/sessions/${session_id}`));
+  cairn.clock.advance({ seconds: 50 });
+  expect((await query(cairn, [list(["a"]), list(["b"])])).map(keysOf)).toEqual([
+    ["new", "plain"],
+    ["new", "plain", "stays"],
+  ]);
+});
+
+test("a batch deletes by filters and copies 200 documents, looks at 1,000, and says where the next goes on", async () => {
+  await using cairn = await startCairn();
+  const puts = (from: number) => Array.from({ length: 100 }, (_, i) => put(["a"], String(from + i), { n: from + i }));
+  for (let i = 0; i < 11; i++) await batch(cairn, puts(1_000 + 100 * i));
+  const copy = { op: "copy_all", namespace: ["a"], to: ["b"] };
+  const pieces: number[] = [];
+  for (let cursor: string | null | undefined; cursor !== null;) {
+    const [first, second] = await batch(cairn, [
+      { ...copy, cursor },
+      { ...copy, to: ["c"] },
+    ]);
+    pieces.push(first.copied);
+    if (first.copied === 200) expect(second).toMatchObject({ copied: 0, next_cursor: expect.any(String) });
+    cursor = first.next_cursor;
+  }
+  expect(pieces).toEqual([200, 200, 200, 200, 200, 100]);
+  const remove = { op: "delete_all", namespace: ["b"], filter: { n: { $gte: 1_900 } } };
+  const [one] = await batch(cairn, [remove]);
+  expect(one).toEqual({ deleted: 100, next_cursor: expect.any(String) });
+  expect(await batch(cairn, [{ ...remove, cursor: one.next_cursor }])).toEqual([{ deleted: 100, next_cursor: null }]);
+  const large = Array.from({ length: 3 }, (_, i) => put(["large"], String(i), { text: "x".repeat(1_000_000) }));
+  for (const each of large) await batch(cairn, [each]);
+  const [part] = await batch(cairn, [{ op: "copy_all", namespace: ["large"], to: ["d"] }]);
+  expect(part).toEqual({ copied: 3, next_cursor: null });
+  await batch(cairn, [put(["large"], "3", {})]);
+  expect(await batch(cairn, [{ op: "copy_all", namespace: ["large"], to: ["d"] }])).toEqual([
+    { copied: 3, next_cursor: expect.any(String) },
+  ]);
 });
 
 test("a document goes when its time has passed, at once for readers, and a put without a time keeps it", async () => {
@@ -836,6 +934,16 @@ test("an operation without a field that it needs, or with one that it does not t
     ["batch", { op: "delete", namespace }, "key"],
     ["batch", { op: "delete_all", namespace, key: "a" }, "key"],
     ["batch", { op: "delete_all", namespace, if_version: 1 }, "if_version"],
+    ["batch", { op: "delete_all", namespace, cursor: "61!" }, "cursor"],
+    ["batch", { op: "delete_all", namespace, filter: { a: { $near: 1 } } }, "filter"],
+    ["batch", { op: "delete_all", namespace, filter: {}, cursor: "../x" }, "cursor"],
+    ["batch", { op: "copy_all", namespace }, "to"],
+    ["batch", { op: "copy_all", namespace, to: ["a"] }, "to"],
+    ["batch", { op: "copy_all", namespace, to: ["a", "b"] }, "to"],
+    ["batch", { op: "copy_all", namespace: ["a", "b"], to: ["a"] }, "to"],
+    ["batch", { op: "copy_all", namespace, to: ["x".repeat(901)] }, "to"],
+    ["batch", { op: "copy_all", namespace, to: ["b"], filter: {} }, "filter"],
+    ["batch", { op: "copy_all", namespace: ["long"], to: ["x".repeat(500)] }, "to"],
     ["batch", { op: "pop", namespace, value: {} }, "value"],
     ["batch", put(namespace, undefined, {}, { if_exists: "keep" }), "if_exists"],
     ["batch", put(namespace, "k", {}, { if_exists: "keep", if_version: 0 }), "if_exists"],
@@ -871,6 +979,7 @@ test("an operation without a field that it needs, or with one that it does not t
     ["query", { op: "namespaces", prefix: ["x".repeat(901)] }, "prefix"],
     ["query", { op: "namespaces", prefix: ["*", "\ud800"] }, "prefix.1"],
   ];
+  await batch(cairn, [put(["long"], "y".repeat(500), {})]);
   for (const [kind, operation, field] of cases) {
     const answer = refusal(await send(cairn, kind, [{ op: kind === "batch" ? "delete_all" : "count", namespace: ["ok"] }, operation]));
     expect([operation, answer]).toEqual([operation, { status: 400, code: "invalid_request", param: `operations.1.${field}` }]);

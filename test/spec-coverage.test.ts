@@ -116,6 +116,10 @@ const HELD_BY: Record<string, Record<string, readonly (keyof typeof LIMITS)[]>> 
   },
   "documents.test.ts": {
     "an operation without a field that it needs, or with one that it does not take, is refused by its name": ["documentNameBytesMax"],
+    "a batch deletes by filters and copies 200 documents, looks at 1,000, and says where the next goes on": [
+      "documentBulkRowsMax",
+      "documentBulkChangesMax",
+    ],
     "a query looks at 10,000 documents and no more, says where to go on, and lets other requests through": ["documentRowsMax"],
     "a filter counts by what it compares: a large one looks at fewer documents, and lets other requests through": ["documentProbesMax"],
     "of queries that hold much each key's few are under way at once, and all are answered in full": [

@@ -263,6 +263,12 @@ const DOCUMENT_TEXTS: { kind: "batch" | "query"; name: string; length: number; o
       }[field] ?? [text],
     }),
   })),
+  ...["to", "cursor"].map((field) => ({
+    kind: "batch" as const,
+    name: `copy_all.${field}`,
+    length: LIMITS.documentNameBytesMax / 4,
+    operation: (text: string) => ({ op: "copy_all", namespace: ["n"], to: ["m"], [field]: field === "to" ? [text] : text }),
+  })),
   ...["after", "before", "cursor"].map((field) => ({
     kind: "query" as const,
     name: `list.${field}`,

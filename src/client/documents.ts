@@ -17,6 +17,7 @@ import type {
   DocumentQueryOperation,
   DocumentSearchHeadPage,
   DocumentSearchPage,
+  DocumentsCopied,
   DocumentsDeleted,
   DocumentTouched,
   DocumentWritten,
@@ -33,7 +34,9 @@ type ChangeResult<Op> = Op extends "put"
     ? DocumentTouched | null
     : Op extends "pop"
       ? Document | null
-      : DocumentsDeleted;
+      : Op extends "copy_all"
+        ? DocumentsCopied
+        : DocumentsDeleted;
 type QueryResult<Operation extends DocumentQueryOperation, Op = Operation["op"]> = Op extends "get"
   ? Shown<Operation, Document, DocumentHead> | null
   : Op extends "list"
@@ -55,7 +58,7 @@ type SearchMore = ShownMore & More<DocumentQueryOperation, "filter" | "threshold
 type NamespacesMore = More<DocumentQueryOperation, "prefix" | "suffix" | "max_depth" | "limit" | "offset" | "cursor">;
 
 /** Without one of these a change is another one: of another document, of whatever is there, for ever. */
-const CONDITIONS = ["key", "if_version", "if_exists", "session_id", "ttl_seconds"];
+const CONDITIONS = ["key", "if_version", "if_exists", "session_id", "ttl_seconds", "filter"];
 
 export class Documents {
   /** Their owner, as far as that was said. */
@@ -160,9 +163,29 @@ export class Documents {
     return (await this.batch([{ ...more, op: "delete", namespace, key }], options))[0];
   }
 
-  /** Deletes all documents of a namespace and below it. */
-  async deleteAll(namespace: string[], options?: CallOptions): Promise<DocumentsDeleted> {
-    return (await this.batch([{ op: "delete_all", namespace }], options))[0];
+  /**
+   * Deletes all documents of a namespace and below it, or those that pass a filter: of them a piece, and the next one from `next_cursor`
+   * on, until that is null.
+   */
+  async deleteAll(
+    namespace: string[],
+    more: More<DocumentChange, "filter" | "cursor"> = {},
+    options?: CallOptions,
+  ): Promise<DocumentsDeleted> {
+    return (await this.batch([{ ...more, op: "delete_all", namespace }], options))[0];
+  }
+
+  /**
+   * Copies a piece of the documents of a namespace, and below it, to the same keys under another one, and the next one from `next_cursor`
+   * on, until that is null.
+   */
+  async copyAll(
+    namespace: string[],
+    to: string[],
+    more: More<DocumentChange, "cursor"> = {},
+    options?: CallOptions,
+  ): Promise<DocumentsCopied> {
+    return (await this.batch([{ ...more, op: "copy_all", namespace, to }], options))[0];
   }
 
   /** Removes the last document of a namespace, or the first, and returns it. */

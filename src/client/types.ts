@@ -428,9 +428,9 @@ export interface DocumentBatch {
 export interface DocumentChange {
   /**
    * `put` creates or replaces a document, `touch` gives one another end, `delete` removes one, `delete_all` all of a namespace and below
-   * it, `pop` gives back the last one of a namespace and removes it.
+   * it, `copy_all` puts those under another namespace too, `pop` gives back the last one of a namespace and removes it.
    */
-  op: "put" | "touch" | "delete" | "delete_all" | "pop";
+  op: "put" | "touch" | "delete" | "delete_all" | "copy_all" | "pop";
   /** 1 to 16 texts, from the general to the particular. */
   namespace: string[];
   /** For `put`, `touch` and `delete`. Without one `put` gives the document a key that is greater than all given before: it appends. */
@@ -456,13 +456,24 @@ export interface DocumentChange {
   ttl_seconds?: number | "never";
   /** `asc` begins with the first, by key unless `order_by` says otherwise. */
   order?: "asc" | "desc";
+  /**
+   * For `copy_all`: the namespace that takes the place of `namespace` in the copies. A copy has the key, value, index, session and end of
+   * its original, and replaces what is there. Neither namespace can be below the other.
+   */
+  to?: string[];
+  filter?: Filter;
+  /**
+   * For `copy_all` and `delete_all` with a `filter`: the `next_cursor` of the operation before. A batch looks at 1,000 documents at most
+   * for all of its operations, or at fewer large ones, and deletes or copies 200 of them.
+   */
+  cursor?: string;
 }
 
 /** What the operations have done. */
 export interface DocumentChangeResults {
   object: "list";
   /** The result of each operation, in their order. */
-  data: Array<DocumentWritten | DocumentTouched | DocumentsDeleted | Document | null>;
+  data: Array<DocumentWritten | DocumentTouched | DocumentsDeleted | DocumentsCopied | Document | null>;
 }
 
 /** How many documents there are. */
@@ -668,9 +679,18 @@ export interface DocumentWritten {
   kept?: true;
 }
 
+/** How many documents were copied. */
+export interface DocumentsCopied {
+  copied: number;
+  /** The `cursor` of the operation that goes on from here; null once all is copied. */
+  next_cursor: string | null;
+}
+
 /** How many documents were deleted. */
 export interface DocumentsDeleted {
   deleted: number;
+  /** Of `delete_all` with a `filter`: the `cursor` of the operation that goes on from here; null once all is looked at. */
+  next_cursor?: string | null;
 }
 
 /** Whether a provider works, and what it does with a pair of texts. */

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { RecordFilter } from "../filters/filter.ts";
 import type { Answered } from "../lib/answer.ts";
 import { ApiError } from "../lib/errors.ts";
 import { bare, withPrefix, type BareId, type SessionId } from "../lib/ids.ts";
@@ -30,6 +31,7 @@ import { unlessUnreadable } from "../storage/unreadable.ts";
 import { trackNamedUser } from "../storage/user-names.ts";
 import { storeVector } from "../vectors/store-vector.ts";
 import { documentJson, resultsJson, tooLarge } from "./answers.ts";
+import { BulkChanges } from "./bulk.ts";
 import type { Index } from "./embedded-text.ts";
 import { lifetimeOf, ttlOf, type TimeToLive } from "./lifetime.ts";
 import type { Namespace, Order } from "./lists.ts";
@@ -48,7 +50,8 @@ export type Change =
     }
   | { op: "touch"; namespace: Namespace; key: string; ttl?: TimeToLive | undefined }
   | { op: "delete"; namespace: Namespace; key: string; ifVersion?: number | undefined }
-  | { op: "delete_all"; namespace: Namespace }
+  | { op: "delete_all"; namespace: Namespace; filter?: RecordFilter | undefined; cursor?: string | undefined }
+  | { op: "copy_all"; namespace: Namespace; to: Namespace; cursor?: string | undefined }
   | { op: "pop"; namespace: Namespace; order: Order };
 
 /** What becomes of a document that is there already. */
@@ -72,6 +75,7 @@ export class Batch {
   readonly #active: Active;
   readonly #space: string;
   readonly #writer: DocumentWriter;
+  readonly #bulk: BulkChanges;
   /** How many documents are going to be popped from an end of a namespace, of those of which none was yet. */
   readonly #pops = new Map<string, number>();
   /** `hashKey` of those whose documents these are: their owner's, or their session's. */
@@ -88,6 +92,7 @@ export class Batch {
     this.#active = active;
     this.#space = documentSpace(owner.userId, owner.agentId);
     this.#writer = new DocumentWriter(tx);
+    this.#bulk = new BulkChanges(tx, this.#writer);
     if (owner.userId !== undefined) {
       this.#users.add(hashKey(owner.userId));
       tx.ahead(users, this.#users);
@@ -110,7 +115,9 @@ export class Batch {
       case "delete":
         return this.#delete(documentKey(namespace, change.key), change, param);
       case "delete_all":
-        return this.#deleteAll(namespace);
+        return change.filter === undefined ? this.#deleteAll(namespace) : this.#deleteSome(namespace, change.filter, change.cursor);
+      case "copy_all":
+        return this.#copyAll(namespace, change, param);
       default:
         return this.#pop(namespace, change.order, param);
     }
@@ -210,6 +217,18 @@ export class Batch {
     this.#removed += deleted;
     this.#removable -= this.#writer.empty(namespace, this.#removable);
     return deletedJson(deleted);
+  }
+
+  #deleteSome(namespace: string, filter: RecordFilter, cursor: string | undefined): JsonText {
+    const { changed, next } = this.#bulk.delete(namespace, filter, cursor);
+    this.#removed += changed;
+    return toJson({ deleted: changed, next_cursor: next });
+  }
+
+  #copyAll(namespace: string, { to, cursor }: Change & { op: "copy_all" }, param: string): JsonText {
+    const { changed, next } = this.#bulk.copy(namespace, namespaceKey(this.#space, to), cursor, param);
+    this.#puts += changed;
+    return toJson({ copied: changed, next_cursor: next });
   }
 
   #pop(namespace: string, order: Order, param: string): JsonText {

@@ -56,7 +56,8 @@ export type Query =
  */
 export async function changeDocuments(deps: DocumentDeps, caller: Caller, named: Owner, changes: readonly Change[]): Promise<JsonText> {
   const owner = ownerOfNew(caller.owner, named);
-  if (changes.some(({ op }) => op === "put")) deps.quotas?.refuseGrowth();
+  const hasCopies = changes.some(({ op }) => op === "copy_all");
+  if (hasCopies || changes.some(({ op }) => op === "put")) deps.quotas?.refuseGrowth();
   const prepared = await prepareAll(changes);
   const { active } = deps.embeddings;
   const embeddings = await embedAll(deps, active, prepared, caller.limitsId ?? BACKGROUND.limitsId);
@@ -68,7 +69,8 @@ export async function changeDocuments(deps: DocumentDeps, caller: Caller, named:
     return batch.end(results);
   });
   deps.documentVectors.changed();
-  if (prepared.some((one, i) => one !== undefined && one.text !== "" && embeddings[i]?.isPending === true)) deps.backfill.wake();
+  if (hasCopies || prepared.some((one, i) => one !== undefined && one.text !== "" && embeddings[i]?.isPending === true))
+    deps.backfill.wake();
   return answer;
 }
 

@@ -8,7 +8,8 @@ import { ApiError } from "../lib/errors.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { hasScope } from "../lib/scopes.ts";
 import { changeDocuments, queryDocuments, type DocumentDeps } from "./documents.ts";
-import { BatchResults, changesOf, DocumentBatch, DocumentQuery, queriesOf, QueryResults } from "./schema.ts";
+import { changesOf, queriesOf } from "./operations.ts";
+import { BatchResults, DocumentBatch, DocumentQuery, QueryResults } from "./schema.ts";
 
 const documents = endpointGroup({
   name: "Documents",
@@ -23,12 +24,13 @@ export function documentEndpoints(deps: DocumentDeps): Endpoint[] {
       echoes: true,
       description:
         `Up to ${LIMITS.documentOperationsMax} operations in one transaction: all are done in their order, or none. A namespace and a key ` +
-        `together have at most ${LIMITS.documentNameBytesMax} bytes of UTF-8. A field that only other operations take is refused. A \`pop\` shows a document: it needs a key with the scope \`read\` too.`,
+        `together have at most ${LIMITS.documentNameBytesMax} bytes of UTF-8. A field that only other operations take is refused. A \`pop\` shows a document, and a \`filter\` tells of values: they need a key with the scope \`read\` too. ` +
+        "`copy_all`, and `delete_all` with a `filter`, do a piece of their work in one batch: its result has the `next_cursor` of the next.",
       body: DocumentBatch,
       response: BatchResults,
       errors: ["session_not_found", "version_conflict", "content_too_large"],
       run: ({ body: { operations, ...named }, caller }) => {
-        if (!hasScope(caller.scopes, "read")) refusePops(operations);
+        if (!hasScope(caller.scopes, "read")) refuseReads(operations);
         return changeDocuments(deps, caller, named, changesOf(operations));
       },
     }),
@@ -47,11 +49,11 @@ export function documentEndpoints(deps: DocumentDeps): Endpoint[] {
   ];
 }
 
-/** @throws {ApiError} `permission_denied` for a pop, which shows the document that it removes */
-function refusePops(operations: readonly { op: string }[]): void {
-  const i = operations.findIndex(({ op }) => op === "pop");
+/** @throws {ApiError} `permission_denied` for a pop, which shows the document that it removes, and a filter, which tells of values */
+function refuseReads(operations: readonly { op: string; filter?: unknown }[]): void {
+  const i = operations.findIndex(({ op, filter }) => op === "pop" || filter !== undefined);
   if (i === -1) return;
-  throw new ApiError("permission_denied", "A pop shows the document that it removes: it needs a key with the scope read too.", {
-    param: `operations.${i}.op`,
-  });
+  const [what, field] =
+    operations[i]?.op === "pop" ? ["A pop shows the document that it removes", "op"] : ["A filter tells what values are", "filter"];
+  throw new ApiError("permission_denied", `${what}: it needs a key with the scope read too.`, { param: `operations.${i}.${field}` });
 }

@@ -1,23 +1,16 @@
 /**
- * Documents on the wire, and what each operation takes.
+ * Documents on the wire.
  *
- * All operations of a request have one schema, so that an error names the field and not a list of alternatives; which fields belong to
- * which operation is in a table here.
+ * All operations of a request have one schema, so that an error names the field and not a list of alternatives; `operations.ts` has which
+ * fields belong to which operation.
  *
  * @module
  */
-import { Type, type Static, type TObject } from "@sinclair/typebox";
-import { parseFilter } from "../filters/filter.ts";
+import { Type, type TObject } from "@sinclair/typebox";
 import { Filter } from "../filters/schema.ts";
 import { Default, EXPECTED, OneOf, OrNull, Text, Timestamp, UserId, UserObject } from "../http/types.ts";
-import { ApiError } from "../lib/errors.ts";
 import { LIMITS } from "../lib/limits.ts";
-import type { Shown } from "./answers.ts";
-import type { Change } from "./batch.ts";
-import type { Query } from "./documents.ts";
-import { isPath, type Index } from "./embedded-text.ts";
 import type { TimeToLive } from "./lifetime.ts";
-import { Projection } from "./projection.ts";
 
 const NAMESPACE_EXAMPLE = ["orders", "ada"];
 const VALUE_EXAMPLE = { status: "open", total: 12.5 };
@@ -110,7 +103,20 @@ const Touched = Type.Object(
   },
   { title: "DocumentTouched", description: "What `touch` has renewed." },
 );
-const Removed = Type.Object({ deleted: Type.Integer() }, { title: "DocumentsDeleted", description: "How many documents were deleted." });
+const Continued = (description: string) => OrNull(Type.String({ description }));
+const Removed = Type.Object(
+  {
+    deleted: Type.Integer(),
+    next_cursor: Type.Optional(
+      Continued("Of `delete_all` with a `filter`: the `cursor` of the operation that goes on from here; null once all is looked at."),
+    ),
+  },
+  { title: "DocumentsDeleted", description: "How many documents were deleted." },
+);
+const Copied = Type.Object(
+  { copied: Type.Integer(), next_cursor: Continued("The `cursor` of the operation that goes on from here; null once all is copied.") },
+  { title: "DocumentsCopied", description: "How many documents were copied." },
+);
 const Counted = Type.Object({ count: Type.Integer() }, { title: "DocumentCount", description: "How many documents there are." });
 const Paged = {
   object: Type.Literal("list"),
@@ -163,8 +169,8 @@ const Results = (title: string, description: string, kinds: TObject[], each: str
 export const BatchResults = Results(
   "DocumentChangeResults",
   "What the operations have done.",
-  [Written, Touched, Removed, Document],
-  "Of `put` the key and version, of `touch` those and the end, or null, of `delete` and `delete_all` how many, of `pop` the document that was removed, or null.",
+  [Written, Touched, Removed, Copied, Document],
+  "Of `put` the key and version, of `touch` those and the end, or null, of `delete`, `delete_all` and `copy_all` how many, of `pop` the document that was removed, or null.",
   [{ key: "A-17", version: 1 }],
 );
 export const QueryResults = Results(
@@ -190,12 +196,12 @@ const OF_WHOM = {
 const Operations = <Item extends TObject>(item: Item, example: object) =>
   Type.Array(item, { minItems: 1, maxItems: LIMITS.documentOperationsMax, description: "In their order.", examples: [[example]] });
 
-const CHANGES = ["put", "touch", "delete", "delete_all", "pop"] as const;
-const ChangeOperation = Type.Object(
+const CHANGES = ["put", "touch", "delete", "delete_all", "copy_all", "pop"] as const;
+export const ChangeOperation = Type.Object(
   {
     op: OneOf(CHANGES, {
       description:
-        "`put` creates or replaces a document, `touch` gives one another end, `delete` removes one, `delete_all` all of a namespace and below it, `pop` gives back the last one of a namespace and removes it.",
+        "`put` creates or replaces a document, `touch` gives one another end, `delete` removes one, `delete_all` all of a namespace and below it, `copy_all` puts those under another namespace too, `pop` gives back the last one of a namespace and removes it.",
     }),
     namespace: Namespace,
     key: Type.Optional(
@@ -226,6 +232,21 @@ const ChangeOperation = Type.Object(
         "document that does not expire; a `touch` without it counts from now what the document was given last.",
     ),
     order: Order,
+    to: Type.Optional(
+      Parts(
+        1,
+        "For `copy_all`: the namespace that takes the place of `namespace` in the copies. A copy has the key, value, index, session and end of its " +
+          "original, and replaces what is there. Neither namespace can be below the other.",
+      ),
+    ),
+    filter: Type.Optional(Filter({ status: "done" })),
+    cursor: Type.Optional(
+      Text(1, undefined, {
+        description:
+          `For \`copy_all\` and \`delete_all\` with a \`filter\`: the \`next_cursor\` of the operation before. A batch looks at ${LIMITS.documentBulkRowsMax.toLocaleString("en")} documents at most for all of ` +
+          `its operations, or at fewer large ones, and deletes or copies ${LIMITS.documentBulkChangesMax} of them.`,
+      }),
+    ),
   },
   { title: "DocumentChange", description: "A change of documents." },
 );
@@ -235,7 +256,7 @@ export const DocumentBatch = Type.Object(
 );
 
 const QUERIES = ["get", "list", "search", "count", "namespaces"] as const;
-const QueryOperation = Type.Object(
+export const QueryOperation = Type.Object(
   {
     op: OneOf(QUERIES, {
       description:
@@ -301,177 +322,3 @@ export const DocumentQuery = Type.Object(
   { ...OF_WHOM, operations: Operations(QueryOperation, { op: "get", namespace: NAMESPACE_EXAMPLE, key: "A-17" }) },
   { title: "DocumentQuery", description: "What to look for." },
 );
-
-/** The fields of each operation: those it needs, and those it takes. */
-const FIELDS: Record<string, { needs: readonly string[]; takes: readonly string[] }> = {
-  put: { needs: ["namespace", "value"], takes: ["key", "index", "if_version", "if_exists", "session_id", "ttl_seconds"] },
-  touch: { needs: ["namespace", "key"], takes: ["ttl_seconds"] },
-  delete: { needs: ["namespace", "key"], takes: ["if_version"] },
-  delete_all: { needs: ["namespace"], takes: [] },
-  pop: { needs: ["namespace"], takes: ["order"] },
-  get: { needs: ["namespace", "key"], takes: ["values", "fields"] },
-  list: {
-    needs: ["namespace"],
-    takes: ["deep", "order", "order_by", "after", "before", "filter", "limit", "offset", "cursor", "values", "fields"],
-  },
-  search: { needs: ["namespace", "query"], takes: ["filter", "threshold", "limit", "offset", "values", "fields"] },
-  count: { needs: ["namespace"], takes: ["deep"] },
-  namespaces: { needs: [], takes: ["prefix", "suffix", "max_depth", "limit", "offset", "cursor"] },
-};
-
-type SentOperation = { op: string } & Partial<Omit<Static<typeof ChangeOperation>, "op"> & Omit<Static<typeof QueryOperation>, "op">>;
-
-/** @throws {ApiError} `invalid_request` for a field that the operation lacks or does not take: one ignored would change what is meant */
-function checkOperation(sent: SentOperation, known: TObject, param: string): void {
-  const { needs, takes } = FIELDS[sent.op]!;
-  const refuse = (field: string, problem: string) => {
-    throw new ApiError("invalid_request", `${param}.${field} ${problem}`, { param: `${param}.${field}` });
-  };
-  const { op, namespace, key, prefix, suffix, after, before } = sent;
-  for (const field of needs) if (sent[field as keyof SentOperation] === undefined) refuse(field, `is required for ${op}.`);
-  for (const field of Object.keys(known.properties)) {
-    const isKnown = field === "op" || needs.includes(field) || takes.includes(field);
-    if (!isKnown && sent[field as keyof SentOperation] !== undefined)
-      refuse(field, `is not for ${op}, which takes ${[...needs, ...takes].join(", ")}.`);
-  }
-  for (const [field, parts] of Object.entries({ namespace, prefix, suffix })) {
-    const odd = parts?.findIndex((part) => !part.isWellFormed()) ?? -1;
-    if (odd !== -1) refuse(`${field}.${odd}`, "must be well-formed Unicode, without halves of surrogate pairs.");
-  }
-  const prefixBytes = (prefix ?? []).reduce((sum, part) => sum + Buffer.byteLength(part), 0);
-  if (prefixBytes > LIMITS.documentNameBytesMax)
-    refuse("prefix", `must be at most ${LIMITS.documentNameBytesMax} bytes of UTF-8; got ${prefixBytes}.`);
-  for (const [field, name] of Object.entries({ key, after, before })) {
-    if (name !== undefined && !name.isWellFormed()) refuse(field, "must be well-formed Unicode, without halves of surrogate pairs.");
-    const bytes = [...(namespace ?? []), name ?? ""].reduce((sum, part) => sum + Buffer.byteLength(part), 0);
-    if (bytes > LIMITS.documentNameBytesMax) {
-      const most = `must be at most ${LIMITS.documentNameBytesMax} bytes of UTF-8`;
-      if (name === undefined) refuse("namespace", `${most}; got ${bytes}.`);
-      refuse(field, `${most} together with the namespace; got ${bytes}.`);
-    }
-  }
-}
-
-/** Not longer than the longest name, whose bytes are hex there; then how many are still to be left out. */
-const CURSOR = /^([0-9A-Za-z!.~]{1,1850})(?:\+([1-9]\d{0,4}))?$/;
-
-/** Changes as operations get them. */
-export function changesOf(sent: readonly Static<typeof ChangeOperation>[]): Change[] {
-  return sent.map((operation, i) => {
-    const param = `operations.${i}`;
-    checkOperation(operation, ChangeOperation, param);
-    checkExisting(operation, param);
-    const { op, namespace, key, value, order = "desc", ...more } = operation;
-    const { if_version: ifVersion, if_exists: ifExists = "replace", session_id: sessionId, ttl_seconds: ttl } = more;
-    return { op, namespace, key, value, index: indexOf(more.index, param), ifVersion, ifExists, sessionId, ttl, order } as Change;
-  });
-}
-
-/** @throws {ApiError} `invalid_request` for a put that says twice, or without a key, what becomes of a document that is there */
-function checkExisting({ key, if_exists, if_version }: Static<typeof ChangeOperation>, param: string): void {
-  if (if_exists === undefined) return;
-  const refuse = (problem: string) => {
-    throw new ApiError("invalid_request", `${param}.if_exists ${problem}`, { param: `${param}.if_exists` });
-  };
-  if (if_version !== undefined) refuse("cannot be with if_version: each says what becomes of a document that is there.");
-  if (key === undefined) refuse("needs a key: without one no document is there.");
-}
-
-/** @throws {ApiError} `invalid_request` for what is no path */
-function indexOf(sent: boolean | string[] | undefined, param: string): Index | undefined {
-  if (sent === undefined || sent === false) return undefined;
-  const wrong = sent === true ? -1 : sent.findIndex((path) => !isPath(path));
-  if (sent === true || wrong === -1) return sent;
-  throw new ApiError(
-    "invalid_request",
-    `${param}.index.${wrong} must be a path of names with dots between them, such as lines[*].text, or $; got ${JSON.stringify(sent[wrong])}.`,
-    { param: `${param}.index.${wrong}` },
-  );
-}
-
-export function queriesOf(sent: readonly Static<typeof QueryOperation>[]): Query[] {
-  refuseManySearches(sent);
-  return sent.map((operation, i) => {
-    const param = `operations.${i}`;
-    checkOperation(operation, QueryOperation, param);
-    const {
-      filter,
-      max_depth: maxDepth,
-      deep = false,
-      order = "asc",
-      order_by: orderBy = "key",
-      prefix = [],
-      suffix = [],
-      after,
-      before,
-      cursor: sentCursor,
-      values = true,
-      fields,
-      ...rest
-    } = operation;
-    if (!values && fields !== undefined) {
-      throw new ApiError("invalid_request", `${param}.fields are of values: leave out values: false.`, { param: `${param}.fields` });
-    }
-    const shown: Shown = !values ? "nothing" : fields === undefined ? "all" : new Projection(fields);
-    if (deep && (after ?? before) !== undefined) {
-      const field = after === undefined ? "before" : "after";
-      throw new ApiError("invalid_request", `${param}.${field} is a key of one namespace: a deep list continues with cursor.`, {
-        param: `${param}.${field}`,
-      });
-    }
-    if (orderBy === "updated_at") refuseBesides(operation, param);
-    const { cursor, left } = sentCursor === undefined ? { left: 0 } : cursorOf(sentCursor, param);
-    const { op, threshold = 0, limit = op === "search" ? LIMITS.searchDefault : LIMITS.documentListDefault, offset = 0 } = rest;
-    if (op === "search" && limit + offset > LIMITS.documentSearchDepthMax) {
-      throw new ApiError(
-        "invalid_request",
-        `${param}.limit and offset of a search must be at most ${LIMITS.documentSearchDepthMax} together; got ${limit} and ${offset}.`,
-        { param: `${param}.limit` },
-      );
-    }
-    return {
-      ...rest,
-      limit,
-      offset: offset + left,
-      threshold,
-      deep,
-      order,
-      orderBy,
-      prefix,
-      suffix,
-      after,
-      before,
-      cursor,
-      maxDepth,
-      shown,
-      filter: filter && parseFilter(filter, `${param}.filter`),
-    } as Query;
-  });
-}
-
-/** @throws {ApiError} `invalid_request` for what a list in the order of changes cannot be, or begin with */
-function refuseBesides(sent: Static<typeof QueryOperation>, param: string): void {
-  const field = (["after", "before"] as const).find((name) => sent[name] !== undefined) ?? (sent.deep === true ? "deep" : undefined);
-  if (field === undefined) return;
-  const problem =
-    field === "deep"
-      ? "is not for order_by updated_at: changes are in order within a namespace"
-      : "is a key: a list by updated_at continues with cursor";
-  throw new ApiError("invalid_request", `${param}.${field} ${problem}.`, { param: `${param}.${field}` });
-}
-
-/** Where a page begins, and how many of it are still to be left out. */
-function cursorOf(text: string, param: string): { cursor: string; left: number } {
-  const [, cursor, left = "0"] = CURSOR.exec(text) ?? [];
-  if (cursor !== undefined) return { cursor, left: Number(left) };
-  throw new ApiError("invalid_request", `${param}.cursor must be the next_cursor of a page.`, { param: `${param}.cursor` });
-}
-
-function refuseManySearches(sent: readonly { op: string }[]): void {
-  const searches = sent.flatMap(({ op }, i) => (op === "search" ? [i] : []));
-  const tooMany = searches[LIMITS.documentSearchesMax];
-  if (tooMany === undefined) return;
-  throw new ApiError("invalid_request", `operations must have at most ${LIMITS.documentSearchesMax} searches; got ${searches.length}.`, {
-    param: `operations.${tooMany}.op`,
-  });
-}

@@ -195,6 +195,33 @@ class World {
     this.#spaces[which] = space;
   }
 
+  /** Copies a namespace, or deletes some of it, in as many pieces as that takes. */
+  async changeMany(): Promise<void> {
+    const which = this.#chance.below(OWNERS.length);
+    const space = this.#spaces[which]!;
+    const namespace = this.namespace();
+    const under = space.all().filter((one) => startsWith(one.namespace, namespace));
+    const n = this.#chance.below(this.#count + 1);
+    const to = ["copies", this.one(...PARTS)];
+    const isCopy = this.#chance.below(2) === 0;
+    const operation = isCopy ? { op: "copy_all", namespace, to } : { op: "delete_all", namespace, filter: { n: { $lt: n } } };
+    let changed = 0;
+    for (let cursor: string | null | undefined; cursor !== null;) {
+      const operations = [{ ...operation, cursor }];
+      const { data } = await this.#cairn.ok(this.#cairn.post("/v1/documents/batch", { operations, ...OWNERS[which] }));
+      changed += data[0].copied ?? data[0].deleted;
+      cursor = data[0].next_cursor;
+    }
+    if (!isCopy) return expect(changed).toBe(space.remove(under.filter((one) => one.value.n < n)));
+    expect(changed).toBe(under.length);
+    const now = this.#cairn.clock.now();
+    for (const one of under) {
+      const copy = { ...one, namespace: [...to, ...one.namespace.slice(namespace.length)], change: this.#changes++ };
+      const there = space.get(copy.namespace, copy.key);
+      space.put({ ...copy, version: (there?.version ?? 0) + 1, createdAt: there?.createdAt ?? now });
+    }
+  }
+
   /** More than a commit removes, under keys of the server's. */
   async fill(): Promise<void> {
     const which = this.#chance.below(OWNERS.length);
@@ -243,7 +270,7 @@ class World {
   async look(): Promise<void> {
     for (const [which, owner] of OWNERS.entries()) {
       const all = this.#spaces[which]!.all();
-      const [top, deeper] = [this.one(...PARTS), this.namespace()];
+      const [top, deeper] = [this.one(...PARTS, "copies"), this.one(this.namespace(), ["copies", ...this.namespace()])];
       const below = all.filter(({ namespace }) => namespace[0] === top);
       const own = all.filter(({ namespace }) => place(namespace, "") === place(deeper, ""));
       const [after, before] = [this.one(...KEYS), this.one(...KEYS)];
@@ -294,8 +321,9 @@ for (const seed of SEEDS) {
     const chance = new Chance(seed);
     const world = new World(cairn, chance);
     for (let step = 0; step < STEPS; step++) {
-      const kind = chance.below(40);
-      if (kind < 20) await world.batch();
+      const kind = chance.below(44);
+      if (kind >= 40) await world.changeMany();
+      else if (kind < 20) await world.batch();
       else if (kind < 22) await world.fill();
       else if (kind < 24) await world.startSession();
       else if (kind < 25) await world.endSession();

@@ -107,7 +107,8 @@ function fitting(schema: TSchema, name: string): fc.Arbitrary<string> {
 const OPERATIONS: Record<string, readonly string[]> = {
   put: ["namespace value", "namespace key value", "namespace key value index session_id ttl_seconds if_version"],
   delete: ["namespace key"],
-  delete_all: ["namespace"],
+  delete_all: ["namespace", "namespace filter cursor"],
+  copy_all: ["namespace to", "namespace to cursor"],
   pop: ["namespace order"],
   get: ["namespace key"],
   list: ["namespace deep", "namespace after before order", "namespace filter offset limit"],

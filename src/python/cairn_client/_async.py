@@ -32,6 +32,7 @@ from ._types import (
     DocumentSearchPage,
     DocumentTouched,
     DocumentWritten,
+    DocumentsCopied,
     DocumentsDeleted,
     EmbeddingTrial,
     EmbeddingTryEmbedding,
@@ -287,7 +288,8 @@ class AsyncDocuments:
         idempotency_key: str | None = None,
     ) -> builtins.list[Any]:
         """Makes up to 100 changes in one transaction, in their order: all of them or none. Returns the result of each: of `put` a
-        `DocumentWritten`, of `touch` a `DocumentTouched` or None, of `pop` a `Document` or None, of others a `DocumentsDeleted`.
+        `DocumentWritten`, of `touch` a `DocumentTouched` or None, of `copy_all` a `DocumentsCopied`, of `pop` a `Document` or None,
+        of others a `DocumentsDeleted`.
 
         Args:
             timeout: How many seconds an attempt may take, instead of the client's `timeout`.
@@ -439,17 +441,44 @@ class AsyncDocuments:
         self,
         namespace: Sequence[str],
         *,
+        filter: Mapping[str, Any] | Omit = OMIT,
+        cursor: str | None = None,
         timeout: float | None = None,
         idempotency_key: str | None = None,
     ) -> DocumentsDeleted:
-        """Deletes all documents of a namespace and below it.
+        """Deletes all documents of a namespace and below it, or a piece of those that pass a filter: the next is from `next_cursor`
+        on.
 
         Args:
+            cursor: For `copy_all` and `delete_all` with a `filter`: the `next_cursor` of the operation before. A batch looks at
+                1,000 documents at most for all of its operations, or at fewer large ones, and deletes or copies 200 of them.
             timeout: How many seconds an attempt may take, instead of the client's `timeout`.
             idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
                 one unless given.
         """
-        result: DocumentsDeleted = await self._client.arun(documents.change(self._scope, {"op": "delete_all", "namespace": texts("namespace", namespace)}, documents.Sent(self._client.options, timeout, idempotency_key)))
+        result: DocumentsDeleted = await self._client.arun(documents.change(self._scope, {"op": "delete_all", "namespace": texts("namespace", namespace), **given({"filter": filter, "cursor": cursor})}, documents.Sent(self._client.options, timeout, idempotency_key)))
+        return result
+
+    async def copy_all(
+        self,
+        namespace: Sequence[str],
+        to: Sequence[str],
+        *,
+        cursor: str | None = None,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> DocumentsCopied:
+        """Copies a piece of the documents of a namespace, and below it, to the same keys under another one: the next is from
+        `next_cursor` on.
+
+        Args:
+            cursor: For `copy_all` and `delete_all` with a `filter`: the `next_cursor` of the operation before. A batch looks at
+                1,000 documents at most for all of its operations, or at fewer large ones, and deletes or copies 200 of them.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+            idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
+                one unless given.
+        """
+        result: DocumentsCopied = await self._client.arun(documents.change(self._scope, {"op": "copy_all", "namespace": texts("namespace", namespace), "to": texts("to", to), **given({"cursor": cursor})}, documents.Sent(self._client.options, timeout, idempotency_key)))
         return result
 
     async def pop(

@@ -350,9 +350,9 @@ class Document(Record):
 class DocumentChange(TypedDict):
     """A change of documents."""
 
-    op: Literal["put", "touch", "delete", "delete_all", "pop"]
+    op: Literal["put", "touch", "delete", "delete_all", "copy_all", "pop"]
     """`put` creates or replaces a document, `touch` gives one another end, `delete` removes one, `delete_all` all of a namespace and
-    below it, `pop` gives back the last one of a namespace and removes it.
+    below it, `copy_all` puts those under another namespace too, `pop` gives back the last one of a namespace and removes it.
     """
     namespace: Sequence[str]
     """1 to 16 texts, from the general to the particular."""
@@ -377,13 +377,22 @@ class DocumentChange(TypedDict):
     """
     order: NotRequired[Literal["asc", "desc"]]
     """`asc` begins with the first, by key unless `order_by` says otherwise."""
+    to: NotRequired[Sequence[str]]
+    """For `copy_all`: the namespace that takes the place of `namespace` in the copies. A copy has the key, value, index, session and
+    end of its original, and replaces what is there. Neither namespace can be below the other.
+    """
+    filter: NotRequired[Mapping[str, Any]]
+    cursor: NotRequired[str]
+    """For `copy_all` and `delete_all` with a `filter`: the `next_cursor` of the operation before. A batch looks at 1,000 documents at
+    most for all of its operations, or at fewer large ones, and deletes or copies 200 of them.
+    """
 
 
 class DocumentChangeResults(Record):
     """What the operations have done."""
 
     object: Literal["list"]
-    data: list[DocumentWritten | DocumentTouched | DocumentsDeleted | Document | None]
+    data: list[DocumentWritten | DocumentTouched | DocumentsDeleted | DocumentsCopied | Document | None]
     """The result of each operation, in their order."""
 
 
@@ -581,10 +590,20 @@ class DocumentWritten(Record):
     """Set where `if_exists` kept the document that was there: this is its version."""
 
 
+class DocumentsCopied(Record):
+    """How many documents were copied."""
+
+    copied: int
+    next_cursor: str | None
+    """The `cursor` of the operation that goes on from here; null once all is copied."""
+
+
 class DocumentsDeleted(Record):
     """How many documents were deleted."""
 
     deleted: int
+    next_cursor: str | None = None
+    """Of `delete_all` with a `filter`: the `cursor` of the operation that goes on from here; null once all is looked at."""
 
 
 class EmbeddingTrial(Record):

@@ -11,7 +11,7 @@ from ._given import OMIT, check_given
 from ._page import Found
 from ._record import Record, record
 
-CONDITIONS = ("key", "if_version", "if_exists", "session_id", "ttl_seconds")
+CONDITIONS = ("key", "if_version", "if_exists", "session_id", "ttl_seconds", "filter")
 """Without one of these a change is another one: of another document, of whatever is there, for ever."""
 
 RESULTS: Mapping[str, type[Record]] = {
@@ -19,6 +19,7 @@ RESULTS: Mapping[str, type[Record]] = {
     "touch": _types.DocumentTouched,
     "delete": _types.DocumentsDeleted,
     "delete_all": _types.DocumentsDeleted,
+    "copy_all": _types.DocumentsCopied,
     "pop": _types.Document,
     "get": _types.Document,
     "list": _types.DocumentPage,
