@@ -114,7 +114,7 @@ needs(PYTHON_PACKAGES)(
 );
 
 needs(PYTHON_PACKAGES)(
-  "the checkpointer for LangGraph passes its suite, does what that in memory does, and serves an agent in two processes",
+  "each adapter for Python passes its suite, does what the framework keeps in memory does, and serves an agent in two processes",
   () => pytest("adapters"),
   MANY_PROCESSES_MS,
 );

@@ -33,8 +33,12 @@ try:
         get_checkpoint_metadata,
     )
     from langgraph.checkpoint.serde.base import SerializerProtocol
+
+    from ._langgraph_store import CairnStore
 except ImportError as cause:
-    raise ImportError("CairnSaver needs LangGraph: pip install 'cairn-client[langgraph]'") from cause
+    raise ImportError("CairnSaver and CairnStore need LangGraph: pip install 'cairn-client[langgraph]'") from cause
+
+__all__ = ["CairnSaver", "CairnStore"]
 
 Json = dict[str, Any]
 
@@ -249,12 +253,9 @@ class CairnSaver(BaseCheckpointSaver[str]):
             yield from self._delete_checkpoints((yield from self._store.everything(listing)))
 
     def _copy_thread(self, source: str, target: str) -> Steps[None]:
-        depth = len(self._store.root) + 1
+        # Checkpoints come last: they are not there before their values are.
         for kind in ("values", "writes", "threads"):
-            found = yield from self._store.everything({"op": "list", "namespace": [*self._store.root, kind, source], "deep": True})
-            yield from self._store.change(
-                _put([*one.namespace[:depth], target, *one.namespace[depth + 1 :]], one.key, one.value) for one in found
-            )
+            yield from self._store.copy_all([*self._store.root, kind, source], [*self._store.root, kind, target])
 
     def _prune(self, threads: Sequence[str], strategy: str) -> Steps[None]:
         for thread in threads:
