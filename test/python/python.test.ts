@@ -13,7 +13,7 @@ import { DOCUMENT_METHODS } from "../../scripts/python-names.ts";
 import { signatureHeaders } from "../../src/webhooks/signature.ts";
 import { DOCUMENT } from "../support/documented.ts";
 import { block, blocksOf, pageText, ROOT } from "../support/pages.ts";
-import { needs, PYTHON_3_11, PYTHON_PACKAGES } from "../support/platform.ts";
+import { CLAUDE_AGENT_SDK, needs, PYTHON_3_11, PYTHON_PACKAGES } from "../support/platform.ts";
 import { startServer, type Server } from "../support/server.ts";
 
 /** Each of its tests starts processes that do as much as a test file. */
@@ -116,6 +116,12 @@ needs(PYTHON_PACKAGES)(
 needs(PYTHON_PACKAGES)(
   "each adapter for Python passes its suite, does what the framework keeps in memory does, and serves an agent in two processes",
   () => pytest("adapters"),
+  MANY_PROCESSES_MS,
+);
+
+needs(CLAUDE_AGENT_SDK)(
+  "the session store for the Claude Agent SDK passes its suite, and its functions read it in another process",
+  () => pytest("claude"),
   MANY_PROCESSES_MS,
 );
 

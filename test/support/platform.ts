@@ -89,6 +89,9 @@ export const PYTHON_3_11 = program("Python 3.11", "python3", "-c", "import sys; 
 /** What the client for Python is tested with; the first who asks installs it. */
 export const PYTHON_PACKAGES = inPythonEnvironment("packages for Python", "");
 
+/** Not among the pinned packages: its old versions are withdrawn. */
+export const CLAUDE_AGENT_SDK = inPythonEnvironment("the Claude Agent SDK", "import claude_agent_sdk");
+
 function inPythonEnvironment(name: string, code: string): Part {
   return {
     name,

@@ -1,0 +1,94 @@
+"""Texts of frameworks as documents, of any length: what is larger than a request has its parts in a namespace of their own.
+
+Messages and transcripts are kept as text: numbers, the order of members and halves of surrogate pairs come back as they were.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from . import documents
+from ._core import Sleep, Steps
+from ._stored import PAGE_MAX, Store
+from ._types import Document
+from .errors import CairnError
+
+PIECE_BYTES = 850_000
+"""A piece of text as JSON, which fits into a request of 1 MiB."""
+TRIES = 20
+PAUSE_SECONDS_MAX = 0.5
+
+Json = dict[str, Any]
+
+
+class TextStore(Store):
+    """Documents that have a text, under a namespace."""
+
+    def together(self, operations: Sequence[Mapping[str, Any]]) -> Steps[list[Any]]:
+        """Makes changes in one transaction and returns the result of each."""
+        return documents.batch(self._scope, operations, self._sent)
+
+    def until_unchanged(self, attempt: Callable[[], Steps[None]]) -> Steps[None]:
+        """Makes a change that depends on what is there; when others were faster, again with what is there then."""
+        for tries in range(1, TRIES + 1):
+            try:
+                yield from attempt()
+                return
+            except CairnError as error:
+                if error.code != "version_conflict" or tries == TRIES:
+                    raise
+            yield Sleep(random.random() * min(PAUSE_SECONDS_MAX, 0.002 * 2**tries))
+
+    def first(self, listing: Json, count: int) -> Steps[list[Document]]:
+        """Reads the first documents of a list."""
+        found: list[Document] = []
+        cursor: Json = {}
+        while len(found) < count:
+            [page] = yield from self.query([{**listing, **cursor, "limit": min(PAGE_MAX, count - len(found))}])
+            found += page.data
+            if page.next_cursor is None:
+                break
+            cursor = {"cursor": page.next_cursor}
+        return found
+
+    def split(self, parts: Sequence[str], text: str) -> tuple[list[Json], Json]:
+        """Returns the operations that put the parts of a text, which come first, and the value of its document."""
+        [first, *more] = pieces(text)
+        if not more:
+            return [], {"text": first}
+        name = secrets.token_hex(8)
+        puts = [
+            {"op": "put", "namespace": parts, "key": f"{name}/{i:06}", "value": {"text": piece}} for i, piece in enumerate([first, *more])
+        ]
+        return puts, {"parts": name, "count": len(puts)}
+
+    def text_of(self, parts: Sequence[str], value: Json) -> Steps[str]:
+        if "text" in value:
+            return str(value["text"])
+        found = yield from self.query([{"op": "get", **place} for place in places(parts, value)])
+        return "".join(part.value["text"] for part in found)
+
+    def removals(self, parts: Sequence[str], value: Json) -> list[Json]:
+        """Returns the operations that delete the parts of a text."""
+        return [{"op": "delete", **place} for place in places(parts, value)]
+
+
+def places(parts: Sequence[str], value: Json) -> list[Json]:
+    return [{"namespace": parts, "key": f"{value['parts']}/{i:06}"} for i in range(value.get("count", 0))]
+
+
+def pieces(text: str) -> list[str]:
+    """Returns a text in ASCII, cut where a request would be too large."""
+    cut: list[str] = []
+    while text or not cut:
+        end = min(len(text), PIECE_BYTES)
+        # In the JSON of a request quotes and backslashes are escaped again.
+        while len(json.dumps(text[:end])) > PIECE_BYTES:
+            end = end * 3 // 4
+        cut.append(text[:end])
+        text = text[end:]
+    return cut
