@@ -935,7 +935,7 @@ test("an operation without a field that it needs, or with one that it does not t
     ["batch", { op: "delete_all", namespace, key: "a" }, "key"],
     ["batch", { op: "delete_all", namespace, if_version: 1 }, "if_version"],
     ["batch", { op: "delete_all", namespace, cursor: "61!" }, "cursor"],
-    ["batch", { op: "delete_all", namespace, filter: { a: { $near: 1 } } }, "filter"],
+    ["batch", { op: "delete_all", namespace, filter: { a: { $near: 1 } } }, "filter.a.$near"],
     ["batch", { op: "delete_all", namespace, filter: {}, cursor: "../x" }, "cursor"],
     ["batch", { op: "copy_all", namespace }, "to"],
     ["batch", { op: "copy_all", namespace, to: ["a"] }, "to"],

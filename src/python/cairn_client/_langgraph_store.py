@@ -189,7 +189,8 @@ class CairnStore(BaseStore):
 
 def _is_of_server(name: str, wanted: object) -> bool:
     """Whether the server compares as LangGraph does: a dot in a name is a path to it, and 1 is not 1.0 or True, as it is in Python."""
-    return isinstance(wanted, str) and is_utf8(wanted) and is_plain_name(name) and not name.startswith("$") and name != "" and "." not in name
+    is_member = is_plain_name(name) and name != "" and "." not in name and not name.startswith("$")
+    return is_member and isinstance(wanted, str) and is_utf8(wanted)
 
 
 def _matches(condition: MatchCondition, namespace: tuple[str, ...]) -> bool:
