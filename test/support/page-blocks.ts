@@ -138,6 +138,7 @@ export const BLOCKS: Readonly<Record<string, Readonly<Record<string, Held>>>> = 
     "from cairn_client import Cairn\n\ndocuments": PYTHON,
     "import json": PYTHON,
     "from typing import TypedDict": PYTHON,
+    "from claude_agent_sdk import ClaudeAgentOptions": PYTHON,
   },
   "test/README.md": { "scripts/mutate": none("it takes an hour or two; test/mutations.test.ts holds that every mutation applies") },
 };
