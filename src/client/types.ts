@@ -682,14 +682,14 @@ export interface DocumentWritten {
 /** How many documents were copied. */
 export interface DocumentsCopied {
   copied: number;
-  /** The `cursor` of the operation that goes on from here; null once all is copied. */
+  /** The `cursor` of the operation that continues here; null once all is copied. */
   next_cursor: string | null;
 }
 
 /** How many documents were deleted. */
 export interface DocumentsDeleted {
   deleted: number;
-  /** Of `delete_all` with a `filter`: the `cursor` of the operation that goes on from here; null once all is looked at. */
+  /** The `cursor` of the operation that continues here, of a `delete_all` with a `filter`; null once all is looked at. */
   next_cursor?: string | null;
 }
 

@@ -1,7 +1,7 @@
 /**
  * Changes of all documents of a namespace that need each of them read: deletion by a filter, and copies.
  *
- * They hold up the commits of others, so a batch does a piece of them and says where the next one goes on.
+ * They hold up the commits of others, so a batch does a piece of them and says where the next one continues.
  *
  * @module
  */

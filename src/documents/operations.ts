@@ -3,7 +3,6 @@
  *
  * @module
  */
-import type { Static, TObject } from "@sinclair/typebox";
 import { parseFilter } from "../filters/filter.ts";
 import { ApiError } from "../lib/errors.ts";
 import { LIMITS } from "../lib/limits.ts";
@@ -12,7 +11,7 @@ import type { Change } from "./batch.ts";
 import type { Query } from "./documents.ts";
 import { isPath, type Index } from "./embedded-text.ts";
 import { Projection } from "./projection.ts";
-import { ChangeOperation, QueryOperation } from "./schema.ts";
+import { ChangeOperation, QueryOperation, type SentChange, type SentQuery } from "./schema.ts";
 
 /** The fields of each operation: those it needs, and those it takes. */
 const FIELDS: Record<string, { needs: readonly string[]; takes: readonly string[] }> = {
@@ -32,10 +31,10 @@ const FIELDS: Record<string, { needs: readonly string[]; takes: readonly string[
   namespaces: { needs: [], takes: ["prefix", "suffix", "max_depth", "limit", "offset", "cursor"] },
 };
 
-type SentOperation = { op: string } & Partial<Omit<Static<typeof ChangeOperation>, "op"> & Omit<Static<typeof QueryOperation>, "op">>;
+type SentOperation = { op: string } & Partial<Omit<SentChange, "op"> & Omit<SentQuery, "op">>;
 
 /** @throws {ApiError} `invalid_request` for a field that the operation lacks or does not take: one ignored would change what is meant */
-function checkOperation(sent: SentOperation, known: TObject, param: string): void {
+function checkOperation(sent: SentOperation, known: { readonly properties: object }, param: string): void {
   const { needs, takes } = FIELDS[sent.op]!;
   const refuse = (field: string, problem: string) => {
     throw new ApiError("invalid_request", `${param}.${field} ${problem}`, { param: `${param}.${field}` });
@@ -70,7 +69,7 @@ function checkOperation(sent: SentOperation, known: TObject, param: string): voi
 const CURSOR = /^([0-9A-Za-z!.~]{1,1850})(?:\+([1-9]\d{0,4}))?$/;
 
 /** Changes as operations get them. */
-export function changesOf(sent: readonly Static<typeof ChangeOperation>[]): Change[] {
+export function changesOf(sent: readonly SentChange[]): Change[] {
   return sent.map((operation, i) => {
     const param = `operations.${i}`;
     checkOperation(operation, ChangeOperation, param);
@@ -85,7 +84,7 @@ export function changesOf(sent: readonly Static<typeof ChangeOperation>[]): Chan
 }
 
 /** @throws {ApiError} `invalid_request` for a put that says twice, or without a key, what becomes of a document that is there */
-function checkExisting({ key, if_exists, if_version }: Static<typeof ChangeOperation>, param: string): void {
+function checkExisting({ key, if_exists, if_version }: SentChange, param: string): void {
   if (if_exists === undefined) return;
   const refuse = (problem: string) => {
     throw new ApiError("invalid_request", `${param}.if_exists ${problem}`, { param: `${param}.if_exists` });
@@ -95,7 +94,7 @@ function checkExisting({ key, if_exists, if_version }: Static<typeof ChangeOpera
 }
 
 /** @throws {ApiError} `invalid_request` for a copy into itself, and for a cursor of what goes all at once */
-function checkBulk({ op, namespace, to, filter, cursor }: Static<typeof ChangeOperation>, param: string): void {
+function checkBulk({ op, namespace, to, filter, cursor }: SentChange, param: string): void {
   const refuse = (field: string, problem: string) => {
     throw new ApiError("invalid_request", `${param}.${field} ${problem}`, { param: `${param}.${field}` });
   };
@@ -116,7 +115,7 @@ function indexOf(sent: boolean | string[] | undefined, param: string): Index | u
   );
 }
 
-export function queriesOf(sent: readonly Static<typeof QueryOperation>[]): Query[] {
+export function queriesOf(sent: readonly SentQuery[]): Query[] {
   refuseManySearches(sent);
   return sent.map((operation, i) => {
     const param = `operations.${i}`;
@@ -177,7 +176,7 @@ export function queriesOf(sent: readonly Static<typeof QueryOperation>[]): Query
 }
 
 /** @throws {ApiError} `invalid_request` for what a list in the order of changes cannot be, or begin with */
-function refuseBesides(sent: Static<typeof QueryOperation>, param: string): void {
+function refuseBesides(sent: SentQuery, param: string): void {
   const field = (["after", "before"] as const).find((name) => sent[name] !== undefined) ?? (sent.deep === true ? "deep" : undefined);
   if (field === undefined) return;
   const problem =

@@ -6,7 +6,7 @@
  *
  * @module
  */
-import { Type, type TObject } from "@sinclair/typebox";
+import { Type, type Static, type TObject } from "@sinclair/typebox";
 import { Filter } from "../filters/schema.ts";
 import { Default, EXPECTED, OneOf, OrNull, Text, Timestamp, UserId, UserObject } from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
@@ -108,13 +108,13 @@ const Removed = Type.Object(
   {
     deleted: Type.Integer(),
     next_cursor: Type.Optional(
-      Continued("Of `delete_all` with a `filter`: the `cursor` of the operation that goes on from here; null once all is looked at."),
+      Continued("The `cursor` of the operation that continues here, of a `delete_all` with a `filter`; null once all is looked at."),
     ),
   },
   { title: "DocumentsDeleted", description: "How many documents were deleted." },
 );
 const Copied = Type.Object(
-  { copied: Type.Integer(), next_cursor: Continued("The `cursor` of the operation that goes on from here; null once all is copied.") },
+  { copied: Type.Integer(), next_cursor: Continued("The `cursor` of the operation that continues here; null once all is copied.") },
   { title: "DocumentsCopied", description: "How many documents were copied." },
 );
 const Counted = Type.Object({ count: Type.Integer() }, { title: "DocumentCount", description: "How many documents there are." });
@@ -322,3 +322,7 @@ export const DocumentQuery = Type.Object(
   { ...OF_WHOM, operations: Operations(QueryOperation, { op: "get", namespace: NAMESPACE_EXAMPLE, key: "A-17" }) },
   { title: "DocumentQuery", description: "What to look for." },
 );
+
+/** An operation as it was sent. */
+export type SentChange = Static<typeof ChangeOperation>;
+export type SentQuery = Static<typeof QueryOperation>;

@@ -106,7 +106,7 @@ export const LIMITS = {
   namespaceDepthMax: 16,
   /** A namespace and a key together, in bytes of UTF-8: both are in keys of the store, as hex. */
   documentNameBytesMax: 900,
-  /** What one batch looks at and changes for all that copy, or delete by a filter: it holds up other changes. */
+  /** Documents that one batch looks at and changes to copy, or to delete by a filter: it holds up other changes. */
   documentBulkRowsMax: 1_000,
   documentBulkChangesMax: 200,
   documentListDefault: 100,

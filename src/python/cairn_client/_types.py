@@ -595,7 +595,7 @@ class DocumentsCopied(Record):
 
     copied: int
     next_cursor: str | None
-    """The `cursor` of the operation that goes on from here; null once all is copied."""
+    """The `cursor` of the operation that continues here; null once all is copied."""
 
 
 class DocumentsDeleted(Record):
@@ -603,7 +603,7 @@ class DocumentsDeleted(Record):
 
     deleted: int
     next_cursor: str | None = None
-    """Of `delete_all` with a `filter`: the `cursor` of the operation that goes on from here; null once all is looked at."""
+    """The `cursor` of the operation that continues here, of a `delete_all` with a `filter`; null once all is looked at."""
 
 
 class EmbeddingTrial(Record):
