@@ -110,8 +110,8 @@ export function changeMemory(
     embed(tx, active, key, row, embedding);
   }
   tx.put(memories, key, row);
-  if (before.pinned !== true || row.validUntil !== before.validUntil) refuseManyPins(tx, row);
   moveLinks(tx, id, row);
+  if (before.pinned !== true || row.validUntil !== before.validUntil) refuseManyPins(tx, row);
   touchSession(tx, row.sessionId, 0);
   record(tx, caller, {
     action: "memory.updated",
