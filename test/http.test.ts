@@ -450,9 +450,13 @@ test("answers from 4 KiB on are in gzip for who accepts it, of any size, and the
     for (const accepted of ["identity", "br", "gzip;q=0", "gzip; q=0.0, br", "xgzip", ""]) {
       const { headers, text } = await ask(key, accepted);
       expect([accepted, headers.get("content-encoding"), text === whole.text]).toEqual([accepted, null, true]);
+      // A cache must not give it to who asks for the other encoding.
+      expect(headers.get("vary")).toBe("Accept-Encoding");
     }
+    expect(whole.headers.get("vary")).toBe("Accept-Encoding");
   }
-  expect((await ask("small", "gzip")).headers.get("content-encoding")).toBeNull();
+  const small = (await ask("small", "gzip")).headers;
+  expect([small.get("content-encoding"), small.get("vary")]).toEqual([null, null]);
   const stream = await cairn.events("", { headers: { "accept-encoding": "gzip" } });
   expect(stream.headers.get("content-encoding")).toBeNull();
   await stream.body?.cancel();

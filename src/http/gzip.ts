@@ -39,9 +39,9 @@ export async function unpacked(bytes: Uint8Array, bytesMax: number): Promise<Uin
   }
 }
 
-/** Checks whether a text is sent in gzip to a client that accepts these encodings. */
-export function isPacked(text: string, accepted: string | null): boolean {
-  return accepted !== null && text.length >= PACKED_BYTES_MIN && acceptsEncoding(accepted, "gzip");
+/** Checks whether a text is sent in gzip to clients that accept it. */
+export function isPackable(text: string): boolean {
+  return text.length >= PACKED_BYTES_MIN;
 }
 
 export function packed(text: string): Uint8Array<ArrayBuffer> | Promise<Uint8Array<ArrayBuffer>> {

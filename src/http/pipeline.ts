@@ -23,7 +23,7 @@ import { corsHeaders } from "./cors.ts";
 import { EarlyTokens, type EarlyToken } from "./early-tokens.ts";
 import type { ApiCaller, Endpoint, StreamResponse } from "./endpoint.ts";
 import { apiErrorOf, errorJson, statusOf, type FailingStore } from "./errors.ts";
-import { isPacked } from "./gzip.ts";
+import { acceptsEncoding, isPackable } from "./gzip.ts";
 import { foreignHost, hostCheck, nameCheck } from "./host.ts";
 import { httpsLocation } from "./https.ts";
 import { checkIdempotencyKey, readKept } from "./idempotency.ts";
@@ -389,30 +389,33 @@ export class Pipeline {
     const { key, request } = exchange;
     const { body } = answer;
     // Answers without a key are pages, small ones but for those that have encodings of their own.
-    if (key === undefined || typeof body !== "string" || !isPacked(body, request.headers.get("accept-encoding")))
-      return this.#responseOf(exchange, answer, body);
-    const bytes = this.#sending.packedOf(limitsIdOf(key), body);
-    if (bytes === undefined) return this.#responseOf(exchange, answer, body);
-    return whenThere(bytes, (packed) => this.#responseOf(exchange, answer, packed));
+    if (key === undefined || typeof body !== "string" || !isPackable(body)) return this.#responseOf(exchange, answer, body);
+    const bytes = acceptsEncoding(request.headers.get("accept-encoding") ?? "", "gzip")
+      ? this.#sending.packedOf(limitsIdOf(key), body)
+      : undefined;
+    if (bytes === undefined) return this.#responseOf(exchange, answer, body, true);
+    return whenThere(bytes, (packed) => this.#responseOf(exchange, answer, packed, true));
   }
 
-  /** @param content - the body, or its bytes in gzip */
+  /**
+   * @param content - the body, or its bytes in gzip
+   * @param varies - says that another client may get the other of the two
+   */
   #responseOf(
     exchange: Exchange,
     { status, headers: more, replayed, isChange = false }: Answer,
     content: Answer["body"] | Uint8Array<ArrayBuffer>,
+    varies = false,
   ): Response {
     const { key, request, latencyHeader } = exchange;
     const isGzip = content instanceof Uint8Array;
     const isCounted = key !== undefined && (typeof content === "string" || isGzip);
     const body = isCounted ? this.#sending.bodyOf(limitsIdOf(key), content, isChange) : content;
     let headers = this.#commonHeaders(exchange);
-    if (more !== undefined || replayed === true || latencyHeader !== undefined || this.#corsOrigins.length > 0 || isGzip) {
+    if (more !== undefined || replayed === true || latencyHeader !== undefined || this.#corsOrigins.length > 0 || varies) {
       headers = new Headers(headers);
-      if (isGzip) {
-        headers.set("Content-Encoding", "gzip");
-        headers.append("Vary", "Accept-Encoding");
-      }
+      if (isGzip) headers.set("Content-Encoding", "gzip");
+      if (varies) headers.append("Vary", "Accept-Encoding");
       const cors = corsHeaders(this.#corsOrigins, request.headers);
       for (const [name, value] of Object.entries({ ...more, ...cors })) headers.set(name, value);
       if (replayed === true) headers.set("Idempotency-Replayed", "true");
