@@ -17,15 +17,20 @@ const LIMITED: Record<string, string> = {
   "ApiKeyRoll.overlap_seconds": "0 to 604800, default 86400",
   "ContextRequest.explain": "default false",
   "ContextRequest.format": 'json or text or messages, default "json"',
+  "ContextRequest.importance_weight": "0 to 1",
   "ContextRequest.include": "1 to 4",
   "ContextRequest.max_tokens": "1 to 200000",
   "ContextRequest.memory_limit": "0 to 20",
   "ContextRequest.memory_scope": "session or user",
   "ContextRequest.query": "0 to 10000",
+  "ContextRequest.recency.half_life_days": "0 to 3650000",
+  "ContextRequest.recency.weight": "0 to 1",
   "ContextRequest.turn_limit": "0 to 50",
   "DocumentBatch.agent_id": "1 to 256",
   "DocumentBatch.operations": "1 to 100",
   "DocumentBatch.operations[].cursor": "1 or more",
+  "DocumentBatch.operations[].filter.$and": "1 or more",
+  "DocumentBatch.operations[].filter.$or": "1 or more",
   "DocumentBatch.operations[].if_exists": "replace or keep",
   "DocumentBatch.operations[].key": "1 or more",
   "DocumentBatch.operations[].namespace": "1 to 16",
@@ -43,6 +48,8 @@ const LIMITED: Record<string, string> = {
   "DocumentQuery.operations[].before": "1 or more",
   "DocumentQuery.operations[].cursor": "1 or more",
   "DocumentQuery.operations[].fields": "1 to 32",
+  "DocumentQuery.operations[].filter.$and": "1 or more",
+  "DocumentQuery.operations[].filter.$or": "1 or more",
   "DocumentQuery.operations[].key": "1 or more",
   "DocumentQuery.operations[].limit": "1 to 1000",
   "DocumentQuery.operations[].max_depth": "1 to 16",
@@ -103,8 +110,11 @@ const LIMITED: Record<string, string> = {
   "MemoryChanges.type": "1 to 64",
   "MemorySearch.agent_id": "1 to 256",
   "MemorySearch.explain": "default false",
+  "MemorySearch.importance_weight": "0 to 1",
   "MemorySearch.limit": "1 to 50, default 10",
   "MemorySearch.query": "0 to 10000",
+  "MemorySearch.recency.half_life_days": "0 to 3650000",
+  "MemorySearch.recency.weight": "0 to 1",
   "MemorySearch.session_id": "1 or more",
   "MemorySearch.status": "current or past or future or all",
   "MemorySearch.tags": "0 to 64",
@@ -221,9 +231,13 @@ const LIMITED: Record<string, string> = {
 const isNumberOrWord = (forms: readonly FieldSchema[]): boolean => forms.some(({ type }) => type === "integer" || type === "number");
 
 /** The fields with limits, by their names. */
-function limitedIn(name: string, reference: FieldSchema): [name: string, limits: string][] {
-  const { properties, items, enum: values, anyOf = [], ...field } = resolved(DOCUMENT, reference);
-  if (properties !== undefined) return Object.entries(properties).flatMap(([member, schema]) => limitedIn(`${name}.${member}`, schema));
+function limitedIn(name: string, reference: FieldSchema, around: readonly FieldSchema[] = []): [name: string, limits: string][] {
+  const schema = resolved(DOCUMENT, reference);
+  // A filter holds filters: the inner ones have the same limits.
+  if (around.includes(schema)) return [];
+  const { properties, items, enum: values, anyOf = [], ...field } = schema;
+  const within = (inner: string, form: FieldSchema) => limitedIn(inner, form, [...around, schema]);
+  if (properties !== undefined) return Object.entries(properties).flatMap(([member, form]) => within(`${name}.${member}`, form));
   const ranges = [
     [field.minimum, field.maximum],
     [field.minItems, field.maxItems],
@@ -231,11 +245,11 @@ function limitedIn(name: string, reference: FieldSchema): [name: string, limits:
   ].filter((range) => field.format === undefined && range.some((limit) => limit !== undefined && limit !== 0));
   const said = [
     ...ranges.map(([min, max]) => (max === undefined ? `${min} or more` : `${min ?? 0} to ${max}`)),
-    ...(isNumberOrWord(anyOf) ? [anyOf.flatMap((form) => limitedIn(name, form).map(([, limits]) => limits)).join(" or ")] : []),
+    ...(isNumberOrWord(anyOf) ? [anyOf.flatMap((form) => within(name, form).map(([, limits]) => limits)).join(" or ")] : []),
     ...(values === undefined ? [] : [values.filter((value) => value !== null).join(" or ")]),
     ...(field.default === undefined ? [] : [`default ${JSON.stringify(field.default)}`]),
   ];
-  const inItems = items === undefined || items.enum !== undefined ? [] : limitedIn(`${name}[]`, items);
+  const inItems = items === undefined || items.enum !== undefined ? [] : within(`${name}[]`, items);
   return said.length === 0 ? inItems : [[name, said.join(", ")], ...inItems];
 }
 
@@ -291,6 +305,8 @@ function wrongValues(name: string, reference: FieldSchema, base: unknown): Wrong
     }
     default: {
       const ofType = ["{}", 0, true, []].map((value): Wrong => [value]);
+      // What is inside of filters has tests of its own, in `unit/filters`.
+      if (name === "filter") return ofType;
       if (schema.properties === undefined) {
         const large = name === "metadata" ? ["x".repeat(65_526), "é".repeat(32_763)].map((text) => ({ text })) : [];
         return [...ofType, [nested(65)], [nested(5_000)], ...large.map((value): Wrong => [value])];
@@ -338,6 +354,8 @@ function inGroup(group: string, name: string, values: unknown[]): [body: object,
 const MORE: Record<string, object> = {
   NewApiKey: { tier: "enterprise", rate_limit: { per_minute: 1, burst: 1 } },
   NewStep: { memories: [{ content: "Prefers e-mail." }] },
+  MemorySearch: { recency: { half_life_days: 30, weight: 0.5 } },
+  ContextRequest: { recency: { half_life_days: 30, weight: 0.5 } },
 };
 
 const CHANGING = REQUESTS.filter(({ fields }) => fields !== undefined);
