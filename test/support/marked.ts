@@ -39,7 +39,10 @@ const PADDING = Array.from({ length: 800 }, (_, i) => Bun.hash(String(i)).toStri
 
 /** A value for a field with a text of its own wherever it takes one; undefined where it takes none. */
 function markedValue(schema: FieldSchema, field: string, markers: Markers): unknown {
-  if (schema.properties !== undefined) return markedFields(schema.properties, field, markers);
+  if (schema.properties !== undefined) {
+    const marked = markedFields(schema.properties, field, markers);
+    return Object.keys(marked).length === 0 ? undefined : marked;
+  }
   if (schema.type === "object") return { [markers.of(`${field} name`)]: markers.of(field), padding: PADDING.slice(0, 300) };
   if (schema.type === "array" && schema.items?.type === "string" && schema.items.enum === undefined) return [markers.of(field)];
   const isFree = schema.type === "string" && schema.enum === undefined && schema.format === undefined;
