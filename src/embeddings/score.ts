@@ -77,10 +77,15 @@ export function closeness(
 ): number {
   const end = endOf(words, terms, from, to);
   const have = matchingWeight(words, terms, from, end);
+  if (have === 0) return closenessWithoutWords(calibration, cosine);
   const all = totalWeight(words);
-  if (have === 0) return closenessOf(calibration, 0, cosine, all);
   if (have === all && terms[to - 1] === words.fingerprint) return SAME_TEXT;
   return closenessOf(calibration, lessIfLong(have / all, end - from), cosine, all);
+}
+
+/** Returns the closeness of a text that has none of the query's words. */
+export function closenessWithoutWords(calibration: Calibration, cosine: number): number {
+  return closenessOf(calibration, 0, cosine, 0);
 }
 
 /** Returns the share of a query that a text's words cover, 0 to 1. */

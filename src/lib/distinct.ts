@@ -7,7 +7,8 @@
 
 /** Returns the numbers ascending, each once. */
 export function distinct(numbers: Iterable<number>): Uint32Array {
-  return Uint32Array.from(numbers)
-    .sort()
-    .filter((number, i, sorted) => i === 0 || number !== sorted[i - 1]);
+  const sorted = Uint32Array.from(numbers).sort();
+  let count = 0;
+  for (let i = 0; i < sorted.length; i++) if (i === 0 || sorted[i] !== sorted[i - 1]) sorted[count++] = sorted[i]!;
+  return sorted.slice(0, count);
 }

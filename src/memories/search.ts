@@ -92,7 +92,8 @@ export async function rank(
       // Without words or signs everything scores 0. Vectors of another generation are the previous provider's.
       const isVain =
         (query.lexical.ids.length === 0 && options.threshold > 0) || (await deps.store.read(generationOf)) !== active.generation;
-      const candidates = isVain ? [] : await candidatesFor(deps, query, active, filter, { wanted, isAgain, shown }, permit.isTaken);
+      const looking = { wanted, threshold: options.threshold, isAgain, shown };
+      const candidates = isVain ? [] : await candidatesFor(deps, query, active, filter, looking, permit.isTaken);
       // Long texts are not held while waiting: they are read again.
       if (candidates === undefined || (!permit.isTaken && looksAt(query, candidates) > TERMS_PER_TURN)) {
         await permit.take();
@@ -234,14 +235,14 @@ async function candidatesFor(
   embedded: EmbeddedQuery,
   active: Active,
   filter: Filter,
-  { wanted, isAgain, shown }: { wanted: number; isAgain: boolean; shown: Shown },
+  { wanted, threshold, isAgain, shown }: { wanted: number; threshold: number; isAgain: boolean; shown: Shown },
   hasPermit: boolean,
 ): Promise<Candidate[] | undefined> {
   const searched = await withoutPast(deps, filter, shown);
   for (let limit = candidatesFrom(wanted); ; limit *= 4) {
     const isAnyHidden = await deps.store.read(isAnyMemoryHidden);
     const mayBeGone = isAgain || isAnyHidden;
-    const query = indexQuery(embedded, active, limit, mayBeGone ? limit : wanted + EQUALS);
+    const query = { ...indexQuery(embedded, active, limit, mayBeGone ? limit : wanted + EQUALS), isZeroLeftOut: threshold > 0 };
     // What is hidden supersedes nothing, though its links are there still.
     const found = await deps.vectors.nearest(query, isAnyHidden ? filter : searched, hasPermit);
     if (!mayBeGone || found === undefined) return found;

@@ -1,6 +1,8 @@
 #include "rows.h"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 
 namespace {
 
@@ -13,13 +15,36 @@ constexpr size_t AHEAD = 8;
 constexpr size_t PLACE_AHEAD = 16;
 /** So many lines are asked for of each row, however long it is: what follows the processor itself asks for. */
 constexpr size_t LINES = 6;
+/** Terms that are looked up before it is asked whether one of them falls on a place: one that none does is soon left behind. */
+constexpr size_t TERMS_AT_ONCE = 4;
+/** Places by which a term is told from those that are looked for: hardly any other one falls on theirs. */
+constexpr size_t TERM_PLACES = 4096;
+
+using TermPlaces = std::array<uint8_t, TERM_PLACES>;
+
+/** Tells whether one of a row's terms is among those from `sought` on. */
+bool hasAny(const uint8_t* const row, const size_t count, const TermPlaces& places, const uint32_t* const sought, const uint32_t* const end) {
+  const auto termAt = [row](const size_t i) {
+    uint32_t term;
+    std::memcpy(&term, row + i * sizeof term, sizeof term);
+    return term;
+  };
+  for (size_t from = 0; from < count; from += TERMS_AT_ONCE) {
+    const size_t to = std::min(count, from + TERMS_AT_ONCE);
+    uint8_t isAny = 0;
+    for (size_t i = from; i < to; i++) isAny |= places[termAt(i) % TERM_PLACES];
+    for (size_t i = from; isAny != 0 && i < to; i++)
+      if (std::find(sought, end, termAt(i)) != end) return true;
+  }
+  return false;
+}
 
 } // namespace
 
 Napi::Function RowComparer::define(const Napi::Env env) {
   return DefineClass(env, "RowComparer",
                      {InstanceMethod<&RowComparer::addPiece>("addPiece"), InstanceMethod<&RowComparer::addChunk>("addChunk"),
-                      InstanceMethod<&RowComparer::compare>("compare")});
+                      InstanceMethod<&RowComparer::compare>("compare"), InstanceMethod<&RowComparer::match>("match")});
 }
 
 RowComparer::RowComparer(const Napi::CallbackInfo& info)
@@ -43,8 +68,7 @@ void RowComparer::compare(const Napi::CallbackInfo& info) {
   const size_t count = slots.ElementLength();
   const uint32_t* const first = slots.Data();
   double* const cosines = found.Data();
-  const bool isSound = found.ElementLength() == count &&
-                       std::all_of(first, first + count, [&](const uint32_t slot) { return slot >> PIECE_BITS < pieces_.size(); });
+  const bool isSound = found.ElementLength() == count && areRows(slots);
   for (size_t i = 0; isSound && i < count + PLACE_AHEAD + AHEAD; i++) {
     if (i < count) __builtin_prefetch(placeOf(first[i]));
     if (i >= PLACE_AHEAD && i < count + PLACE_AHEAD) askFor(placeOf(first[i - PLACE_AHEAD]));
@@ -54,6 +78,33 @@ void RowComparer::compare(const Napi::CallbackInfo& info) {
     throw Napi::RangeError::New(info.Env(), "there is no such row");
   }
   if (!isSound) throw Napi::RangeError::New(info.Env(), "there is no such row");
+}
+
+void RowComparer::match(const Napi::CallbackInfo& info) {
+  const Napi::Uint32Array ids = info[0].As<Napi::Uint32Array>();
+  const Napi::Uint32Array slots = info[1].As<Napi::Uint32Array>();
+  Napi::Uint8Array found = info[2].As<Napi::Uint8Array>();
+  const uint32_t* const sought = ids.Data();
+  const uint32_t* const end = sought + ids.ElementLength();
+  TermPlaces places{};
+  for (const uint32_t* id = sought; id < end; id++) places[*id % TERM_PLACES] = 1;
+  bool isSound = found.ElementLength() == slots.ElementLength() && areRows(slots);
+  for (size_t i = 0; isSound && i < slots.ElementLength(); i++) {
+    const uint32_t* const place = placeOf(slots.Data()[i]);
+    const size_t chunk = place[1] >> 16;
+    const size_t start = place[0] + static_cast<size_t>(place[1] & 0xffff);
+    const size_t count = place[3] == 0 || place[2] == 0 ? 0 : place[2] - 1;
+    found.Data()[i] = 0;
+    if (count == 0) continue;
+    isSound = chunk < chunks_.size() && start + count * sizeof(uint32_t) <= chunks_[chunk].length;
+    if (isSound) found.Data()[i] = hasAny(chunks_[chunk].bytes + start, count, places, sought, end) ? 1 : 0;
+  }
+  if (!isSound) throw Napi::RangeError::New(info.Env(), "there is no such row");
+}
+
+bool RowComparer::areRows(const Napi::Uint32Array& slots) const {
+  const uint32_t* const first = slots.Data();
+  return std::all_of(first, first + slots.ElementLength(), [&](const uint32_t slot) { return slot >> PIECE_BITS < pieces_.size(); });
 }
 
 const uint32_t* RowComparer::placeOf(const uint32_t slot) const { return pieces_[slot >> PIECE_BITS] + (slot & SLOT_MASK) * PLACE_WORDS; }

@@ -41,8 +41,11 @@ private:
   void addChunk(const Napi::CallbackInfo& info);
   /** (query: Int16Array, slots: Uint32Array, cosines: Float64Array): writes the cosines of the query with the rows of the slots. */
   void compare(const Napi::CallbackInfo& info);
+  /** (ids: Uint32Array, slots: Uint32Array, found: Uint8Array): writes 1 where the row of a slot has one of the terms, its fingerprint apart, and else 0. */
+  void match(const Napi::CallbackInfo& info);
 
   const uint32_t* placeOf(uint32_t slot) const;
   void askFor(const uint32_t* place) const;
+  bool areRows(const Napi::Uint32Array& slots) const;
   bool cosineOf(const uint32_t* place, const int16_t* query, size_t numbers, double& cosine) const;
 };

@@ -97,6 +97,19 @@ export class IdTable {
     return piece[first]! - ids.getUint32(at) || piece[first + 1]! - ids.getUint32(at + 4) || piece[first + 2]! - ids.getUint32(at + 8);
   }
 
+  /** @returns less than 0 when the memory of one slot comes before that of the other, more when it comes after */
+  compareMemories(slot: number, other: number): number {
+    const piece = this.#pieces[slot >>> PIECE_BITS]!;
+    const otherPiece = this.#pieces[other >>> PIECE_BITS]!;
+    const at = (slot & SLOT_MASK) * SLOT_WORDS + ID_WORDS;
+    const otherAt = (other & SLOT_MASK) * SLOT_WORDS + ID_WORDS;
+    for (let i = 0; i < ID_WORDS; i++) {
+      const [word, otherWord] = [piece[at + i]!, otherPiece[otherAt + i]!];
+      if (word !== otherWord) return word - otherWord;
+    }
+    return 0;
+  }
+
   #compareSought(slot: number): number {
     const piece = this.#pieces[slot >>> PIECE_BITS]!;
     const at = (slot & SLOT_MASK) * SLOT_WORDS;

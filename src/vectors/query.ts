@@ -18,6 +18,8 @@ export interface Query {
   readonly limit: number;
   /** How many are enough where all that pass are scored: at most `limit`. */
   readonly enough: number;
+  /** True if a memory is left out that scores 0, by what it has of words and meaning: by words alone that is nearly every one. */
+  readonly isZeroLeftOut?: boolean;
 }
 
 /** Returns what the score of a memory rises with. @param terms - the memory's, from one place to before another, or all that are given */

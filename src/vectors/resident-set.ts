@@ -112,16 +112,54 @@ export class ResidentSet {
     return best([...pending, ...this.#best(query, shared)], query);
   }
 
-  /** As many as are enough of those that score best, and what scores the same as the last of them; or all when they are no more. */
+  /** As many as are enough of those that score best, of equal ones the newer; or all when they are no more. */
   #best(query: Query, shared: SharedVectors): RowCandidate[] {
     const slots = this.#slots.subarray(0, this.#count);
     const cosines = shared.rows.cosines(query.vector, slots);
     if (slots.length <= query.enough) return Array.from(slots, (slot, i) => new RowCandidate(shared, slot, cosines[i]!));
-    const scores = cosines.map((cosine, i) => shared.rows.closenessTo(query, slots[i]!, cosine));
+    const scores = shared.rows.closenessesTo(query, slots, cosines);
     const bar = kthLargest(scores, query.enough);
     const found: RowCandidate[] = [];
-    for (const [i, score] of scores.entries()) if (score >= bar) found.push(new RowCandidate(shared, slots[i]!, cosines[i]!, score));
-    return found;
+    for (let i = 0; i < scores.length; i++) {
+      if (scores[i]! > bar) found.push(new RowCandidate(shared, slots[i]!, cosines[i]!, scores[i]));
+    }
+    if (bar <= 0 && query.isZeroLeftOut === true) return found;
+    const tied = new NewestSlots(shared, query.enough - found.length);
+    // The newest mostly come last: the others are told from them by one look each.
+    for (let i = scores.length - 1; i >= 0; i--) if (scores[i] === bar) tied.offer(slots[i]!, cosines[i]!);
+    return [...found, ...tied.candidates(bar)];
+  }
+}
+
+/** Of slots that score the same those to keep: of equal cosines the newer. By words alone most memories score 0. */
+class NewestSlots {
+  readonly #shared: SharedVectors;
+  readonly #count: number;
+  /** The best first. */
+  readonly #slots: number[] = [];
+  readonly #cosines: number[] = [];
+
+  constructor(shared: SharedVectors, count: number) {
+    this.#shared = shared;
+    this.#count = count;
+  }
+
+  offer(slot: number, cosine: number): void {
+    let at = this.#slots.length;
+    for (; at > 0 && this.#isBefore(slot, cosine, at - 1); at--);
+    if (at === this.#count) return;
+    this.#slots.splice(at, 0, slot);
+    this.#cosines.splice(at, 0, cosine);
+    if (this.#slots.length > this.#count) this.#slots.length = this.#cosines.length = this.#count;
+  }
+
+  candidates(closeness: number): RowCandidate[] {
+    return this.#slots.map((slot, i) => new RowCandidate(this.#shared, slot, this.#cosines[i]!, closeness));
+  }
+
+  #isBefore(slot: number, cosine: number, at: number): boolean {
+    const other = this.#cosines[at]!;
+    return cosine > other || (cosine === other && this.#shared.ids.compareMemories(slot, this.#slots[at]!) > 0);
   }
 }
 

@@ -16,6 +16,8 @@ export interface RowComparer {
   addChunk(rows: Uint8Array): void;
   /** Writes the cosines of a query with the vectors of these slots. */
   compare(query: Int16Array, slots: Uint32Array, cosines: Float64Array): void;
+  /** Writes 1 where the memory of a slot has one of the terms, and else 0. */
+  match(ids: Uint32Array, slots: Uint32Array, found: Uint8Array): void;
 }
 
 interface Addon {

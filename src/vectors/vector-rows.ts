@@ -16,6 +16,8 @@
  *
  * @module
  */
+import { NO_COSINE } from "../embeddings/embedder.ts";
+import { closenessWithoutWords } from "../embeddings/score.ts";
 import { storedHome, storedNumbers, storedTerms } from "./encoding.ts";
 import { closenessTo, type Query } from "./query.ts";
 import { newRowComparer, type RowComparer } from "./row-comparer.ts";
@@ -210,10 +212,10 @@ export class VectorRows {
     return this.#places[slot >>> PIECE_BITS]![(slot & SLOT_MASK) * PLACE_WORDS + 2]!;
   }
 
-  /** The cosines of a query with the vectors of some slots; 0 with one that is gone. */
+  /** The cosines of a query with the vectors of some slots; 0 with one that is gone, and of a query without a vector. */
   cosines(query: Int16Array, slots: Uint32Array): Float64Array {
     const cosines = new Float64Array(slots.length);
-    this.#comparer.compare(query, slots, cosines);
+    if (query.length > 0) this.#comparer.compare(query, slots, cosines);
     return cosines;
   }
 
@@ -225,6 +227,20 @@ export class VectorRows {
     const numbers = places[at + 1]!;
     const from = (places[at]! + (numbers & 0xffff)) / 4;
     return closenessTo(query, cosine, this.#chunks[numbers >>> 16]!.words, from, from + places[at + 2]!);
+  }
+
+  /** The same for several slots: most have none of the query's words, which is found out without a look at each of their terms here. */
+  closenessesTo(query: Query, slots: Uint32Array, cosines: Float64Array): Float64Array {
+    const hasWords = new Uint8Array(slots.length);
+    this.#comparer.match(query.words.ids, slots, hasWords);
+    const { calibration } = query;
+    const isByWords = query.vector.length === 0;
+    const scores = new Float64Array(slots.length);
+    for (let i = 0; i < scores.length; i++) {
+      if (hasWords[i] === 1) scores[i] = this.closenessTo(query, slots[i]!, cosines[i]!);
+      else scores[i] = closenessWithoutWords(calibration, isByWords ? NO_COSINE : cosines[i]!);
+    }
+    return scores;
   }
 }
 

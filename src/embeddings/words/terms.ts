@@ -4,6 +4,7 @@
  * @module
  */
 import { distinct } from "../../lib/distinct.ts";
+import { memoize } from "../../lib/memoize.ts";
 import { type Embedding, NO_VECTOR, type QueryTerms, type TermId } from "../embedder.ts";
 import { kindAt, UNSPACED } from "./characters.ts";
 import { Splitter } from "./splitter.ts";
@@ -26,10 +27,13 @@ export function wordsOf(text: string): Embedding {
 
 /** @param weightOf - what a word weighs, as the query writes it */
 export function queryTerms(text: string, weightOf: (word: string) => number): QueryTerms {
-  const { terms, fingerprint } = splitter.query(text);
+  const written = new Spellings();
+  const { terms, fingerprint } = splitter.query(text, (term, surface) => written.add(term, surface));
   const ids = distinct(terms);
-  const written = spellings(text, "query");
-  return { text, ids, weights: Float64Array.from(ids, (id) => weightOf(written.get(id) ?? "")), fingerprint };
+  writeAsIn(text, written);
+  const weights = new Float64Array(ids.length);
+  for (let i = 0; i < ids.length; i++) weights[i] = weightOf(written.get(ids[i]!) ?? "");
+  return { text, ids, weights, fingerprint };
 }
 
 /**
@@ -38,38 +42,60 @@ export function queryTerms(text: string, weightOf: (word: string) => number): Qu
  */
 export function spellings(text: string, kind: "memory" | "query"): Spellings {
   const spelled = new Spellings();
-  splitter[kind](text, (term, surface) => {
-    if (spelled.get(term) === undefined) spelled.set(term, surface);
-  });
-  const original = new Spellings();
-  for (const [piece] of text.matchAll(WRITTEN_PIECE)) {
-    if (piece.length > PAIR_LENGTH_MAX && kindAt(piece, 0) >= UNSPACED) continue;
-    const { terms } = splitter.query(piece);
-    const [term] = terms;
-    if (terms.length !== 1 || term === undefined || original.get(term) !== undefined || spelled.get(term) === undefined) continue;
-    spelled.set(term, piece);
-    original.set(term, piece);
-  }
+  splitter[kind](text, (term, surface) => spelled.add(term, surface));
+  writeAsIn(text, spelled);
   return spelled;
 }
+
+/** Has terms spelled as the text writes them: by the first piece that is such a term alone. */
+function writeAsIn(text: string, spelled: Spellings): void {
+  for (const [piece] of text.matchAll(WRITTEN_PIECE)) {
+    if (piece.length > PAIR_LENGTH_MAX && kindAt(piece, 0) >= UNSPACED) continue;
+    spelled.write(onlyTermOf(piece), piece);
+  }
+}
+
+/** What no term is. */
+const SEVERAL = -1;
+/** The term that a piece is, where it is one alone. Most pieces are words that come again. */
+const onlyTermOf = memoize((piece: string): TermId => {
+  const { terms } = splitter.query(piece);
+  return terms.length === 1 ? terms[0]! : SEVERAL;
+});
 
 /** An odd multiplier, random in each process: without it texts could be made whose terms all meet in one place of a map. */
 const KEY = crypto.getRandomValues(new Uint32Array(1))[0]! | 1;
 
+interface Spelling {
+  readonly term: TermId;
+  spelling: string;
+  isAsWritten: boolean;
+}
+
 /** Spellings by term, in the order in which the terms came. */
 class Spellings implements Iterable<readonly [TermId, string]> {
-  readonly #byKey = new Map<number, readonly [TermId, string]>();
+  readonly #byKey = new Map<number, Spelling>();
 
   get(term: TermId): string | undefined {
-    return this.#byKey.get(Math.imul(term, KEY))?.[1];
+    return this.#byKey.get(Math.imul(term, KEY))?.spelling;
   }
 
-  set(term: TermId, spelling: string): void {
-    this.#byKey.set(Math.imul(term, KEY), [term, spelling]);
+  /** Adds a term that is none of them yet. */
+  add(term: TermId, spelling: string): void {
+    const key = Math.imul(term, KEY);
+    if (!this.#byKey.has(key)) this.#byKey.set(key, { term, spelling, isAsWritten: false });
   }
 
-  [Symbol.iterator](): Iterator<readonly [TermId, string]> {
-    return this.#byKey.values();
+  /** Spells one of the terms as the text does, the first time. */
+  write(term: TermId, spelling: string): void {
+    const known = this.#byKey.get(Math.imul(term, KEY));
+    if (known === undefined || known.isAsWritten) return;
+    known.spelling = spelling;
+    known.isAsWritten = true;
+  }
+
+  *[Symbol.iterator](): Iterator<readonly [TermId, string]> {
+    for (const { term, spelling } of this.#byKey.values()) yield [term, spelling];
   }
 }
 

@@ -45,8 +45,8 @@ const NO_READER = {
 } as unknown as CandidateReader;
 
 /** A set of vectors that all have rows. */
-function setOf(embeddings: readonly (Pick<Embedding, "vector"> & Partial<Embedding>)[]) {
-  const stored = embeddings.map((embedding, i) => ({ id: idAt(i), bytes: storedBytes(embedding, idAt(10_000 + i)) }));
+function setOf(embeddings: readonly (Pick<Embedding, "vector"> & Partial<Embedding>)[], memoryAt = (i: number) => idAt(10_000 + i)) {
+  const stored = embeddings.map((embedding, i) => ({ id: idAt(i), bytes: storedBytes(embedding, memoryAt(i)) }));
   const shared = new SharedVectors(sharedOf(stored));
   const set = new ResidentSet();
   for (const { id } of stored) set.add(id, shared);
@@ -94,6 +94,16 @@ test("of more memories than are enough those come that score best, by words as b
       ).toEqual(all.slice(0, enough).map(({ memory, cosine, closeness }) => ({ memory, cosine, closeness })));
     }
   }
+});
+
+test("by words alone the newest of those that have none come, in whatever order their vectors came, and none where 0 is left out", () => {
+  const query = { ...queryOf("kayak", 10), vector: new Int16Array(0) };
+  const texts = Array.from({ length: 40 }, (_, i) => (i === 3 ? "The kayak is red." : `Room ${i} is free.`));
+  const made = texts.map((text) => ({ vector: DENSE[0]!, terms: embedder.embedMemory(text).terms }));
+  const { nearest } = setOf(made, (i) => idAt(10_000 + ((i * 7) % 40)));
+  const memoriesOf = (asked: Query) => nearest(asked).map(({ memory }) => Number(memory) - 10_000);
+  expect(memoriesOf(query).sort((a, b) => a - b)).toEqual([21, 31, 32, 33, 34, 35, 36, 37, 38, 39]);
+  expect(memoriesOf({ ...query, isZeroLeftOut: true })).toEqual([21]);
 });
 
 test("a memory that covers most of the query is found before a long one that covers all of it", () => {

@@ -113,3 +113,33 @@ test("what there is no row for is refused", () => {
   compare(1, 0);
   expect(() => newRowComparer().compare(query, Uint32Array.of(0), new Float64Array(1))).toThrow(RangeError);
 });
+
+test("a row has a term where one but its last is among those asked for, however many these are", () => {
+  const rows = Array.from({ length: 2_000 }, () => anyRow(false));
+  const { comparer, pieces, chunks } = comparerOf(rows);
+  const termsOf = (slot: number) => {
+    const [start, place, count] = pieces[0]!.subarray(4 * slot) as unknown as [number, number, number];
+    return new Uint32Array(chunks[place >>> 16]!.buffer, start + (place & 0xffff), count);
+  };
+  // Some fall on the place of another one.
+  for (const slot of rows.keys())
+    for (const [i] of termsOf(slot).entries()) termsOf(slot)[i] = below(3) === 0 ? below(40) * 4096 + 7 : below(2 ** 32);
+  const slots = Uint32Array.from({ length: 3_000 }, () => below(rows.length + 5));
+  for (const count of [0, 1, 8, 400]) {
+    const ids = Uint32Array.from({ length: count }, (_, i) => (i % 2 === 0 ? below(40) * 4096 + 7 : below(2 ** 32)));
+    const found = new Uint8Array(slots.length).fill(9);
+    comparer.match(ids, slots, found);
+    const hasAny = (slot: number) =>
+      slot < rows.length &&
+      termsOf(slot)
+        .subarray(0, -1)
+        .some((term) => ids.includes(term));
+    expect(found).toEqual(Uint8Array.from(slots, (slot) => (hasAny(slot) ? 1 : 0)));
+  }
+  const match = (...some: number[]) => comparer.match(Uint32Array.of(1), Uint32Array.from(some), new Uint8Array(some.length));
+  expect(() => match(PIECE_SLOTS)).toThrow(RangeError);
+  expect(() => comparer.match(Uint32Array.of(1), Uint32Array.of(1, 2), new Uint8Array(1))).toThrow(RangeError);
+  const slot = rows.findIndex(({ terms }) => terms > 1);
+  pieces[0]![4 * slot + 2] = CHUNK_BYTES;
+  expect(() => match(slot)).toThrow(RangeError);
+});
