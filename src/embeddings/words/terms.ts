@@ -55,7 +55,7 @@ function writeAsIn(text: string, spelled: Spellings): void {
   }
 }
 
-/** What no term is. */
+/** Mark of a piece of several terms. */
 const SEVERAL = -1;
 /** The term that a piece is, where it is one alone. Most pieces are words that come again. */
 const onlyTermOf = memoize((piece: string): TermId => {
