@@ -114,6 +114,9 @@ const HELD_BY: Record<string, Record<string, readonly (keyof typeof LIMITS)[]>> 
       "mcpMembersMax",
     ],
   },
+  "memory-filters.test.ts": {
+    "a search compares 10,000 memories with its filter and no more, and then says that its answer is partial": ["memoryRowsMax"],
+  },
   "documents.test.ts": {
     "an operation without a field that it needs, or with one that it does not take, is refused by its name": ["documentNameBytesMax"],
     "a batch deletes by filters and copies 200 documents, looks at 1,000, and says where the next goes on": [

@@ -266,6 +266,8 @@ export interface Context {
     truncated?: true;
     explanation?: MemoryExplanation;
   }>;
+  /** Set where 10,000 memories were compared with the filter, and others were not: there may be better ones. */
+  partial?: true;
   /** Newest first, by when they happened (`occurred_at`, or `created_at` without one). */
   recent_turns: RecentTurn[];
   /** How many tokens it has as a block of text, counted from above. Set with `max_tokens`, or another `format` than `json`. */
@@ -331,6 +333,7 @@ export interface ContextRequest {
    * said counts as 0.5.
    */
   importance_weight?: number;
+  filter?: Filter;
   /** Add to each memory why it was found. */
   explain?: boolean;
 }
@@ -973,6 +976,8 @@ export interface ListMemoriesQuery {
    * commas. Empty values are ignored, so that `tags=a%2Cb&tags=` means the one tag `a,b`.
    */
   tags?: string[];
+  /** Whether a memory must have any of the tags, or all of them. Default `any`. */
+  tags_match?: "any" | "all";
   /** Only memories that are `current`, `past`, or still to come (`future`), now or at `as_of`; or `all`. Default `current`. */
   status?: "current" | "past" | "future" | "all";
   /**
@@ -1361,6 +1366,8 @@ export interface MemoryResults {
   /** The query, as it was sent. */
   query: string;
   data: MemoryResult[];
+  /** Set where 10,000 memories were compared with the filter, and others were not: there may be better ones. */
+  partial?: true;
 }
 
 /** What to look for. */
@@ -1377,8 +1384,15 @@ export interface MemorySearch {
   type?: string;
   /** Memories of ANY of these types; an empty array is no filter. */
   types?: string[];
-  /** Memories with ANY of them. */
+  /** Memories with ANY of them, unless `tags_match` says otherwise. */
   tags?: string[];
+  /** Whether a memory must have any of the tags, or all of them. Default `any`. */
+  tags_match?: "any" | "all";
+  filter?: Filter;
+  /** Only memories that were added after this time. ISO 8601, such as `2027-05-07T08:00:00Z`. */
+  created_after?: string;
+  /** Only memories that were added before this time. */
+  created_before?: string;
   /** Only memories that are `current`, `past`, or still to come (`future`), now or at `as_of`; or `all`. Default `current`. */
   status?: "current" | "past" | "future" | "all";
   /**

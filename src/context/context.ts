@@ -11,6 +11,7 @@ import type { JsonText } from "../lib/json.ts";
 import type { Permit } from "../lib/fair-semaphore.ts";
 import { LIMITS } from "../lib/limits.ts";
 import type { MemoryDeps } from "../memories/deps.ts";
+import { postingsOf, rowFilterOf } from "../memories/filter.ts";
 import { newestMemories, type MemoryScope } from "../memories/memories.ts";
 import { pinnedMemories } from "../memories/pins.ts";
 import { memoryMembers, visibleMemories } from "../memories/record.ts";
@@ -37,7 +38,7 @@ export async function getContext(deps: ContextDeps, searcher: Searcher, id: stri
   // Logged last: a budget that is too small is refused, and then nothing was given out.
   if (ranking !== undefined && deps.retrievals.isOn) {
     const limit = limitsOf(request).memoryLimit;
-    const asked = { sessionId: id, query: request.query ?? "", limit, threshold: 0, isFiltered: false };
+    const asked = { sessionId: id, query: request.query ?? "", limit, threshold: 0, isFiltered: request.filter !== undefined };
     deps.retrievals.note(searcher, { operation: "context", ...asked, matches: ranking.matches });
   }
   return answer;
@@ -58,14 +59,14 @@ async function find(deps: ContextDeps, searcher: Searcher, id: string, request: 
   pinning.catch(() => undefined);
   // Those that are pinned come besides as many as are wanted: where some were found, others are looked for in their place.
   for (let limit = memoryLimit; ;) {
-    const { ranking, count, items } = await findMemories(deps, searcher, scope, { ...request, limit }, permit);
+    const { ranking, count, items, isPartial } = await findMemories(deps, searcher, scope, { ...request, limit }, permit);
     const pins = await pinning;
     // Read last, so that all of the answer that can change is of one moment, and nothing large is held while others are let through.
     const found = await deps.store.read((reader) => {
       const session = liveSession(reader, owner, id);
       const state = shows(request, "state") ? readState(reader, session.key, session.row.version) : NO_STATE;
       const turns = deps.recentTurns.of(reader, session, turnLimit);
-      return { state, turns, ...withPinned(items(reader), visibleItems(reader, pins)) };
+      return { state, turns, isPartial, ...withPinned(items(reader), visibleItems(reader, pins)) };
     });
     const others = found.memories.length - found.pinned;
     if (others >= memoryLimit || count < limit || limit >= memoryLimit + found.pinned) {
@@ -82,33 +83,35 @@ interface RankedFound extends Found {
   readonly ranking: Ranking | undefined;
 }
 
+interface FoundMemories {
+  readonly ranking: Ranking | undefined;
+  readonly count: number;
+  readonly items: (reader: Reader) => FoundMemory[];
+  readonly isPartial: boolean;
+}
+
 /** The best memories for the query, or the newest ones. */
 async function findMemories(
   deps: ContextDeps,
   { limitsId }: Searcher,
-  scope: MemoryScope,
+  ofSession: MemoryScope,
   request: ContextRequest & { limit: number },
   permit: Permit,
-): Promise<{ ranking: Ranking | undefined; count: number; items: (reader: Reader) => FoundMemory[] }> {
-  const { query, limit, explain } = request;
-  const options = { threshold: 0, limit, explain, limitsId, shown: request };
+): Promise<FoundMemories> {
+  const { query, limit, explain, filter } = request;
+  const scope = filter === undefined ? ofSession : { ...ofSession, filter: [...ofSession.filter, ...postingsOf(filter)] };
+  const shown = { ...request, rowFilter: rowFilterOf({ filter }) };
+  const options = { threshold: 0, limit, explain, limitsId, shown };
   const ranked = query === undefined || limit === 0 ? undefined : await rank(deps, query, scope, options, permit);
   // With nothing to look for in a query of spaces alone, the newest as without one.
   if (ranked === undefined || ranked.query.lexical.ids.length === 0) {
-    const newest = await newestMemories(deps, scope, limit, request);
-    return {
-      ranking: undefined,
-      count: newest.length,
-      items: (reader) =>
-        visibleItems(
-          reader,
-          newest.map((key) => ({ key })),
-        ),
-    };
+    const { keys, isPartial } = await newestMemories(deps, scope, limit, shown);
+    const newest = keys.map((key) => ({ key }));
+    return { ranking: undefined, count: keys.length, items: (reader) => visibleItems(reader, newest), isPartial };
   }
   const explanations = explain ? await explanationsJson(deps, ranked) : [];
   const items = (reader: Reader) => ranked.matches.map((match, i) => itemOf(reader, match, explanations[i]));
-  return { ranking: ranked, count: ranked.matches.length, items };
+  return { ranking: ranked, count: ranked.matches.length, items, isPartial: ranked.isPartial };
 }
 
 /** Memories that were found after those that are pinned. */

@@ -35,6 +35,8 @@ export interface Found {
   /** … as many as these. */
   readonly pinned: number;
   readonly turns: readonly RecentTurn[];
+  /** Whether there may be better memories among those that were not compared with a filter. */
+  readonly isPartial?: boolean;
 }
 
 export interface FoundMemory extends ShownMemory {
@@ -43,8 +45,12 @@ export interface FoundMemory extends ShownMemory {
   readonly json: JsonText;
 }
 
-function contextJson({ state, memories, turns }: Found, more: Readonly<Record<string, JsonText | undefined>> = {}): JsonText {
-  return jsonWith({}, { state, memories: jsonArray(memories.map(({ json }) => json)), recent_turns: turnsJson(turns), ...more });
+function contextJson(
+  { state, memories, turns, isPartial = false }: Found,
+  more: Readonly<Record<string, JsonText | undefined>> = {},
+): JsonText {
+  const partial = isPartial ? toJson(true) : undefined;
+  return jsonWith({}, { state, memories: jsonArray(memories.map(({ json }) => json)), recent_turns: turnsJson(turns), partial, ...more });
 }
 
 export async function answerOf(found: Found, request: Pick<ContextRequest, "format" | "maxTokens">): Promise<JsonText> {
@@ -107,7 +113,7 @@ function turnOf({ shown }: RecentTurn): ShownTurn {
   return JSON.parse(`{${shown}}`) as ShownTurn;
 }
 
-async function chosen({ state, memories, pinned, turns }: Found, choice: Choice): Promise<Found> {
+async function chosen({ state, memories, pinned, turns, isPartial = false }: Found, choice: Choice): Promise<Found> {
   const keep = async <Item>(
     items: readonly Item[],
     places: readonly ChosenRecord[],
@@ -123,6 +129,7 @@ async function chosen({ state, memories, pinned, turns }: Found, choice: Choice)
     memories: await keep(memories, choice.memories, shorterMemory),
     pinned,
     turns: await keep(turns, choice.turns, shorterTurn),
+    isPartial,
   };
 }
 

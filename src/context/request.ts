@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { RecordFilter } from "../filters/filter.ts";
 import type { RankingWishes } from "../memories/ranking-score.ts";
 
 /** What a context can hold. */
@@ -24,4 +25,6 @@ export interface ContextRequest extends RankingWishes {
   format: (typeof CONTEXT_FORMATS)[number];
   memoryScope?: (typeof MEMORY_SCOPES)[number] | undefined;
   include?: readonly ContextPart[] | undefined;
+  /** Which memories are shown. */
+  filter?: RecordFilter | undefined;
 }

@@ -3,7 +3,9 @@
  *
  * @module
  */
+import { parseFilter } from "../filters/filter.ts";
 import { endpointGroup, type Endpoint } from "../http/endpoint.ts";
+import { MEMORY_MEMBERS } from "../memories/filter.ts";
 import { getContext, type ContextDeps } from "./context.ts";
 import { Context, ContextRequest } from "./schema.ts";
 
@@ -20,7 +22,8 @@ export function contextEndpoints(deps: ContextDeps): Endpoint[] {
       latencyHeader: "X-StateBase-Latency",
       body: ContextRequest,
       response: Context,
-      run: ({ params, body, caller }) => getContext(deps, caller, params.session_id, body),
+      run: ({ params, body, caller }) =>
+        getContext(deps, caller, params.session_id, { ...body, filter: body.filter && parseFilter(body.filter, "filter", MEMORY_MEMBERS) }),
     }),
   ];
 }

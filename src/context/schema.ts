@@ -6,7 +6,18 @@
 import { Type } from "@sinclair/typebox";
 import { Default, OneOf, Text, UserObject } from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
-import { AsOf, ImportanceWeight, Memory, MemoryExplanation, QUERY_EXAMPLE, RankingScore, Recency, Score } from "../memories/schema.ts";
+import {
+  AsOf,
+  ImportanceWeight,
+  Memory,
+  MemoryExplanation,
+  MemoryFilter,
+  Partial,
+  QUERY_EXAMPLE,
+  RankingScore,
+  Recency,
+  Score,
+} from "../memories/schema.ts";
 import { Turn } from "../turns/schema.ts";
 import { CONTEXT_FORMATS, CONTEXT_PARTS, MEMORY_SCOPES } from "./request.ts";
 
@@ -60,6 +71,7 @@ export const ContextRequest = Type.Object(
     ),
     recency: Type.Optional(Recency),
     importance_weight: Type.Optional(ImportanceWeight),
+    filter: Type.Optional(MemoryFilter),
     explain: Default(Type.Boolean({ description: "Add to each memory why it was found." }), false),
   },
   { title: "ContextRequest", description: "What the context should hold." },
@@ -90,6 +102,7 @@ export const Context = Type.Object(
       }),
       { description: "First those that are pinned, newest first, then the best; without a query the newest." },
     ),
+    partial: Type.Optional(Partial),
     recent_turns: Type.Array(
       Type.Object({ ...recentTurn, truncated: Truncated }, { title: "RecentTurn", description: "A turn, in short." }),
       { description: "Newest first, by when they happened (`occurred_at`, or `created_at` without one)." },

@@ -102,6 +102,8 @@ export const LIMITS = {
   listProbesMax: 50_000,
   /** Look-ups for one filtered search, a second with others answered in between. Then what was found by then has to do. */
   searchProbesMax: 1_000_000,
+  /** Memories that one search, or context, compares with its filter, and fewer long ones. */
+  memoryRowsMax: 10_000,
   documentOperationsMax: 100,
   namespaceDepthMax: 16,
   /** A namespace and a key together, in bytes of UTF-8: both are in keys of the store, as hex. */

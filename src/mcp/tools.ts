@@ -9,7 +9,7 @@
 import { Type, type Static, type TObject, type TSchema } from "@sinclair/typebox";
 import { answerOf, NO_STATE, type Found } from "../context/fit.ts";
 import { Context, ContextRequest } from "../context/schema.ts";
-import { Limit, OneOf, OrNull, Text } from "../http/types.ts";
+import { Limit, OneOf, OrNull, Text, UserObject } from "../http/types.ts";
 import { ApiError } from "../lib/errors.ts";
 import { bare, type MemoryId } from "../lib/ids.ts";
 import { toJson, type JsonObject } from "../lib/json.ts";
@@ -113,6 +113,7 @@ export const TOOLS: readonly Tool[] = [
       query: field(Search.properties.query, "A question or a few words."),
       type: MemoryType,
       tags: Tags("Memories with any of them."),
+      filter: Type.Optional(UserObject({ description: 'Such as {"metadata.city": "Oslo"}; also $gt, $in, $or.' })),
       as_of: field(Search.properties.as_of),
       limit: field(Search.properties.limit),
       threshold: { ...field(Search.properties.threshold, "Lowest score."), default: 0 },

@@ -4,6 +4,7 @@
  * @module
  */
 import { nextTurn } from "../lib/clock.ts";
+import type { RecordFilter } from "../filters/filter.ts";
 import { Existing, type AnswerJson } from "../lib/answer.ts";
 import { partitionOf, homeOfUser, type BareId, type MemoryId } from "../lib/ids.ts";
 import { jsonArray, jsonWith, mergeObjects, toJson, type JsonText } from "../lib/json.ts";
@@ -25,6 +26,8 @@ import { commitFor, ofUser, record, type Caller, type Deps } from "../traces/rec
 import { changeMemory, checkTimes, trackVectors, touchSession, type MemoryChanges } from "./change.ts";
 import { createMemories, memoriesCreated, prepareMemories, type NewMemory } from "./create.ts";
 import type { MemoryDeps } from "./deps.ts";
+import { postingsOf } from "./filter.ts";
+import { newestFiltered, type Newest } from "./filtered.ts";
 import { findMemory, memoryJson, preview, refuseLongContent } from "./record.ts";
 import type { Shown } from "./status.ts";
 import { shownMemories } from "./validity.ts";
@@ -86,8 +89,11 @@ export interface MemoryFilter {
   type?: string | undefined;
   /** Any of them. */
   types?: readonly string[] | undefined;
-  /** Any of them. */
   tags?: readonly string[] | undefined;
+  /** Whether any of the tags will do, unless given. */
+  tagsMatch?: "any" | "all" | undefined;
+  /** What of their members indexes answer is narrowed down by it. */
+  filter?: RecordFilter | undefined;
 }
 
 /** Which memories to look among. */
@@ -112,7 +118,10 @@ export function memoryScope(reader: Reader, owner: Owner, filter: MemoryFilter):
   postings.push(...ownedPostings(narrow, memories.index));
   if (filter.type !== undefined) postings.push(posting(byType, hashKey(filter.type)));
   if (filter.types !== undefined && filter.types.length > 0) postings.push(posting(byType, ...filter.types.map(hashKey)));
-  if (filter.tags !== undefined && filter.tags.length > 0) postings.push(posting(byTag, ...filter.tags.map(hashKey)));
+  const tags = (filter.tags ?? []).map(hashKey);
+  if (filter.tagsMatch === "all") postings.push(...tags.map((tag) => posting(byTag, tag)));
+  else if (tags.length > 0) postings.push(posting(byTag, ...tags));
+  if (filter.filter !== undefined) postings.push(...postingsOf(filter.filter));
   return { filter: postings, ranges };
 }
 
@@ -144,9 +153,11 @@ export async function listMemories(
  * Up to `limit` of one session or user. Where many are passed over, as their session is being removed, other requests are answered
  * in between.
  */
-export async function newestMemories({ store }: Deps, { filter, ranges }: MemoryScope, limit: number, shown: Shown): Promise<BareId[]> {
+export async function newestMemories({ store }: Deps, { filter, ranges }: MemoryScope, limit: number, shown: Shown): Promise<Newest> {
+  const { rowFilter } = shown;
+  if (rowFilter !== undefined) return newestFiltered(store, { postings: filter, shown: { ...shown, ranges, rowFilter } }, limit);
   const found: BareId[] = [];
-  if (limit === 0) return found;
+  if (limit === 0) return { keys: found, isPartial: false };
   for (let before: BareId | undefined; ;) {
     const { ids, next } = await store.walk(memories, filter, { before }, limit - found.length);
     if (ids.length > 0) {
@@ -157,7 +168,7 @@ export async function newestMemories({ store }: Deps, { filter, ranges }: Memory
       });
       found.push(...visible);
     }
-    if (found.length === limit || next === undefined) return found;
+    if (found.length === limit || next === undefined) return { keys: found, isPartial: false };
     before = next;
     await nextTurn();
   }

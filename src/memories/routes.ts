@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { parseFilter } from "../filters/filter.ts";
 import { endpointGroup, type ApiCaller, type Endpoint } from "../http/endpoint.ts";
 import { Cursor, ListOf } from "../http/types.ts";
 import { fieldReader } from "../http/validate.ts";
@@ -11,6 +12,7 @@ import { hasScope } from "../lib/scopes.ts";
 import { tagsOf } from "./comma-lists.ts";
 import type { NewMemory as NewMemoryFields } from "./create.ts";
 import type { MemoryDeps } from "./deps.ts";
+import { MEMORY_MEMBERS } from "./filter.ts";
 import { addMemories, addMemory, deleteMemory, getMemory, listMemories, memoryHistory, updateMemory } from "./memories.ts";
 import {
   AddedMemories,
@@ -84,7 +86,8 @@ export function memoryEndpoints(deps: MemoryDeps): Endpoint[] {
       body: Search,
       response: SearchAnswer,
       errors: ["session_not_found"],
-      run: ({ body, caller }) => searchMemories(deps, caller, body),
+      run: ({ body, caller }) =>
+        searchMemories(deps, caller, { ...body, filter: body.filter && parseFilter(body.filter, "filter", MEMORY_MEMBERS) }),
     }),
     memories.list("/v1/memory", {
       summary: "List memories",

@@ -4,6 +4,7 @@
  * @module
  */
 import { Type } from "@sinclair/typebox";
+import { Filter } from "../filters/schema.ts";
 import {
   Created,
   Default,
@@ -19,6 +20,7 @@ import {
   UserId,
 } from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
+import { parseInstantUp } from "../lib/time.ts";
 import { MEMORY_SOURCES } from "../storage/tables.ts";
 import { MEMORY_STATUSES } from "./status.ts";
 
@@ -61,6 +63,13 @@ const EXPIRES_AT = "When it expires: from that moment on nothing shows it, and i
 export const AsOf = (description: string) => Moment(`${description} Of records that still exist, whenever they were added.`);
 const Status = OneOf(MEMORY_STATUSES, {
   description: "Only memories that are `current`, `past`, or still to come (`future`), now or at `as_of`; or `all`. Default `current`.",
+});
+
+const TagsMatch = OneOf(["any", "all"], { description: "Whether a memory must have any of the tags, or all of them. Default `any`." });
+const FILTER_EXAMPLE = { "metadata.channel": { $in: ["chat", "mail"] } };
+export const MemoryFilter = Filter(FILTER_EXAMPLE);
+export const Partial = Type.Literal(true, {
+  description: `Set where ${LIMITS.memoryRowsMax.toLocaleString("en")} memories were compared with the filter, and others were not: there may be better ones.`,
 });
 
 export const QUERY_EXAMPLE = "How does the customer prefer to be contacted?";
@@ -274,6 +283,7 @@ export const SearchAnswer = Type.Object(
     object: Type.Literal("list"),
     query: Type.String({ description: "The query, as it was sent.", examples: [QUERY_EXAMPLE] }),
     data: Type.Array(MemoryResult),
+    partial: Type.Optional(Partial),
   },
   { title: "MemoryResults", description: "What a search found, best first." },
 );
@@ -407,7 +417,11 @@ export const Search = Type.Object(
         description: "Memories of ANY of these types; an empty array is no filter.",
       }),
     ),
-    tags: Type.Optional(Tags("Memories with ANY of them.")),
+    tags: Type.Optional(Tags("Memories with ANY of them, unless `tags_match` says otherwise.")),
+    tags_match: Type.Optional(TagsMatch),
+    filter: Type.Optional(MemoryFilter),
+    created_after: Type.Optional(Moment("Only memories that were added after this time.")),
+    created_before: Type.Optional(Instant("Only memories that were added before this time.", { parse: parseInstantUp, example: null })),
     status: Type.Optional(Status),
     as_of: Type.Optional(AsOf("The moment at which memories have that status, instead of now.")),
     limit: Limit(LIMITS.searchMax, LIMITS.searchDefault),
@@ -435,6 +449,7 @@ export const MEMORY_FILTER = {
       examples: [["contact"]],
     }),
   ),
+  tags_match: Type.Optional(TagsMatch),
   status: Type.Optional(Status),
   as_of: Type.Optional(AsOf("The moment at which memories have that status, instead of now.")),
   ...Created("memories"),

@@ -21,6 +21,7 @@ import type { Asking } from "../retrievals/log.ts";
 import { isAnyMemoryHidden } from "../sessions/removal.ts";
 import type { Reader } from "../storage/access.ts";
 import { MAX_KEY } from "../storage/keys.ts";
+import type { CreatedFilter } from "../storage/list.ts";
 import type { Owner } from "../storage/owner.ts";
 import { generationOf } from "../storage/memory-records.ts";
 import { memories, vectors, type MemoryRow } from "../storage/tables.ts";
@@ -29,6 +30,8 @@ import type { Candidate } from "../vectors/candidates.ts";
 import { nearestPassage, passageCount, quantize } from "../vectors/encoding.ts";
 import type { Query } from "../vectors/query.ts";
 import type { MemoryDeps } from "./deps.ts";
+import { rowFilterOf } from "./filter.ts";
+import { filteredCandidates } from "./filtered.ts";
 import { memoryScope, type MemoryFilter, type MemoryScope } from "./memories.ts";
 import { firstByRanking, leastFactor, weightsOf, type RankingParts, type RankingWishes, type Weights } from "./ranking-score.ts";
 import { memoryMembers } from "./record.ts";
@@ -65,6 +68,8 @@ export interface Ranking {
   active: Active;
   /** Best first; of equal ones the newer first. */
   matches: Match[];
+  /** Whether there may be better ones among memories that were not compared with a filter. */
+  isPartial: boolean;
 }
 
 /**
@@ -88,17 +93,18 @@ export async function rank(
     const { active } = deps.embeddings;
     try {
       const query = await deps.embeddings.embedQuery(active, text, limitsId);
-      if (options.explain) await permit.take();
+      if (options.explain || shown.rowFilter !== undefined) await permit.take();
       // Without words or signs everything scores 0. Vectors of another generation are the previous provider's.
       const isVain =
         (query.lexical.ids.length === 0 && options.threshold > 0) || (await deps.store.read(generationOf)) !== active.generation;
       const looking = { wanted, threshold: options.threshold, isAgain, shown };
-      const candidates = isVain ? [] : await candidatesFor(deps, query, active, filter, looking, permit.isTaken);
+      const found = isVain ? NOTHING : await candidatesFor(deps, query, active, filter, looking, permit.isTaken);
       // Long texts are not held while waiting: they are read again.
-      if (candidates === undefined || (!permit.isTaken && looksAt(query, candidates) > TERMS_PER_TURN)) {
+      if (found === undefined || (!permit.isTaken && looksAt(query, found.candidates) > TERMS_PER_TURN)) {
         await permit.take();
         continue;
       }
+      const { candidates, isPartial } = found;
       const scores = await scoresOf(query, active, candidates);
       // When another provider was set meanwhile, its vectors may be among them: they mean something else.
       const isSame = deps.embeddings.active.generation === active.generation;
@@ -108,7 +114,7 @@ export async function rank(
         wanted = Math.min(WEIGHED_FACTOR * wanted, WEIGHED_MAX);
         continue;
       }
-      if (matches !== undefined) return { query, active, matches };
+      if (matches !== undefined) return { query, active, matches, isPartial };
       isAgain = true;
     } catch (error) {
       // What failed may be the provider before, which drops its requests in flight.
@@ -224,6 +230,12 @@ function barOf(scores: Float64Array, few: number): number {
   return Math.max(kthLargest(scores, few), 0);
 }
 
+interface CandidatesFound {
+  readonly candidates: readonly Candidate[];
+  readonly isPartial: boolean;
+}
+const NOTHING: CandidatesFound = { candidates: [], isPartial: false };
+
 /**
  * While a large session is being removed its memories can be better than all others: then more are asked for.
  *
@@ -237,15 +249,30 @@ async function candidatesFor(
   filter: Filter,
   { wanted, threshold, isAgain, shown }: { wanted: number; threshold: number; isAgain: boolean; shown: Shown },
   hasPermit: boolean,
-): Promise<Candidate[] | undefined> {
+): Promise<CandidatesFound | undefined> {
   const searched = await withoutPast(deps, filter, shown);
+  const { rowFilter } = shown;
+  if (rowFilter !== undefined) {
+    const postings = (await deps.store.read(isAnyMemoryHidden)) ? filter : searched;
+    return filteredCandidates(
+      deps,
+      { postings, shown: { ...shown, rowFilter } },
+      {
+        queryFor: (limit) => indexQuery(embedded, active, limit),
+        wanted: candidatesFrom(wanted),
+        isAnyBelow: async (candidates) =>
+          threshold > 0 && (await scoresOf(embedded, active, candidates)).some((score) => score < threshold),
+      },
+    );
+  }
   for (let limit = candidatesFrom(wanted); ; limit *= 4) {
     const isAnyHidden = await deps.store.read(isAnyMemoryHidden);
     const mayBeGone = isAgain || isAnyHidden;
     const query = { ...indexQuery(embedded, active, limit, mayBeGone ? limit : wanted + EQUALS), isZeroLeftOut: threshold > 0 };
     // What is hidden supersedes nothing, though its links are there still.
     const found = await deps.vectors.nearest(query, isAnyHidden ? filter : searched, hasPermit);
-    if (!mayBeGone || found === undefined) return found;
+    if (found === undefined) return undefined;
+    if (!mayBeGone) return { candidates: found, isPartial: false };
     const visible = await deps.store.read((reader) => {
       const find = shownMemories(reader, shown);
       reader.ahead(
@@ -254,7 +281,7 @@ async function candidatesFor(
       );
       return found.filter(({ memory }) => find(memory) !== undefined);
     });
-    if (found.length < limit || visible.length >= candidatesFrom(wanted)) return visible;
+    if (found.length < limit || visible.length >= candidatesFrom(wanted)) return { candidates: visible, isPartial: false };
   }
 }
 
@@ -300,7 +327,7 @@ export function candidatesFrom(wanted: number): number {
   return Math.max(CANDIDATES_MIN, 2 * wanted);
 }
 
-export interface Search extends MemoryFilter, Shown, RankingWishes {
+export interface Search extends MemoryFilter, CreatedFilter, Shown, RankingWishes {
   query: string;
   limit: number;
   threshold: number;
@@ -311,14 +338,15 @@ export async function searchMemories(deps: MemoryDeps, searcher: Searcher, searc
   const scope = await deps.store.read((reader) => memoryScope(reader, searcher.owner, search));
   if (scope === undefined) return resultsJson(search, []);
   using permit = deps.searches.permitOf(searcher.limitsId);
-  const ranking = await rank(deps, search.query, scope, { ...search, shown: search, limitsId: searcher.limitsId }, permit);
+  const shown = { ...search, rowFilter: rowFilterOf(search) };
+  const ranking = await rank(deps, search.query, scope, { ...search, shown, limitsId: searcher.limitsId }, permit);
   const explanations = search.explain ? await explanationsJson(deps, ranking, filtersOf(search)) : undefined;
   if (deps.retrievals.isOn) trackSearch(deps, searcher, search, ranking);
   return deps.store.read((reader) => {
     const data = ranking.matches.map((match, i) => {
       return resultJson(reader, match, explanations?.[i]);
     });
-    return resultsJson(search, data);
+    return resultsJson(search, data, ranking.isPartial);
   });
 }
 
@@ -327,13 +355,23 @@ export function scoreJson({ score, parts }: { score: number; parts?: RankingPart
   return parts === undefined ? String(score) : `${score},"ranking_score":${parts.rankingScore}`;
 }
 
-const FILTERS = { sessionId: "session_id", userId: "user_id", agentId: "agent_id", type: "type", types: "types", tags: "tags" } as const;
+const FILTERS = {
+  sessionId: "session_id",
+  userId: "user_id",
+  agentId: "agent_id",
+  type: "type",
+  types: "types",
+  tags: "tags",
+  filter: "filter",
+  createdAfter: "created_after",
+  createdBefore: "created_before",
+} as const;
 
 /** The filters that a search gave, which all that it found has passed. */
 function filtersOf(search: Search): string[] {
   return Object.entries(FILTERS).flatMap(([field, name]) => {
     const given = search[field as keyof typeof FILTERS];
-    return given === undefined || given.length === 0 ? [] : [name];
+    return given === undefined || (Array.isArray(given) && given.length === 0) ? [] : [name];
   });
 }
 
@@ -348,13 +386,14 @@ export function resultJson(reader: Reader, match: Match, explanation?: JsonText)
 /** A search that names no session is in no session's log. */
 function trackSearch({ retrievals }: MemoryDeps, searcher: Searcher, search: Search, { matches }: Ranking): void {
   const { sessionId, query, limit, threshold, type, types = [], tags = [] } = search;
+  const rowFilter = rowFilterOf(search);
   if (sessionId === undefined) return;
-  const isFiltered = type !== undefined || types.length + tags.length > 0;
+  const isFiltered = rowFilter !== undefined || type !== undefined || types.length + tags.length > 0;
   retrievals.note(searcher, { operation: "search", sessionId, query, limit, threshold, isFiltered, matches });
 }
 
-function resultsJson({ query }: Search, data: readonly JsonText[]): JsonText {
-  return jsonWith({ object: "list", query }, { data: jsonArray(data) });
+function resultsJson({ query }: Search, data: readonly JsonText[], isPartial = false): JsonText {
+  return jsonWith({ object: "list", query }, { data: jsonArray(data), partial: isPartial ? toJson(true) : undefined });
 }
 
 /** The explanation of each match, in their order. One of two long texts takes milliseconds, so it yields in between. */

@@ -5,6 +5,7 @@
  */
 import type { MemoryRange } from "../sessions/shared-memories.ts";
 import type { MemoryRow } from "../storage/tables.ts";
+import type { RowFilter } from "./filter.ts";
 
 export const MEMORY_STATUSES = ["current", "past", "future", "all"] as const;
 
@@ -15,6 +16,8 @@ export interface Shown {
   asOf?: number | undefined;
   /** Leaves out what the sessions before a fork got later; nothing unless given. */
   ranges?: readonly MemoryRange[] | undefined;
+  /** Leaves out the rows that do not pass. */
+  rowFilter?: RowFilter | undefined;
 }
 
 type Validity = Pick<MemoryRow, "validFrom" | "validUntil" | "supersededBy" | "supersededAt" | "supersededUntil" | "expiresAt">;

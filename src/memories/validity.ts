@@ -15,11 +15,21 @@ import { eachFetched, type Reader, type Tx } from "../storage/access.ts";
 import { generationOf } from "../storage/memory-records.ts";
 import { memories, type MemoryRow } from "../storage/tables.ts";
 import { record, type Caller } from "../traces/record.ts";
+import { passesRowFilter } from "./filter.ts";
 import { findMemory, memoryJson, preview, visibleMemories, type FoundMemory } from "./record.ts";
 import { statusAt, type Shown } from "./status.ts";
 
 /** Finds the rows of memories that a read shows. Good for one moment. */
-export function shownMemories(
+export function shownMemories(reader: Reader, { rowFilter, ...shown }: Shown): ReturnType<typeof visibleMemories> {
+  const find = memoriesOfStatus(reader, shown);
+  if (rowFilter === undefined) return find;
+  return (key) => {
+    const row = find(key);
+    return row !== undefined && passesRowFilter(rowFilter, row) ? row : undefined;
+  };
+}
+
+function memoriesOfStatus(
   reader: Reader,
   { status = "current", asOf = reader.now, ranges = [] }: Shown,
 ): ReturnType<typeof visibleMemories> {

@@ -7,7 +7,7 @@ import { partitionOf, withPrefix, type MemoryId, type SessionId } from "../../sr
 import { MEMORIES } from "../../src/storage/collections.ts";
 import { storeVector } from "../../src/vectors/store-vector.ts";
 import { generationOf } from "../../src/storage/memory-records.ts";
-import { memories } from "../../src/storage/tables.ts";
+import { memories, type MemoryRow } from "../../src/storage/tables.ts";
 import type { Cairn } from "./cairn.ts";
 import { madeEmbedder } from "./made-embedder.ts";
 
@@ -16,10 +16,11 @@ export async function fillMemories(
   cairn: Cairn,
   session: { id: string; agent_id: string; user_id: string | null },
   contents: readonly string[],
+  more: (i: number) => Partial<MemoryRow> = () => ({}),
 ): Promise<MemoryId[]> {
   const { store } = cairn.service;
   const filled = await store.commit(partitionOf(session.id), (tx) =>
-    contents.map((content) => {
+    contents.map((content, i) => {
       const id = tx.id("mem");
       const memory = id.slice("mem_".length);
       const embedding = storeVector(tx, MEMORIES, memory, generationOf(tx), madeEmbedder.embedMemory(content), withPrefix("emb", memory));
@@ -34,6 +35,7 @@ export async function fillMemories(
         createdAt: tx.now,
         embed: true,
         embedding,
+        ...more(i),
       });
       return id;
     }),

@@ -906,6 +906,7 @@ class AsyncMemoriesApi:
         agent_id: str | Omit = OMIT,
         type: str | Omit = OMIT,
         tags: Sequence[str] | Omit = OMIT,
+        tags_match: Literal["any", "all"] | Omit = OMIT,
         status: Literal["current", "past", "future", "all"] | Omit = OMIT,
         as_of: str | Omit = OMIT,
         created_after: str | Omit = OMIT,
@@ -927,6 +928,7 @@ class AsyncMemoriesApi:
             type: Only memories of this type.
             tags: Memories with ANY of these tags: one value with commas between the tags, or the parameter once for each tag, which
                 may then contain commas. Empty values are ignored, so that `tags=a%2Cb&tags=` means the one tag `a,b`.
+            tags_match: Whether a memory must have any of the tags, or all of them. Default `any`.
             status: Only memories that are `current`, `past`, or still to come (`future`), now or at `as_of`; or `all`. Default
                 `current`.
             as_of: The moment at which memories have that status, instead of now. Of records that still exist, whenever they were
@@ -938,7 +940,7 @@ class AsyncMemoriesApi:
         Raises:
             CairnError: `session_not_found`: there is no such session: it never existed, has expired or was deleted.
         """
-        call = Call("GET", "/v1/memory", query=given({"limit": limit, "starting_after": starting_after, "session_id": session_id, "user_id": user_id, "agent_id": agent_id, "type": type, "tags": tags, "status": status, "as_of": as_of, "created_after": created_after, "created_before": created_before}), timeout=timeout)
+        call = Call("GET", "/v1/memory", query=given({"limit": limit, "starting_after": starting_after, "session_id": session_id, "user_id": user_id, "agent_id": agent_id, "type": type, "tags": tags, "tags_match": tags_match, "status": status, "as_of": as_of, "created_after": created_after, "created_before": created_before}), timeout=timeout)
         return Listing(self._client, lambda: listed(call, self._client.options, Memory))
 
     async def add_many(
@@ -982,6 +984,10 @@ class AsyncMemoriesApi:
         type: str | Omit = OMIT,
         types: Sequence[str] | Omit = OMIT,
         tags: Sequence[str] | Omit = OMIT,
+        tags_match: Literal["any", "all"] | Omit = OMIT,
+        filter: Mapping[str, Any] | Omit = OMIT,
+        created_after: str | Omit = OMIT,
+        created_before: str | Omit = OMIT,
         status: Literal["current", "past", "future", "all"] | Omit = OMIT,
         as_of: str | Omit = OMIT,
         limit: int | None = None,
@@ -1004,7 +1010,10 @@ class AsyncMemoriesApi:
             agent_id: Only memories of this agent.
             type: Only memories of this type.
             types: Memories of ANY of these types; an empty array is no filter.
-            tags: Memories with ANY of them.
+            tags: Memories with ANY of them, unless `tags_match` says otherwise.
+            tags_match: Whether a memory must have any of the tags, or all of them. Default `any`.
+            created_after: Only memories that were added after this time. ISO 8601, such as `2027-05-07T08:00:00Z`.
+            created_before: Only memories that were added before this time.
             status: Only memories that are `current`, `past`, or still to come (`future`), now or at `as_of`; or `all`. Default
                 `current`.
             as_of: The moment at which memories have that status, instead of now. Of records that still exist, whenever they were
@@ -1022,7 +1031,7 @@ class AsyncMemoriesApi:
         Raises:
             CairnError: `session_not_found`: there is no such session: it never existed, has expired or was deleted.
         """
-        return await self._client.arun(answered(Call("POST", "/v1/memory/search", body=given({"query": query, "session_id": session_id, "user_id": user_id, "agent_id": agent_id, "type": type, "types": types, "tags": tags, "status": status, "as_of": as_of, "limit": limit, "threshold": threshold, "recency": recency, "importance_weight": importance_weight, "explain": explain}), is_change=False, timeout=timeout), self._client.options, MemoryResults))
+        return await self._client.arun(answered(Call("POST", "/v1/memory/search", body=given({"query": query, "session_id": session_id, "user_id": user_id, "agent_id": agent_id, "type": type, "types": types, "tags": tags, "tags_match": tags_match, "filter": filter, "created_after": created_after, "created_before": created_before, "status": status, "as_of": as_of, "limit": limit, "threshold": threshold, "recency": recency, "importance_weight": importance_weight, "explain": explain}), is_change=False, timeout=timeout), self._client.options, MemoryResults))
 
     async def get(
         self,
@@ -1545,6 +1554,7 @@ class AsyncSessionsApi:
         include: Sequence[Literal["state", "pinned", "memories", "turns"]] | Omit = OMIT,
         recency: ContextRequestRecency | Omit = OMIT,
         importance_weight: float | Omit = OMIT,
+        filter: Mapping[str, Any] | Omit = OMIT,
         explain: bool | None = None,
         timeout: float | None = None,
     ) -> Context:
@@ -1580,7 +1590,7 @@ class AsyncSessionsApi:
         Raises:
             CairnError: `session_not_found`: there is no such session: it never existed, has expired or was deleted.
         """
-        return await self._client.arun(answered(Call("POST", path("/v1/sessions/{}/context", session_id), body=given({"query": query, "memory_limit": memory_limit, "turn_limit": turn_limit, "as_of": as_of, "max_tokens": max_tokens, "format": format, "memory_scope": memory_scope, "include": include, "recency": recency, "importance_weight": importance_weight, "explain": explain}), is_change=False, timeout=timeout), self._client.options, Context))
+        return await self._client.arun(answered(Call("POST", path("/v1/sessions/{}/context", session_id), body=given({"query": query, "memory_limit": memory_limit, "turn_limit": turn_limit, "as_of": as_of, "max_tokens": max_tokens, "format": format, "memory_scope": memory_scope, "include": include, "recency": recency, "importance_weight": importance_weight, "filter": filter, "explain": explain}), is_change=False, timeout=timeout), self._client.options, Context))
 
     def timeline(
         self,

@@ -229,6 +229,8 @@ class Context(Record):
     """The current state."""
     memories: list[ContextMemories]
     """First those that are pinned, newest first, then the best; without a query the newest."""
+    partial: Literal[True] | None = None
+    """Set where 10,000 memories were compared with the filter, and others were not: there may be better ones."""
     recent_turns: list[RecentTurn]
     """Newest first, by when they happened (`occurred_at`, or `created_at` without one)."""
     token_count: int | None = None
@@ -880,6 +882,8 @@ class MemoryResults(Record):
     query: str
     """The query, as it was sent."""
     data: list[MemoryResult]
+    partial: Literal[True] | None = None
+    """Set where 10,000 memories were compared with the filter, and others were not: there may be better ones."""
 
 
 class MemorySearchRecency(TypedDict):

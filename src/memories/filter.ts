@@ -1,0 +1,98 @@
+/**
+ * Filters of memories: the members that one may name, what its rows are compared by, and which part of one indexes answer.
+ *
+ * @module
+ */
+import type { Comparison, Members, RecordFilter } from "../filters/filter.ts";
+import { NUMBER, TEXT, TEXTS, TIME, TRUTH } from "../filters/kinds.ts";
+import { bare, isId } from "../lib/ids.ts";
+import { hashKey } from "../storage/keys.ts";
+import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
+import { memories, type MemoryRow } from "../storage/tables.ts";
+import { posting, type Posting } from "../storage/walk.ts";
+
+export const MEMORY_MEMBERS: Members = {
+  metadata: "object",
+  type: TEXT,
+  tags: TEXTS,
+  user_id: TEXT,
+  agent_id: TEXT,
+  session_id: TEXT,
+  external_id: TEXT,
+  source: TEXT,
+  importance: NUMBER,
+  pinned: TRUTH,
+  created_at: TIME,
+  occurred_at: TIME,
+  valid_from: TIME,
+  valid_until: TIME,
+};
+
+/** Comparisons of rows, besides those that the indexes of a search answer. */
+export interface RowFilter {
+  readonly filter?: RecordFilter | undefined;
+  readonly created: CreatedFilter;
+}
+
+/** Returns what rows are compared with; undefined where every row passes. */
+export function rowFilterOf({ filter, createdAfter, createdBefore }: CreatedFilter & Pick<RowFilter, "filter">): RowFilter | undefined {
+  if (filter === undefined && createdAfter === undefined && createdBefore === undefined) return undefined;
+  return { filter, created: { createdAfter, createdBefore } };
+}
+
+export function passesRowFilter({ filter, created }: RowFilter, row: MemoryRow): boolean {
+  return isCreatedWithin(row.createdAt, created) && filter?.passes(membersOf(row)) !== false;
+}
+
+function membersOf(row: MemoryRow): Record<string, unknown> {
+  return {
+    metadata: row.metadata,
+    type: row.type,
+    tags: row.tags,
+    user_id: row.userId ?? undefined,
+    agent_id: row.agentId ?? undefined,
+    session_id: row.sessionId,
+    external_id: row.externalId,
+    source: row.source ?? "agent",
+    importance: row.importance,
+    pinned: row.pinned === true,
+    created_at: row.createdAt,
+    occurred_at: row.occurredAt,
+    valid_from: row.validFrom,
+    valid_until: row.validUntil,
+  };
+}
+
+const CHARACTERS_PER_ROW = 5_000;
+
+/** How many rows a comparison counts as: more where long metadata is gone through, or a long filter compared. */
+export function rowsComparedBy({ filter }: RowFilter, row: MemoryRow): number {
+  if (filter === undefined) return 1;
+  const passes = filter.weight === 1 ? 0 : filter.weight * JSON.stringify(row.metadata).length;
+  return 1 + (passes + filter.length) / CHARACTERS_PER_ROW;
+}
+
+/** The postings that all memories have which pass a filter. */
+export function postingsOf({ required }: RecordFilter): Posting[] {
+  return required.flatMap(postingsOfComparison);
+}
+
+function postingsOfComparison({ path, operator, operand }: Comparison): Posting[] {
+  const { byTag } = memories.index;
+  if (path === "tags") {
+    if (operator === "$all") return (operand as string[]).map((tag) => posting(byTag, hashKey(tag)));
+    if (operator === "$contains") return [posting(byTag, hashKey(operand as string))];
+    return operator === "$in" ? [posting(byTag, ...(operand as string[]).map(hashKey))] : [];
+  }
+  const of = Object.hasOwn(INDEXED, path) ? INDEXED[path] : undefined;
+  if (of === undefined || (operator !== "$eq" && operator !== "$in")) return [];
+  return [posting(of.index, ...(operator === "$eq" ? [operand as string] : (operand as string[])).flatMap(of.keys))];
+}
+
+const hashed = (text: string): string[] => [hashKey(text)];
+const INDEXED: Readonly<Record<string, { index: (typeof memories.index)["byType"]; keys: (text: string) => string[] }>> = {
+  type: { index: memories.index.byType, keys: hashed },
+  user_id: { index: memories.index.byUser, keys: hashed },
+  agent_id: { index: memories.index.byAgent, keys: hashed },
+  session_id: { index: memories.index.bySession, keys: (id) => (isId("sess", id) ? [bare(id)] : []) },
+};

@@ -1,0 +1,166 @@
+/**
+ * Filters of memories: what passes in a search and in a context, what they cost, and what is refused.
+ *
+ * @module
+ */
+import { expect, setDefaultTimeout, test } from "bun:test";
+import { LIMITS } from "../src/lib/limits.ts";
+import { idsOf, refusal } from "./support/answers.ts";
+import { startCairn, type Cairn } from "./support/cairn.ts";
+import { fillMemories, numberedTexts } from "./support/fill.ts";
+
+// Thousands of memories, on a machine that may be busy with other tests.
+setDefaultTimeout(600_000);
+
+const QUERY = "When does the train to Oslo leave?";
+const HOUR = 3_600_000;
+
+const search = (cairn: Cairn, more: object) =>
+  cairn.ok(cairn.post("/v1/memory/search", { query: QUERY, threshold: 0, limit: 50, ...more }));
+
+const found = async (cairn: Cairn, more: object) => idsOf((await search(cairn, more)).data);
+
+test("a filter lets through what passes, in a search and in a context with a query or without", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession({ user_id: "ada" });
+  const names: Record<string, string> = {};
+  const add = async (name: string, more: object) => {
+    cairn.clock.advance({ hours: 1 });
+    const { id } = await cairn.ok(cairn.post("/v1/memory", { session_id: session.id, content: `The train ${name} to Oslo.`, ...more }));
+    names[id] = name;
+  };
+  const from = cairn.clock.now();
+  const at = (hours: number) => new Date(from + hours * HOUR).toISOString();
+  await add("a", { type: "fact", tags: ["x", "y"], metadata: { plan: { level: 1 }, city: "Oslo", n: 1 }, importance: 0.2 });
+  await add("b", { type: "fact", tags: ["x"], metadata: { plan: { level: 2 }, city: "Bergen", n: "1" }, external_id: "b-1" });
+  await add("c", { type: "event", metadata: { city: null, list: ["p", 1] }, importance: 0.9, occurred_at: "2025-01-01T00:00:00Z" });
+  await add("d", { source: "user", tags: ["y"], valid_from: "2026-01-01T00:00:00Z", valid_until: "2027-01-01T00:00:00Z" });
+  const cases: [filter: object, passing: string][] = [
+    [{ "metadata.city": "Oslo" }, "a"],
+    [{ "metadata.city": null }, "c"],
+    [{ "metadata.n": 1 }, "a"],
+    [{ "metadata.n": { $in: ["1", 2] } }, "b"],
+    [{ "metadata.city": { $exists: false } }, "d"],
+    [{ "metadata.city": { $starts_with: "B" } }, "b"],
+    [{ "metadata.city": { $contains: "sl" } }, "a"],
+    [{ "metadata.plan.level": { $gt: 1 } }, "b"],
+    [{ "metadata.list": { $contains: "p" } }, "c"],
+    [{ "metadata.list": { $all: [1, "p"] } }, "c"],
+    [{ type: "fact" }, "ab"],
+    [{ type: { $ne: "fact" } }, "cd"],
+    [{ type: { $in: ["event", "general"] } }, "cd"],
+    [{ tags: { $contains: "x" } }, "ab"],
+    [{ tags: { $all: ["x", "y"] } }, "a"],
+    [{ tags: { $in: ["y", "z"] } }, "ad"],
+    [{ tags: { $nin: ["x"] } }, "cd"],
+    [{ tags: ["x"] }, "b"],
+    [{ tags: { $in: [] } }, ""],
+    [{ user_id: "ada" }, "abcd"],
+    [{ user_id: { $ne: "ada" } }, ""],
+    [{ agent_id: session.agent_id, session_id: session.id }, "abcd"],
+    [{ session_id: "sess_000000000000" }, ""],
+    [{ session_id: "none" }, ""],
+    [{ external_id: { $exists: true } }, "b"],
+    [{ source: "user" }, "d"],
+    [{ importance: { $gte: 0.2 } }, "ac"],
+    [{ importance: { $exists: false } }, "bd"],
+    [{ created_at: { $gt: at(1), $lte: at(3) } }, "bc"],
+    [{ occurred_at: { $lt: "2026-01-01T00:00:00Z" } }, "c"],
+    [{ valid_until: { $exists: true }, valid_from: { $lte: at(0) } }, "d"],
+    [{ $or: [{ type: "event" }, { $and: [{ type: "fact" }, { $not: { "metadata.n": 1 } }] }] }, "bc"],
+    [{}, "abcd"],
+  ];
+  const named = (ids: string[]) =>
+    ids
+      .map((id) => names[id] ?? "")
+      .toSorted((a, b) => a.localeCompare(b))
+      .join("");
+  for (const [filter, passing] of cases) {
+    expect([filter, named(await found(cairn, { filter }))]).toEqual([filter, passing]);
+    for (const query of [undefined, QUERY]) {
+      const context = await cairn.ok(cairn.post(`/v1/sessions/${session.id}/context`, { query, filter, memory_limit: 20 }));
+      expect([filter, named(context.memories.map(({ id }: { id: string }) => id))]).toEqual([filter, passing]);
+      expect(context.partial).toBeUndefined();
+    }
+  }
+  expect(named(await found(cairn, { created_after: at(1), created_before: at(4) }))).toBe("bc");
+  expect(named(await found(cairn, { created_after: at(1), filter: { type: "fact" } }))).toBe("b");
+  expect(named(await found(cairn, { tags: ["x", "y"] }))).toBe("abd");
+  expect(named(await found(cairn, { tags: ["x", "y"], tags_match: "all" }))).toBe("a");
+  expect(named(idsOf(await cairn.list("/v1/memory?tags=x,y&tags_match=all")))).toBe("a");
+});
+
+test("a filter that names what there is not, or compares it with what it cannot be, is refused by path and operator", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  const cases: [filter: object, param: string][] = [
+    [{ content: "x" }, "filter.content"],
+    [{ metadata: {} }, "filter.metadata"],
+    [{ tags: "x" }, "filter.tags"],
+    [{ importance: "high" }, "filter.importance"],
+    [{ $or: [{ type: "fact" }, { created_at: { $gt: "soon" } }] }, "filter.$or[1].created_at.$gt"],
+    [{ "metadata.a": { $regex: "x" } }, "filter.metadata.a.$regex"],
+  ];
+  for (const [filter, param] of cases) {
+    for (const path of ["/v1/memory/search", `/v1/sessions/${session.id}/context`])
+      expect(refusal(await cairn.post(path, { query: QUERY, filter }))).toEqual({ status: 400, code: "invalid_request", param });
+  }
+});
+
+test("a filtered search finds what a comparison of all that pass finds, however few they are", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  const shares = [2, 10, 100, 1_000];
+  const kindOf = (i: number) => ({ type: shares.map((share) => (i % share === 1 ? "1" : "0")).join("") });
+  const typesOf = (place: number) =>
+    Array.from({ length: 16 }, (_, n) => n.toString(2).padStart(4, "0")).filter((type) => type[place] === "1");
+  await fillMemories(cairn, session, numberedTexts(6_000), (i) => ({
+    ...kindOf(i),
+    metadata: Object.fromEntries(shares.map((share) => [`of${share}`, i % share])),
+  }));
+  for (const [place, share] of shares.entries()) {
+    for (const query of ["Parcel for Anna at gate 12", "seal 7919 of Boris", "what came for Greta?"]) {
+      const byIndex = await found(cairn, { query, types: typesOf(place), limit: 10 });
+      const filtered = await search(cairn, { query, filter: { [`metadata.of${share}`]: 1 }, limit: 10 });
+      const passing = new Set(idsOf(filtered.data));
+      expect(filtered.partial).toBeUndefined();
+      expect(byIndex.length).toBe(Math.min(10, 6_000 / share));
+      expect(byIndex.filter((id) => passing.has(id)).length / byIndex.length).toBeGreaterThanOrEqual(0.95);
+    }
+  }
+});
+
+test("a search compares 10,000 memories with its filter and no more, and then says that its answer is partial", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession({ user_id: "ada" });
+  const texts = numberedTexts(LIMITS.memoryRowsMax + 2_000);
+  await fillMemories(cairn, session, texts, (i) => ({ metadata: { i } }));
+  const oldest = { filter: { "metadata.i": { $lt: 1 } }, query: "zebras in the rain" };
+  expect(await search(cairn, oldest)).toMatchObject({ data: [], partial: true });
+  const context = { filter: oldest.filter, memory_limit: 1 };
+  expect(await cairn.ok(cairn.post(`/v1/sessions/${session.id}/context`, context))).toMatchObject({ memories: [], partial: true });
+  const newest = await search(cairn, { ...oldest, filter: { "metadata.i": { $gte: texts.length - 1 } }, limit: 1 });
+  expect(newest.data).toHaveLength(1);
+});
+
+test("each operator at its worst is bounded by what it goes through: long metadata counts for many rows", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  const long = "ab".repeat(30_000);
+  await fillMemories(cairn, session, numberedTexts(40), () => ({ metadata: { long, list: Array(1_000).fill("ab") } }));
+  const part = `${"ab".repeat(126)}ba`;
+  const worst = Array.from({ length: LIMITS.filterPathsMax }, (_, i) => ({
+    "metadata.long": { $contains: i % 2 === 0 ? part : `b${part}` },
+  }));
+  expect(await search(cairn, { filter: { $or: worst } })).toMatchObject({ data: [], partial: true });
+  const operators = ["$eq", "$ne", "$gt", "$gte", "$lt", "$lte"].map((operator) => ({
+    "metadata.long": { [operator]: `${long.slice(0, 1_000)}c` },
+  }));
+  const lists = ["$in", "$nin"].map((operator) => ({ "metadata.list": { [operator]: Array(100).fill(Array(50).fill("ab")) } }));
+  const others = [
+    { "metadata.list": { $all: ["ab", "c"] } },
+    { "metadata.long": { $starts_with: part } },
+    { "metadata.long": { $exists: false } },
+  ];
+  for (const filter of [...operators, ...lists, ...others]) expect((await search(cairn, { filter })).partial).toBeUndefined();
+});
