@@ -35,7 +35,7 @@ export interface Found {
   /** … as many as these. */
   readonly pinned: number;
   readonly turns: readonly RecentTurn[];
-  /** Whether there may be better memories among those that were not compared with a filter. */
+  /** True if there may be better memories among those that were not compared with a filter. */
   readonly isPartial?: boolean;
 }
 

@@ -49,7 +49,7 @@ class RowBudget {
 
 interface FilteredCandidates {
   readonly candidates: Candidate[];
-  /** Whether there may be others. */
+  /** True if there may be others. */
   readonly isPartial: boolean;
 }
 
@@ -59,7 +59,7 @@ interface Sought {
   readonly queryFor: (limit: number) => Query;
   /** How many that pass are enough. */
   readonly wanted: number;
-  /** Whether one of these is too far away to be found, so that all that are less near are, too. */
+  /** True if one of these is too far away to be found, so that all that are less near are, too. */
   readonly isAnyBelow: (candidates: readonly Candidate[]) => Promise<boolean>;
 }
 
@@ -119,7 +119,7 @@ function nearestOf(query: Query, candidates: readonly Candidate[]): Candidate[] 
 
 export interface Newest {
   readonly keys: readonly BareId[];
-  /** Whether there may be others. */
+  /** True if there may be others. */
   readonly isPartial: boolean;
 }
 

@@ -68,7 +68,7 @@ export interface Ranking {
   active: Active;
   /** Best first; of equal ones the newer first. */
   matches: Match[];
-  /** Whether there may be better ones among memories that were not compared with a filter. */
+  /** True if there may be better ones among memories that were not compared with a filter. */
   isPartial: boolean;
 }
 
