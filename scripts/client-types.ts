@@ -18,7 +18,7 @@ export interface Schema {
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly required?: readonly string[];
   readonly items?: Schema;
-  /** What all other members are, where they are described. */
+  /** Type of all other members, where they are described. */
   readonly additionalProperties?: boolean | Schema;
   readonly enum?: readonly unknown[];
   readonly anyOf?: readonly Schema[];

@@ -190,7 +190,7 @@ function plainTypeOf(schema: Schema, mode: Mode, place: Place): string {
   }
 }
 
-/** Whether an object has members besides those with names, so that it is a mapping. */
+/** Checks whether an object has members besides those with names, so that it is a mapping. */
 function hasOtherMembers(schema: Schema | undefined): boolean {
   return typeof schema?.additionalProperties === "object";
 }

@@ -30,7 +30,7 @@ const STATE = "## State\n";
 const MEMORIES = "## Memories\n";
 const TURNS = "## Turns\n";
 
-/** What a turn says in a context. */
+/** Text of a turn in a context. */
 export interface ShownTurn {
   readonly input: { readonly type: string; readonly content: string };
   readonly output: { readonly type: string; readonly content: string };
@@ -99,7 +99,7 @@ function turnLines({ input, output, created_at, occurred_at = created_at }: Show
   return `user (${inputType}${occurred_at}): ${quoted(input.content)}\nassistant${outputType}: ${quoted(output.content)}\n`;
 }
 
-/** What stands around the state, the memories and the turns. */
+/** Frame around the state, the memories and the turns. */
 export function frameTokens(): number {
   return countTokensOnce(BEGIN) + countTokensOnce(END);
 }

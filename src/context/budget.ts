@@ -9,20 +9,20 @@
  */
 import { LIMITS } from "../lib/limits.ts";
 
-/** What a record takes: what stands around its text, and the text, which can be shortened. */
+/** Tokens of a record: what stands around its text, and the text, which can be shortened. */
 export interface Cost {
   readonly markup: number;
   readonly content: number;
 }
 
 export interface Costs {
-  /** What is there in any case. */
+  /** Tokens that are there in any case. */
   readonly frame: number;
   /** With its heading; undefined where there is none to show. */
   readonly state: number | undefined;
-  /** Those that are pinned, then the best first; the first has the heading in its markup. */
+  /** Pinned memories, then the best first; the first has the heading in its markup. */
   readonly memories: readonly Cost[];
-  /** How many of them are pinned. */
+  /** Number of pinned ones. */
   readonly pinned: number;
   /** Newest first; the first has the heading in its markup. */
   readonly turns: readonly Cost[];
@@ -31,7 +31,7 @@ export interface Costs {
 export interface ChosenRecord {
   /** Its place among those that it was chosen from. */
   readonly place: number;
-  /** How many tokens its text may have; undefined where it stands whole. */
+  /** Number of tokens that its text may have; undefined where it stands whole. */
   readonly shortenedTo?: number;
 }
 
@@ -39,7 +39,7 @@ export interface Choice {
   readonly hasState: boolean;
   readonly memories: readonly ChosenRecord[];
   readonly turns: readonly ChosenRecord[];
-  /** What all of it takes. */
+  /** Tokens of all of it. */
   readonly tokens: number;
 }
 

@@ -57,7 +57,7 @@ async function find(deps: ContextDeps, searcher: Searcher, id: string, request: 
   // At the same time as the first search: a database answers both together.
   const pinning = Promise.resolve(deps.store.read(pinsOf));
   pinning.catch(() => undefined);
-  // Those that are pinned come besides as many as are wanted: where some were found, others are looked for in their place.
+  // Pinned memories come besides as many as are wanted: where some were found, others are looked for in their place.
   for (let limit = memoryLimit; ;) {
     const { ranking, count, items, isPartial } = await findMemories(deps, searcher, scope, { ...request, limit }, permit);
     const pins = await pinning;
@@ -79,7 +79,7 @@ async function find(deps: ContextDeps, searcher: Searcher, id: string, request: 
 }
 
 interface RankedFound extends Found {
-  /** What was found by the query, of what is shown; undefined where there was nothing to look for. */
+  /** Matches of the query among what is shown; undefined where there was nothing to look for. */
   readonly ranking: Ranking | undefined;
 }
 
@@ -128,7 +128,7 @@ function shows({ include }: ContextRequest, part: ContextPart): boolean {
   return include === undefined || include.includes(part);
 }
 
-/** Where a budget decides how much there is, as much is looked for as there may be. */
+/** Limits under a budget: as much is looked for as there may be. */
 function limitsOf(request: ContextRequest): { memoryLimit: number; turnLimit: number } {
   const hasBudget = request.maxTokens !== undefined;
   const memoryLimit = request.memoryLimit ?? (hasBudget ? LIMITS.contextMemoriesMax : LIMITS.contextMemoriesDefault);
@@ -144,7 +144,7 @@ function scopeOf(reader: Reader, session: LiveSession, { agentId }: Owner, scope
   return { filter: [memoriesIn(ranges)], ranges };
 }
 
-/** Whose pinned memories a session's contexts show: its user's, or else its own and those of the sessions that it was forked from. */
+/** Owners whose pinned memories a session's contexts show: its user, or else it and the sessions that it was forked from. */
 function pinOwnersOf({ row: { userId } }: LiveSession, { ranges = [] }: MemoryScope, request: ContextRequest): OwnerOfMemory[] {
   if (!shows(request, "pinned")) return [];
   if (userId !== null) return [{ userId, agentId: null }];

@@ -27,7 +27,7 @@ import { shortened, shortenedTurn } from "./shorten.ts";
 /** A state that is not shown: one that is empty, or not asked for. */
 export const NO_STATE = "{}" as JsonText;
 
-/** What was found, at one moment and before anything is left out. */
+/** Records that were found, of one snapshot and before anything is left out. */
 export interface Found {
   readonly state: JsonText;
   /** First those that are pinned, … */
@@ -40,7 +40,7 @@ export interface Found {
 }
 
 export interface FoundMemory extends ShownMemory {
-  /** What its content counts; undefined where that is still to be counted. */
+  /** Tokens of its content; undefined where that is still to be counted. */
   readonly tokens: number | undefined;
   readonly json: JsonText;
 }
@@ -88,7 +88,7 @@ function tooFew(maxTokens: number, least: number): ApiError {
   return new ApiError("invalid_request", message, { param: "max_tokens" });
 }
 
-/** What each part takes. Of records that a Cairn wrote that did not count, the texts are counted now. */
+/** Tokens of each part. Of records that a Cairn wrote that did not count, the texts are counted now. */
 async function costsOf({ state, memories, pinned, turns }: Found): Promise<Costs> {
   const memoryCosts = [];
   for (const [i, { row, tokens, content }] of memories.entries())

@@ -1,12 +1,12 @@
 /**
- * What a context can be asked for.
+ * Request of a context.
  *
  * @module
  */
 import type { RecordFilter } from "../filters/filter.ts";
 import type { RankingWishes } from "../memories/ranking-score.ts";
 
-/** What a context can hold. */
+/** Parts of a context. */
 export const CONTEXT_PARTS = ["state", "pinned", "memories", "turns"] as const;
 export type ContextPart = (typeof CONTEXT_PARTS)[number];
 
@@ -20,11 +20,11 @@ export interface ContextRequest extends RankingWishes {
   explain: boolean;
   /** The moment whose memories are shown; now unless given. */
   asOf?: number | undefined;
-  /** How many tokens the block of it may have. */
+  /** Largest number of tokens of its block. */
   maxTokens?: number | undefined;
   format: (typeof CONTEXT_FORMATS)[number];
   memoryScope?: (typeof MEMORY_SCOPES)[number] | undefined;
   include?: readonly ContextPart[] | undefined;
-  /** Which memories are shown. */
+  /** Memories that are shown. */
   filter?: RecordFilter | undefined;
 }

@@ -11,7 +11,7 @@ import { DOCUMENT_SPACE_LENGTH, documentName, namespaceOfDocument, namespacePart
 import type { DocumentRow } from "../storage/tables.ts";
 import type { Projection } from "./projection.ts";
 
-/** What of its value a document is shown with: all of it, nothing, or the members that some paths lead to. */
+/** Part of its value that a document is shown with: all of it, nothing, or the members that some paths lead to. */
 export type Shown = "all" | "nothing" | Projection;
 
 /** @param more - further members, such as a score */

@@ -54,18 +54,18 @@ export type Change =
   | { op: "copy_all"; namespace: Namespace; to: Namespace; cursor?: string | undefined }
   | { op: "pop"; namespace: Namespace; order: Order };
 
-/** What becomes of a document that is there already. */
+/** Action on an existing document. */
 export type IfExists = "replace" | "keep";
 
 /** Documents that one commit removes by itself; of more the rest is left to a task. */
 const REMOVED_PER_COMMIT = 200;
-/** How many of the documents that a pop passes over, since they have ended, are looked at together. */
+/** Number of documents looked at together that a pop passes over, since they have ended. */
 const POP_PROBES_AT_ONCE = 50;
 
-/** What a document of a put is made of before the commit. */
+/** Source of a document of a put, before the commit. */
 export interface Prepared {
   readonly value: JsonText;
-  /** What it is found by; empty for one that is not. */
+  /** Text that it is found by; empty for one that is not. */
   readonly text: string;
 }
 
@@ -76,7 +76,7 @@ export class Batch {
   readonly #space: string;
   readonly #writer: DocumentWriter;
   readonly #bulk: BulkChanges;
-  /** How many documents are going to be popped from an end of a namespace, of those of which none was yet. */
+  /** Number of documents to be popped from an end of a namespace, of those of which none was yet. */
   readonly #pops = new Map<string, number>();
   /** `hashKey` of those whose documents these are: their owner's, or their session's. */
   readonly #users = new Set<string>();

@@ -1,5 +1,5 @@
 /**
- * How much all operations of one query of documents may look at and hold.
+ * Budget of what all operations of one query of documents may look at and hold.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import { PROBES_PER_TURN } from "../storage/walk.ts";
 import type { Shown } from "./answers.ts";
 import { Projection } from "./projection.ts";
 
-/** What an answer holds in memory without a permit while a search waits for others. */
+/** Bytes that an answer holds in memory without a permit while a search waits for others. */
 const HELD_BYTES_MAX = 64 * 1024;
 /** A document that is read takes as long as this many looks at an index, … */
 const PROBES_PER_DOCUMENT = 5;
@@ -25,15 +25,15 @@ export const COUNT_CHARACTERS = 100 * CHARACTERS_PER_LOOK;
 export class Budget {
   #rows = 0;
   #probes = 0;
-  /** How much of a turn of the event loop has passed since others were let through. */
+  /** Time of the event loop's turn since others were let through. */
   #turn = 0;
   #bytes = 0;
   #hasSome = false;
   #isSpent = false;
   #needsPermit = false;
-  /** Whether much may be held while other requests are let through: more than one turn of the event loop takes a permit for that. */
+  /** True if much may be held while other requests are let through: more than one turn of the event loop takes a permit for that. */
   readonly mayHoldMuch: boolean;
-  /** Whose query it is, for the turns of those who wait. */
+  /** Owner of the query, for the turns of those who wait. */
   readonly limitsId: string;
 
   constructor(mayHoldMuch: boolean, limitsId: string) {
@@ -45,7 +45,7 @@ export class Budget {
     return this.#isSpent;
   }
 
-  /** Whether it ended only for want of a permit. */
+  /** Checks whether it ended only for want of a permit. */
   get needsPermit(): boolean {
     return this.#needsPermit;
   }

@@ -19,7 +19,7 @@ import { unlessUnreadable } from "../storage/unreadable.ts";
 const CHARACTERS_PER_COMMIT = 2 * 1024 * 1024;
 const ROWS_AT_ONCE = 25;
 
-/** How many documents an operation has changed, and its next `cursor`. */
+/** Number of documents that an operation has changed, and its next `cursor`. */
 export interface Piece {
   readonly changed: number;
   readonly next: string | null;

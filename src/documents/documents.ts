@@ -77,7 +77,7 @@ export async function changeDocuments(deps: DocumentDeps, caller: Caller, named:
 /** Characters that paths of an index may lead through, one after another, before other requests are let through. */
 const FOLLOWED_CHARACTERS_PER_TURN = 50_000;
 
-/** What the puts are made of, in the order of changes; undefined for another change. */
+/** Sources of the puts, in the order of changes; undefined for another change. */
 async function prepareAll(changes: readonly Change[]): Promise<(Prepared | undefined)[]> {
   const made: (Prepared | undefined)[] = [];
   let followed = 0;
@@ -113,7 +113,7 @@ async function embedAll(
   limitsId: string,
 ): Promise<(MadeEmbedding | undefined)[]> {
   const embed = async (text = "") => (text === "" ? undefined : embeddings.embedMemory(active, text, limitsId));
-  // Where others are answered while the provider thinks, it is asked for all at once.
+  // A provider that lets others be answered meanwhile is asked for all at once.
   if (active.remote !== undefined || active.builtin !== undefined) return Promise.all(prepared.map((one) => embed(one?.text)));
   const made: (MadeEmbedding | undefined)[] = [];
   let characters = 0;
@@ -127,7 +127,7 @@ async function embedAll(
   return made;
 }
 
-/** What operations on documents need besides the store. */
+/** Dependencies of operations on documents besides the store. */
 export interface DocumentDeps extends Deps {
   readonly embeddings: Embeddings;
   readonly documentVectors: CandidateIndex;
@@ -156,13 +156,13 @@ export async function queryDocuments(
       if (budget.needsPermit) break;
     }
     if (!budget.needsPermit) return resultsJson(results);
-    // What was found is not held while waiting: it is read again.
+    // Matches are not held while waiting: they are read again.
     results.length = 0;
     await permit.take();
   }
 }
 
-/** What the operations of one kind in a query read first, each once and in their order; some of it is read together. */
+/** Rows that the operations of one kind in a query read first, each once and in their order; some of it is read together. */
 class Reads<Item, Result> {
   readonly #results: AsyncGenerator<Result[], void>;
   #read: readonly Result[] = [];

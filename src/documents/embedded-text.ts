@@ -1,5 +1,5 @@
 /**
- * What a document is found by: the texts in its value, or those that paths lead to.
+ * Text that a document is found by: the texts in its value, or those that paths lead to.
  *
  * ```
  * $           all of the value

@@ -1,5 +1,5 @@
 /**
- * How long a document is kept.
+ * Lifetime of a document.
  *
  * @module
  */

@@ -57,7 +57,7 @@ const ROWS_AT_ONCE = 25;
 /** Rows that are read at once have about as many characters together, if each is as long as the longest one before. */
 const CHARACTERS_AT_ONCE = 512 * 1024;
 
-/** Where a list continues, how many documents it still takes, and how long the longest was of those read last. */
+/** Position at which a list continues, number of documents that it still takes, and length of the longest read last. */
 interface ListPlace {
   readonly orderBy: Listing["orderBy"];
   readonly span: { readonly from: string; readonly to: string };
@@ -67,7 +67,7 @@ interface ListPlace {
 }
 
 interface FoundDocument {
-  /** Where it is in the list: its key, or its entry in the order of changes. */
+  /** Position in the list: its key, or its entry in the order of changes. */
   readonly at: string;
   readonly key: string;
   readonly length: number;
@@ -106,7 +106,7 @@ function rowsByKey(reader: Reader, span: Span): Rows {
   return rowsOrGaps(reader, documents, span).map(({ key, row }) => ({ at: key, key, row }));
 }
 
-/** What another entry says of a document is not its last change: a server of before leaves such. */
+/** Skips entries that are not of a document's last change: a server of before leaves such. */
 function rowsByChange(reader: Reader, span: Span): Rows {
   const entries = reader.keys(byChange, span);
   const keys = entries.map((entry) => byChange.recordOf(entry));
@@ -174,7 +174,7 @@ export async function listNamespaces(store: RecordStore, space: string, listing:
   while (!budget.isSpent) {
     const { found, isEnd } = await store.read((reader) => namespacesIn(reader, from, to));
     for (const { key, isThere } of found) {
-      // What lies below one that was cut off is the same one again.
+      // Namespaces below one that was cut off are the same one again.
       if (key < from) continue;
       const parts = namespaceParts(key);
       const isFound =
@@ -211,7 +211,7 @@ function namespacesIn(reader: Reader, from: string, to: string): { found: { key:
   return { found, isEnd: found.length < span.limit };
 }
 
-/** Whether the first parts are those of a pattern, in which `*` is any. */
+/** Checks whether the first parts are those of a pattern, in which `*` is any. */
 function isLike(parts: Namespace, pattern: Namespace): boolean {
   return pattern.every((part, i) => part === "*" || part === parts[i]);
 }

@@ -186,7 +186,7 @@ function refuseBesides(sent: SentQuery, param: string): void {
   throw new ApiError("invalid_request", `${param}.${field} ${problem}.`, { param: `${param}.${field}` });
 }
 
-/** Where a page begins, and how many of it are still to be left out. */
+/** Start of a page, and number of its documents still to be left out. */
 function cursorOf(text: string, param: string): { cursor: string; left: number } {
   const [, cursor, left = "0"] = CURSOR.exec(text) ?? [];
   if (cursor !== undefined) return { cursor, left: Number(left) };

@@ -7,11 +7,11 @@
  */
 import { toJson, type JsonObject, type JsonText, type JsonValue } from "../lib/json.ts";
 
-/** What is wanted below a member: all of it, or some of its members. */
+/** Part that is wanted below a member: all of it, or some of its members. */
 type Wanted = true | Map<string, Wanted>;
 
 export class Projection {
-  /** How many characters its paths have: each is followed in each document. */
+  /** Number of characters of its paths: each is followed in each document. */
   readonly length: number;
   readonly #wanted: Wanted = new Map<string, Wanted>();
 

@@ -55,7 +55,7 @@ export function documentExpiry({ store }: Deps, log: Log): Task {
 export function documentRemoval({ store }: Deps, log: Log): Task {
   const name = "document removal";
   const bad = new BadRows(store, log, name);
-  /** How far the first of them is done. What was put since stays, and is looked at once. */
+  /** Progress of the first of them. What was put since stays, and is looked at once. */
   let done: { namespace: string; until: string; after: string | undefined } = { namespace: "", until: "", after: undefined };
   return {
     name,

@@ -28,7 +28,7 @@ const Order = Type.Optional(
 );
 
 const TTL_SECONDS_MIN = 0.001;
-/** How long a document is kept. */
+/** Lifetime of a document. */
 const TtlSeconds = (description: string) =>
   Type.Optional(
     Type.Unsafe<TimeToLive>({
@@ -39,7 +39,7 @@ const TtlSeconds = (description: string) =>
     }),
   );
 
-/** What a document is found by. */
+/** Text that a document is found by. */
 const IndexOf = (description: string) =>
   Type.Optional(
     Type.Unsafe<boolean | string[]>({
@@ -181,7 +181,7 @@ export const QueryResults = Results(
   [DOCUMENT_EXAMPLE],
 );
 
-/** Whose documents are meant; the same texts are other documents for somebody else. */
+/** Owner of the documents; the same texts are other documents for somebody else. */
 const OF_WHOM = {
   user_id: Type.Optional(
     UserId({

@@ -52,12 +52,12 @@ export interface SearchDeps {
 
 /** A filter leaves out most of what is found: then more candidates cost less than looking at all documents. */
 const FILTERED_CANDIDATES_MIN = 200;
-/** How many are found at once where all are looked at. */
+/** Number that is found at once where all are looked at. */
 const DOCUMENTS_AT_ONCE = 100;
 /** Documents that are put again while a search is under way have it begin again, up to this often. */
 const ATTEMPTS = 3;
 
-/** What was found, by the key of `indexedDocuments`. */
+/** Matches by the key of `indexedDocuments`. */
 interface Match {
   readonly id: BareId;
   readonly score: number;
@@ -65,7 +65,7 @@ interface Match {
 interface SearchPage {
   /** Best first; of equal ones the newer first. */
   readonly matches: readonly Match[];
-  /** Whether there may be more. */
+  /** True if there may be more. */
   readonly hasMore: boolean;
 }
 
@@ -93,7 +93,7 @@ export async function searchDocuments(deps: SearchDeps, space: string, search: S
   }
 }
 
-/** Those that are there, as JSON, up to the one that makes any page too large, or with which as much was read for a part of it. */
+/** Existing documents as JSON, up to the one that makes any page too large, or with which as much was read for a part of it. */
 function documentsOf(reader: Reader, page: readonly Match[], shown: Shown): { data: JsonText[]; isCut: boolean } {
   const atOnce = reader.recordsAtOnce;
   const documentOf = documentReader(reader);
@@ -133,10 +133,10 @@ async function find(deps: SearchDeps, namespace: string, search: Search, budget:
         isVain || budget.isSpent
           ? { matches: [], hasMore: budget.isSpent }
           : await new Finding(deps, namespace, search, budget).find(query, active);
-      // When another provider was set meanwhile, its vectors may be among them: they mean something else.
+      // If another provider was set meanwhile, its vectors may be among them: they mean something else.
       if (deps.embeddings.active.generation === active.generation) return found;
     } catch (error) {
-      // What failed may be the provider before, which drops its requests in flight.
+      // The failure may be of the provider before, which drops its requests in flight.
       if (deps.embeddings.active === active) throw error;
     }
   }

@@ -58,12 +58,12 @@ export interface Embedded {
   readonly collection: Collection;
   readonly index: CandidateIndex;
   /**
-   * What the vector of a record is to be made of; undefined for one that is gone, has a vector or wants none.
+   * Text that the vector of a record is made of; undefined for one that is gone, has a vector or wants none.
    *
    * @param isMadeAgain - whether it may have one
    */
   textOf(reader: Reader, record: BareId, isMadeAgain?: boolean): string | undefined;
-  /** How the log names a record. */
+  /** Name of a record in the log. */
   nameOf(record: BareId): string;
 }
 
@@ -79,7 +79,7 @@ export function memoryTexts({ vectors: index }: Pick<MemoryDeps, "vectors">): Em
   };
 }
 
-/** What making vectors takes. */
+/** Dependencies of making vectors. */
 export type BackfillDeps = Pick<MemoryDeps, "store" | "clock" | "log" | "embeddings" | "backfill">;
 
 /** @param kinds - all that vectors are made of */
@@ -91,7 +91,7 @@ export function backfill(deps: BackfillDeps, kinds: readonly Embedded[]): Task {
   let from = "";
   let made = 0;
   let failed = 0;
-  /** Whether this pass retries rejected texts, and when the next one does. */
+  /** True if this pass retries rejected texts, and when the next one does. */
   let isRetryingAll = false;
   let retryAllAt = Number.NEGATIVE_INFINITY;
   const eviction: Eviction = { generation: 0, kind: 0, after: "" };
@@ -135,7 +135,7 @@ class ProgressLog {
   readonly #deps: BackfillDeps;
   #loggedAt = Number.NEGATIVE_INFINITY;
   #hasLoggedProgress = false;
-  /** Why the provider does not work, as it was last logged; undefined while it does. */
+  /** Reason why the provider does not work, as it was last logged; undefined while it does. */
   #reason: string | undefined;
 
   constructor(deps: BackfillDeps) {
@@ -187,7 +187,7 @@ class ProgressLog {
   }
 }
 
-/** How far the vectors of generations before this one were evicted, one kind after the other. */
+/** Progress of evicting the vectors of generations before this one, one kind after the other. */
 interface Eviction {
   generation: number;
   kind: number;
@@ -223,7 +223,7 @@ async function evict({ store }: BackfillDeps, kinds: readonly Embedded[], bad: B
   return found.length > 0;
 }
 
-/** What a record is found by until its vector is made. */
+/** Embedding that a record is found by until its vector is made. */
 interface Words {
   readonly text: string;
   readonly embedding: Embedding;
@@ -298,7 +298,7 @@ interface Pending {
   wasRejected: boolean;
 }
 
-/** What the provider can be asked for at once, and the key to continue at; no `next` at the end. */
+/** Texts that the provider can be asked for at once, and the key to continue at; no `next` at the end. */
 function nextBatch(
   reader: Reader,
   kinds: readonly Embedded[],
@@ -343,7 +343,7 @@ function markOf({ generation }: Active): string {
 type Outcome = "made" | "rejected" | "failed";
 
 async function make(deps: BackfillDeps, active: Active, batch: readonly Pending[], bad: BadRows): Promise<(Outcome | undefined)[]> {
-  // What cannot be stored need not be paid for: this finds out if the disk is full.
+  // Vectors that cannot be stored need not be paid for: this finds out if the disk is full.
   if (active.remote !== undefined) await deps.store.commit(NO_PARTITION, () => undefined);
   const embedded = async ({ key, text }: Pending) => {
     try {

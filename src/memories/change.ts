@@ -23,7 +23,7 @@ import { memoryJson, namedMemory, nameTaken, scopeOfNames, type FoundMemory } fr
 import { refuseManyPins } from "./pins.ts";
 import { moveLinks, refuseEmptyValidity } from "./validity.ts";
 
-/** What is left out stays; a null clears. */
+/** Changes of a memory: a member left out stays; a null clears. */
 export interface MemoryChanges {
   content?: string | undefined;
   type?: string | undefined;
@@ -41,11 +41,11 @@ export interface MemoryChanges {
   reason?: string | undefined;
 }
 
-/** What is made of a content before the transaction. */
+/** Results of preparing a content before the transaction. */
 export interface NewContent {
   readonly active: Active;
   readonly embedding: MadeEmbedding | undefined;
-  /** What it counts in a context; undefined where there is none. */
+  /** Its tokens in a context; undefined where there is none. */
   readonly tokens: number | undefined;
 }
 
@@ -67,7 +67,7 @@ export function checkTimes({ occurredAt, expiresAt, ttlSeconds }: Times, now: nu
     });
 }
 
-/** When a memory ends, as far as a request says it; null: never. */
+/** End of a memory, as far as a request says it; null: never. */
 export function endOf({ expiresAt, ttlSeconds }: Times, now: number): number | null | undefined {
   return ttlSeconds === undefined ? expiresAt : now + ttlSeconds * 1000;
 }
@@ -203,7 +203,7 @@ function isSame(row: MemoryRow, before: MemoryRow): boolean {
   return isEmptyDiff(diffObjects(before.metadata, row.metadata));
 }
 
-/** How much a caller has stored with it. */
+/** Length of what a caller has stored with it. */
 function lengthOf({ content, type, tags, metadata, externalId = "" }: MemoryRow): number {
   return content.length + type.length + toJson(tags).length + toJson(metadata).length + externalId.length;
 }

@@ -30,7 +30,7 @@ import { memoryJson, namedMemory, nameTaken, preview, refuseLongContent, scopeOf
 export interface NewMemory {
   /** Left out for a memory of a user or an agent alone. */
   sessionId?: string | undefined;
-  /** Those of the session, where there is one. */
+  /** User and agent of the session, where there is one. */
   userId?: string | undefined;
   agentId?: string | undefined;
   content: string;
@@ -39,9 +39,9 @@ export interface NewMemory {
   metadata: JsonObject;
   embed: boolean;
   externalId?: string | undefined;
-  /** What happens where the owner has one of that external id; `error` unless given. */
+  /** Action where the owner has one of that external id; `error` unless given. */
   ifExists?: "error" | "update" | "return" | undefined;
-  /** What happens where the owner has a current one of the type that says the same; `allow` unless given. */
+  /** Action where the owner has a current one of the type that says the same; `allow` unless given. */
   onDuplicate?: "allow" | "return" | "update" | undefined;
   source?: MemoryRow["source"];
   importance?: number | undefined;
@@ -54,10 +54,10 @@ export interface NewMemory {
   validUntil?: number | undefined;
   /** Ids of those whose place it takes. */
   supersedes?: readonly string[] | undefined;
-  /** How many like it are to be answered, and what these are, as JSON. */
+  /** Number of similar memories to answer, and these as JSON. */
   similar?: { limit?: number | undefined; threshold?: number | undefined } | undefined;
   similarFound?: JsonText | undefined;
-  /** Why it is written. */
+  /** Reason for writing it. */
   reason?: string | undefined;
   /** The request as it was sent: an update keeps what that leaves out. */
   sent?: object | undefined;
@@ -68,7 +68,7 @@ interface PreparedMemory {
   readonly input: NewMemory;
   /** Undefined for one that wants none. */
   readonly embedding: MadeEmbedding | undefined;
-  /** What its content counts in a context. */
+  /** Tokens of its content in a context. */
   readonly tokens: number;
 }
 
@@ -76,7 +76,7 @@ export interface PreparedMemories {
   readonly quotas: Quotas | undefined;
   readonly active: Active;
   readonly all: readonly PreparedMemory[];
-  /** Where in the request they are; undefined for a memory that is the request. */
+  /** Path in the request; undefined for a memory that is the request. */
   readonly place: string | undefined;
 }
 
@@ -109,7 +109,7 @@ export async function prepareMemories(
     // Others are answered in between: to cut one text into words takes a millisecond.
     if (i > 0) await nextTurn();
     const made = wanted[i] === true ? deps.embeddings.embedMemory(active, content, limitsId) : Promise.resolve(undefined);
-    // What goes wrong with one while others are begun is thrown below.
+    // A failure of one while others are begun is thrown below.
     made.catch(() => undefined);
     embeddings.push(made);
     tokens.push(await countQuoted(content));
@@ -119,7 +119,7 @@ export async function prepareMemories(
 }
 
 /**
- * Whether the text of a memory has to go to the provider: not where one is there that is returned, or changed in other things.
+ * Checks whether the text of a memory has to go to the provider: not where one is there that is returned, or changed in other things.
  *
  * @throws {ApiError} where it cannot be created
  */
@@ -135,7 +135,7 @@ function wantsVector(reader: Reader, caller: Caller, input: NewMemory): boolean 
 
 /** A memory that takes the place of a new one. */
 interface MemoryThere extends FoundMemory {
-  /** Whether it says the same; else it has the external id. */
+  /** True if it says the same; else it has the external id. */
   readonly isDuplicate: boolean;
 }
 
@@ -146,7 +146,7 @@ function memoryThere(reader: Reader, caller: Caller, of: MemoryOwner, input: New
   const { onDuplicate = "allow", supersedes = [] } = input;
   if (onDuplicate === "allow") return undefined;
   const same = duplicateOf(reader, caller.owner, { ...of, sessionId: of.session?.id }, input);
-  // What is about to be past is no duplicate of what takes its place.
+  // A memory that is about to be past is no duplicate of the one that supersedes it.
   return same === undefined || supersedes.includes(same.id) ? undefined : { ...same, isDuplicate: true };
 }
 
@@ -208,7 +208,7 @@ export interface MemoryOwner {
 }
 
 /**
- * Whose a new memory is: its session's user and agent, or those that it names, or the ones that the key is bound to.
+ * Owner of a new memory: its session's user and agent, or those that it names, or the ones that the key is bound to.
  *
  * @throws {ApiError} `session_not_found`, `permission_denied`, or `invalid_request` where it is nobody's or not its session's
  */

@@ -1,5 +1,5 @@
 /**
- * What operations on memories need besides the store.
+ * Dependencies of operations on memories besides the store.
  *
  * @module
  */

@@ -52,7 +52,7 @@ function expire(tx: Tx, timer: Caller, entry: string): void {
   const row = rowOfEntry(tx, memories, byExpiry, entry);
   if (row === undefined) return;
   removeRecord(tx, MEMORIES, key);
-  // What is hidden has no trace and no event any more.
+  // A hidden memory has no trace and no event any more.
   if (isErased(tx, row, key) || isHiddenWithSession(tx, key, row.sessionId)) return;
   touchSession(tx, row.sessionId, -1);
   const id = withPrefix("mem", key);

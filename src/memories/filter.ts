@@ -65,7 +65,7 @@ function membersOf(row: MemoryRow): Record<string, unknown> {
 
 const CHARACTERS_PER_ROW = 5_000;
 
-/** How many rows a comparison counts as: more where long metadata is gone through, or a long filter compared. */
+/** Number of rows that a comparison counts as: more where long metadata is gone through, or a long filter compared. */
 export function rowsComparedBy({ filter }: RowFilter, row: MemoryRow): number {
   if (filter === undefined) return 1;
   const passes = filter.weight === 1 ? 0 : filter.weight * JSON.stringify(row.metadata).length;

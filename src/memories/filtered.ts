@@ -23,7 +23,7 @@ import { rowsComparedBy, type RowFilter } from "./filter.ts";
 import type { Shown } from "./status.ts";
 import { shownMemories } from "./validity.ts";
 
-/** What is looked for: among which memories, and what of them is shown. */
+/** Memories to look among, and what of them is shown. */
 export interface Filtered {
   readonly postings: Filter;
   readonly shown: Shown & { readonly rowFilter: RowFilter };
@@ -53,11 +53,11 @@ interface FilteredCandidates {
   readonly isPartial: boolean;
 }
 
-/** What is looked for. */
+/** Query of a filtered search. */
 interface Sought {
   /** The query, for a number of candidates. */
   readonly queryFor: (limit: number) => Query;
-  /** How many that pass are enough. */
+  /** Number of passing ones that is enough. */
   readonly wanted: number;
   /** True if one of these is too far away to be found, so that all that are less near are, too. */
   readonly isAnyBelow: (candidates: readonly Candidate[]) => Promise<boolean>;

@@ -57,7 +57,7 @@ export async function addMemories(deps: MemoryDeps, caller: Caller, inputs: read
   return answer;
 }
 
-/** Where the records of a new memory lie: with its session's, or with its user's. */
+/** Partition of the records of a new memory: with its session's, or with its user's. */
 function homeOfNew({ owner }: Caller, { sessionId, userId }: NewMemory): string {
   return sessionId === undefined ? homeOfUser(owner.userId ?? userId ?? null) : partitionOf(sessionId);
 }
@@ -69,7 +69,7 @@ export function getMemory({ store }: Deps, owner: Owner, id: string): JsonText |
   });
 }
 
-/** What a memory says and has said, newest first. */
+/** Contents that a memory has and had, newest first. */
 export function memoryHistory({ store }: Deps, owner: Owner, id: string): JsonText | Promise<JsonText> {
   return store.read((reader) => {
     const { key, row } = findMemory(reader, owner, id);
@@ -90,21 +90,21 @@ export interface MemoryFilter {
   /** Any of them. */
   types?: readonly string[] | undefined;
   tags?: readonly string[] | undefined;
-  /** Whether any of the tags will do, unless given. */
+  /** True if any of the tags will do, unless given. */
   tagsMatch?: "any" | "all" | undefined;
-  /** What of their members indexes answer is narrowed down by it. */
+  /** Filter of members, of which indexes answer a part. */
   filter?: RecordFilter | undefined;
 }
 
-/** Which memories to look among. */
+/** Scope of memories to look among. */
 export interface MemoryScope {
   readonly filter: Filter;
-  /** Where they are those of a session. */
+  /** Session, where they are of one. */
   readonly ranges?: readonly MemoryRange[] | undefined;
 }
 
 /**
- * What passes are the memories that a filter asks for; undefined when none of them can be the owner's.
+ * Postings of the memories that a filter asks for; undefined when none of them can be the owner's.
  *
  * @throws {ApiError} `session_not_found` when the filter names no live session
  */
@@ -174,7 +174,7 @@ export async function newestMemories({ store }: Deps, { filter, ranges }: Memory
   }
 }
 
-/** What changes nothing leaves no trace. */
+/** Leaves no trace of a request that changes nothing. */
 export async function updateMemory(deps: MemoryDeps, caller: Caller, id: string, changes: MemoryChanges): Promise<JsonText> {
   const current = await deps.store.read((reader) => {
     const memory = findMemory(reader, caller.owner, id);

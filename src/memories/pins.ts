@@ -1,7 +1,7 @@
 /**
  * Pinned memories: what every context of their owner shows first, whatever it is asked for.
  *
- * Whose a pinned memory is decides which contexts these are: its user's, or else its session's, or else its agent's. The index has them by
+ * Its owner decides which contexts these are: its user's, or else its session's, or else its agent's. The index has them by
  * owner and by when they are past for good, so that what is pinned now is read without what was pinned before.
  *
  * @module

@@ -9,20 +9,20 @@
 import { DAY_MS } from "../lib/duration.ts";
 import type { MemoryRow } from "../storage/tables.ts";
 
-/** What a request asks for. */
+/** Ranking that a request asks for. */
 export interface RankingWishes {
   recency?: { half_life_days: number; weight: number } | undefined;
   importanceWeight?: number | undefined;
 }
 
-/** What counts besides the score, at one moment at least. */
+/** Weights besides the score, of which one counts at least. */
 export interface Weights {
   readonly recency: number;
   readonly halfLifeDays: number;
   readonly importance: number;
 }
 
-/** What became of a score; the factors are rounded before they are multiplied, so that they give it exactly. */
+/** Parts of a ranking score; the factors are rounded before they are multiplied, so that they give it exactly. */
 export interface RankingParts {
   readonly rankingScore: number;
   readonly ageDays: number;
@@ -30,7 +30,7 @@ export interface RankingParts {
   readonly importance: number;
 }
 
-/** How much a memory counts whose importance nobody has said. */
+/** Importance of a memory whose importance nobody has said. */
 const IMPORTANCE_UNKNOWN = 0.5;
 
 /** Returns undefined where nothing but the score counts. */

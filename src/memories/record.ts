@@ -56,7 +56,7 @@ export function memoryJson(id: MemoryId, row: MemoryRow, generation: number): Js
 
 /** Members of a memory as JSON, ready to be joined with its score. */
 interface MemoryMembers {
-  /** Those of a search result before the score. */
+  /** Members of a search result before the score. */
   readonly beforeScore: string;
   /** Content, type and source alone; a slice of `beforeScore`, whose memory it shares. */
   readonly content: string;
@@ -88,7 +88,7 @@ function bytesOfMembers({ beforeScore, createdAt }: MemoryMembers): number {
 /** The object, and the slice. */
 const MEMBERS_BYTES = 120;
 
-/** Whether a memory has expired: it is gone from that moment on, whenever it is removed. */
+/** Checks whether a memory has expired: it is gone from that moment on, whenever it is removed. */
 export function hasEnded({ expiresAt }: Pick<MemoryRow, "expiresAt">, now: number): boolean {
   return expiresAt !== undefined && expiresAt <= now;
 }
@@ -137,7 +137,7 @@ export function preview(content: string): string {
   return firstCodePoints(content, LIMITS.contentPreviewLength);
 }
 
-/** Whose a memory is, as keys name owners. */
+/** Owner of a memory, as keys name owners. */
 export function ownerNames({ userId, agentId }: Pick<MemoryRow, "userId" | "agentId">): Owner {
   return { ...(userId === null ? {} : { userId }), ...(agentId === null ? {} : { agentId }) };
 }
@@ -147,7 +147,7 @@ export function scopeOfNames({ agentId }: Owner): NonNullable<MemoryRow["namedWi
   return agentId === undefined ? "owner" : "agent";
 }
 
-/** Whose a name is. */
+/** Owner of a name. */
 export type NameOwner = Pick<MemoryRow, "userId" | "agentId" | "namedWithin">;
 
 /**

@@ -1,7 +1,7 @@
 /**
- * How relevant a memory is for a query: one score from 0 to 1 out of meaning and words, and the reasons for it.
+ * Relevance of a memory for a query: one score from 0 to 1 out of meaning and words, and the reasons for it.
  *
- * How the two texts get it is `embeddings/score.ts`'s; the reasons are found out here.
+ * The score is `embeddings/score.ts`'s; the reasons are found out here.
  *
  * A score depends on the two texts and on nothing else: not on how many memories there are, nor on what they say, so a
  * threshold keeps its meaning as memories come and go. A text scores exactly 1 for itself, known by its fingerprint and
@@ -24,7 +24,7 @@ import { spellings } from "../embeddings/words/terms.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { firstCodePoints } from "../lib/text.ts";
 
-/** Why a memory was found, as the API answers it. */
+/** Reasons why a memory was found, as the API answers them. */
 export interface Explanation {
   /** 0 to 1: how near the two are in meaning and wording as a whole. */
   semantic: number;
@@ -32,7 +32,7 @@ export interface Explanation {
   lexical: number;
   /** The query's words that the memory answers to, in the query's order; those with the largest shares when there are many. */
   matches: WordMatch[];
-  /** How many more there are, if any. */
+  /** Number of others, if any. */
   omitted?: number;
 }
 

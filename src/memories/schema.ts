@@ -74,7 +74,7 @@ export const Partial = Type.Literal(true, {
 
 export const QUERY_EXAMPLE = "How does the customer prefer to be contacted?";
 
-/** What `explain` adds to a result. */
+/** Members that `explain` adds to a result. */
 const Explanation = Type.Object(
   {
     semantic: Type.Number({
@@ -111,7 +111,7 @@ const Explanation = Type.Object(
 
 const Factor = (description: string) => Type.Number({ minimum: 0, maximum: 1, description, examples: [0.85] });
 
-/** What `explain` adds to a memory. */
+/** Members that `explain` adds to a memory. */
 export const MemoryExplanation = Type.Object(
   {
     ...Explanation.properties,
@@ -262,7 +262,7 @@ const MemoryResult = Type.Object(
   { title: "MemoryResult", description: "A memory that a search found." },
 );
 
-/** What is answered of a memory that was to be added. */
+/** Answer about a memory that was to be added. */
 export const AddedMemory = Type.Object(
   {
     ...Memory.properties,

@@ -39,12 +39,12 @@ import { explainer, relevance, scoreOf } from "./relevance.ts";
 import type { Shown } from "./status.ts";
 import { shownMemories } from "./validity.ts";
 
-/** How many memories are looked at closely, at least. */
+/** Least number of memories that are looked at closely. */
 const CANDIDATES_MIN = 48;
 /** More than are wanted, where all are scored before: scores that differ by less than a millionth are shown as equal. */
 const EQUALS = 6;
 /**
- * Where more than the score counts, this many are compared for each that is wanted, and as many times more while one that is not compared
+ * If more than the score counts, this many are compared for each that is wanted, and as many times more while one that is not compared
  * could be among the first.
  */
 const WEIGHED_FACTOR = 4;
@@ -58,11 +58,11 @@ export interface Match {
   score: number;
   cosine: number;
   terms: Uint32Array;
-  /** Where more than the score counts. */
+  /** Parts of the ranking score, if more than the score counts. */
   parts?: RankingParts;
 }
 
-/** What was found, and what it was found with. */
+/** Matches, and the query that found them. */
 export interface Ranking {
   query: EmbeddedQuery;
   active: Active;
@@ -106,7 +106,7 @@ export async function rank(
       }
       const { candidates, isPartial } = found;
       const scores = await scoresOf(query, active, candidates);
-      // When another provider was set meanwhile, its vectors may be among them: they mean something else.
+      // If another provider was set meanwhile, its vectors may be among them: they mean something else.
       const isSame = deps.embeddings.active.generation === active.generation;
       const choice = { ...options, shown, weights, wanted };
       const matches = isSame ? await deps.store.read((reader) => best(reader, candidates, scores, choice)) : undefined;
@@ -117,7 +117,7 @@ export async function rank(
       if (matches !== undefined) return { query, active, matches, isPartial };
       isAgain = true;
     } catch (error) {
-      // What failed may be the provider before, which drops its requests in flight.
+      // The failure may be of the provider before, which drops its requests in flight.
       if (deps.embeddings.active === active) throw error;
     }
   }
@@ -158,7 +158,7 @@ interface Choice {
   readonly limit: number;
   readonly shown: Shown;
   readonly weights: Weights | undefined;
-  /** How many candidates were asked for. */
+  /** Number of candidates that were asked for. */
   readonly wanted: number;
 }
 
@@ -206,7 +206,7 @@ function best(
 const LEFT_OUT = -1;
 
 /**
- * Which candidates to look at, best first, of equal ones the newer first. Most are never asked for: those that can be among the
+ * Candidates to look at, best first, of equal ones the newer first. Most are never asked for: those that can be among the
  * first `few` are sorted alone.
  */
 export function* inOrder(candidates: readonly Candidate[], scores: Float64Array, few: number): Generator<number> {
@@ -269,7 +269,7 @@ async function candidatesFor(
     const isAnyHidden = await deps.store.read(isAnyMemoryHidden);
     const mayBeGone = isAgain || isAnyHidden;
     const query = { ...indexQuery(embedded, active, limit, mayBeGone ? limit : wanted + EQUALS), isZeroLeftOut: threshold > 0 };
-    // What is hidden supersedes nothing, though its links are there still.
+    // A hidden memory supersedes nothing, though its links are there still.
     const found = await deps.vectors.nearest(query, isAnyHidden ? filter : searched, hasPermit);
     if (found === undefined) return undefined;
     if (!mayBeGone) return { candidates: found, isPartial: false };
@@ -285,7 +285,7 @@ async function candidatesFor(
   }
 }
 
-/** Where at least this share of all memories is past, a search among all leaves them out: with fewer that costs more than it spares. */
+/** Share of past memories from which a search among all leaves them out: with fewer that costs more than it spares. */
 const PAST_SHARE_MIN = 1 / 8;
 
 /** Leaves out by their index what is past for good, where a search is for what is current now. */
@@ -295,7 +295,7 @@ async function withoutPast(
   { status = "current", asOf, ranges = [] }: Shown,
 ): Promise<Filter> {
   if (status !== "current" || asOf !== undefined) return filter;
-  // What is past for the parent of a fork can be current in the fork.
+  // A memory that is past for the parent of a fork can be current in the fork.
   if (ranges.length > 1) return filter;
   const { past, bySession, byUser, byAgent } = memories.index;
   if (!filter.some(({ table }) => [bySession, byUser, byAgent].some(({ name }) => name === table))) {
@@ -307,7 +307,7 @@ async function withoutPast(
 }
 
 /**
- * What the index looks for.
+ * Query of the index.
  *
  * @param limit - how many candidates are wanted
  * @param enough - how many where all that pass are scored before
@@ -317,7 +317,7 @@ export function indexQuery(embedded: EmbeddedQuery, active: Active, limit: numbe
   return { vector: quantize(embedded.vector), words: embedded.lexical, calibration, limit, enough };
 }
 
-/** Who searches: how much at once is limited for each key. */
+/** Caller of a search: how much at once is limited for each key. */
 export interface Searcher extends Asking {
   readonly owner: Owner;
 }
@@ -422,7 +422,7 @@ function explainedParts(parts: RankingParts | undefined, { importance }: MemoryR
   return { recency: { age_days: ageDays, factor: recency }, importance: { importance: importance ?? null, factor } };
 }
 
-/** Which passage of each match is nearest to the query; undefined where its text has only one. */
+/** Passage of each match that is nearest to the query; undefined where its text has only one. */
 function nearestPassages(reader: Reader, { query, matches }: Ranking): (number | undefined)[] {
   if (!hasMeaning(query)) return [];
   const numbers = quantize(query.vector);
@@ -438,7 +438,7 @@ function nearestPassages(reader: Reader, { query, matches }: Ranking): (number |
   });
 }
 
-/** Where a passage is in its text, in code points. */
+/** Position of a passage in its text, in code points. */
 function passagePlace(text: string, passage: number): { start: number; end: number } | undefined {
   const place = passagesOf(text)[passage];
   if (place === undefined) return undefined;

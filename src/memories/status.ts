@@ -1,5 +1,5 @@
 /**
- * What is current, past or still to come at a moment (pure).
+ * Status of memories at a time: current, past or still to come (pure).
  *
  * @module
  */
@@ -9,7 +9,7 @@ import type { RowFilter } from "./filter.ts";
 
 export const MEMORY_STATUSES = ["current", "past", "future", "all"] as const;
 
-/** Which memories a read shows: what has a status at a moment; what is current now where that is left out. */
+/** Memories that a read shows: those with a status at a time; those current now where that is left out. */
 export interface Shown {
   status?: (typeof MEMORY_STATUSES)[number] | undefined;
   /** Unix milliseconds; the moment of the read unless given. */
@@ -29,7 +29,7 @@ export function statusAt(row: Validity, at: number, now: number): "current" | "p
   return at < validUntil && at < expiresAt && !isSuperseded(row, at, now) ? "current" : "past";
 }
 
-/** Whether another memory has taken the place of one, and exists. */
+/** Checks whether another memory has taken the place of one, and exists. */
 function isSuperseded(
   { supersededBy, supersededAt = 0, supersededUntil = Number.POSITIVE_INFINITY }: Validity,
   at: number,

@@ -1,5 +1,5 @@
 /**
- * When a memory holds: which memories a read shows, and the links between one that supersedes and those that it superseded.
+ * Validity of memories: which memories a read shows, and the links between one that supersedes and those that it superseded.
  *
  * Nothing is written when a memory becomes current or past by time alone: its row says from when and until when, also when the one that
  * supersedes it ends. Who removes that one takes the links away in the same transaction (`storage/memory-records.ts`).

@@ -31,14 +31,14 @@ const CATCH_UP_MS_MAX = 1_000;
 const IDLE_MS = 60_000;
 const WARN_EVERY_MS = 60_000;
 
-/** Who asked, as far as the log needs to know. */
+/** Caller, as far as the log needs to know. */
 export interface Asking {
   readonly limitsId: string;
   readonly actor: string;
   readonly retentionDays: number;
 }
 
-/** What a search or a context was asked for, and gave. */
+/** Request of a search or a context, and its result. */
 export interface Retrieval {
   readonly sessionId: string;
   readonly operation: RetrievalRow["operation"];
@@ -70,12 +70,12 @@ interface Parts {
 }
 
 export class RetrievalLog {
-  /** How many were written since the start, and how many were not. */
+  /** Numbers of entries written since the start, and not written. */
   readonly counts = { logged: 0, dropped: 0 };
   readonly #parts: Parts;
   readonly #activator = new Activator();
   #waiting: Waiting[] = [];
-  /** Those that wait or are being written, by API key, and all of them. */
+  /** Entries that wait or are being written, by API key, and all of them. */
   readonly #heldByKey = new Map<string, number>();
   #held = 0;
   #commits = new Set<Promise<void>>();

@@ -1,5 +1,5 @@
 /**
- * What searches and contexts found in a session, as the log has it. The rows are written by `log.ts` alone and never change.
+ * Results of searches and contexts in a session, as the log has it. The rows are written by `log.ts` alone and never change.
  *
  * A row names memories and holds none of their texts, so that a memory that is deleted is gone from here too.
  *
@@ -85,7 +85,7 @@ function visibleRetrieval(reader: Reader, owner: Owner, id: BareId): JsonText | 
 /** Each memory in it was read, which takes as long as some ten looks. */
 const CHARACTERS_PER_LOOK = 8;
 
-/** How many looks at an index reading it took, by the length that its memories give it. */
+/** Number of index reads that reading it took, by the length that its memories give it. */
 export function looksOfRetrieval({ length }: JsonText): number {
   return length / CHARACTERS_PER_LOOK;
 }

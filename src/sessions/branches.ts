@@ -1,5 +1,5 @@
 /**
- * Which turns of a session are shown.
+ * Turns of a session that are shown.
  *
  * The turns that a version of the state has seen are a path in a tree: each comes after the one that was the last to be shown when it
  * was logged. A rollback that hides turns goes back on that path, so that the next turn grows from there; a fork grows from a turn of
@@ -33,7 +33,7 @@ interface End {
   readonly floor: BareId | "";
 }
 
-/** What stands for the row of the only branch of a session. */
+/** Substitute for the row of the only branch of a session. */
 function branchAt(reader: Reader, session: BareId, branch: number): BranchRow {
   return reader.get(branches, versionKey(session, branch)) ?? { start: session, count: 0, number: 0 };
 }
@@ -69,12 +69,12 @@ export function* allRanges(reader: Reader, session: LiveSession): Generator<Rang
   for (const { range } of pathFrom(reader, { ...first.before, floor: first.from ?? "" })) if (range.from < range.until) yield range;
 }
 
-/** Whether a turn is in a range. */
+/** Checks whether a turn is in a range. */
 export function isIn({ from, until }: Range, id: BareId): boolean {
   return id >= from && id < until;
 }
 
-/** When the rollback was that has hidden a turn of a session; undefined for one that is shown. */
+/** Time of the rollback that has hidden a turn of a session; undefined for one that is shown. */
 export function hiddenAt(reader: Reader, { key, row }: LiveSession, id: BareId): number | undefined {
   if (row.branch === undefined || isOnPath(reader, presentEnd({ key, row }), id)) return undefined;
   // It was shown when it was logged: so one of the rollbacks since was the last before which it was.
@@ -85,7 +85,7 @@ export function hiddenAt(reader: Reader, { key, row }: LiveSession, id: BareId):
   }
 }
 
-/** Whether a turn of a session is on a path that ends there. */
+/** Checks whether a turn of a session is on a path that ends there. */
 function isOnPath(reader: Reader, end: End, id: BareId): boolean {
   for (const { row, range } of pathFrom(reader, end)) {
     if (range.session !== end.session || id >= range.until) return false;
@@ -101,7 +101,7 @@ function endOfVersion(reader: Reader, session: BareId, version: number): BareId 
   return next?.id ?? reader.get(versionHeads, versionKey(session, version))?.until ?? session;
 }
 
-/** Where the turns of a version end that were shown while it was current. */
+/** End of the turns of a version that were shown while it was current. */
 function endAt(reader: Reader, { key, row }: LiveSession, version: number, now: BareId): End {
   const until = version === row.version ? now : endOfVersion(reader, key, version);
   if (row.branch === undefined) return { session: key, branch: 0, until, floor: "" };
@@ -113,7 +113,7 @@ function endAt(reader: Reader, { key, row }: LiveSession, version: number, now: 
 interface Last {
   readonly id: BareId;
   readonly number: number;
-  /** How many turns the path has. */
+  /** Number of turns of the path. */
   readonly count: number;
   readonly end: End;
 }
@@ -141,7 +141,7 @@ function numberOf(reader: Reader, key: string): number {
   return Number(/^"session_id":"[^"]*","turn_number":(\d+)/.exec(reader.get(turns, key)?.rest ?? "")?.[1]);
 }
 
-/** What a row of a branch says of what comes before it. */
+/** Part of a branch's row about what comes before it. */
 function partBefore(last: Last | undefined, floor: BareId | "" = last?.end.floor ?? ""): Pick<BranchRow, "before" | "from"> {
   if (last === undefined) return {};
   const { session, branch, until } = last.end;
@@ -198,12 +198,12 @@ function newestOf(reader: Reader, end: End, count: number): BareId {
   return oldest;
 }
 
-/** How many turns of its own a session has logged. */
+/** Number of its own turns that a session has logged. */
 export function ownTurnCount(reader: Reader, key: BareId, { branch, turnCount, turnNumber = turnCount }: SessionRow): number {
   return branch === undefined ? turnCount : turnNumber - branchAt(reader, key, 0).number;
 }
 
-/** How many turns are shown, as the rows of turns and branches have it. */
+/** Number of turns that are shown, as the rows of turns and branches have it. */
 export function shownCount(reader: Reader, session: Pick<LiveSession, "key" | "row">): number {
   return lastOf(reader, presentEnd(session))?.count ?? 0;
 }
@@ -211,7 +211,7 @@ export function shownCount(reader: Reader, session: Pick<LiveSession, "key" | "r
 /** More referring branches than that are not looked at for the first turn that they show. */
 const REFERENCES_READ = 100;
 
-/** Which turns of a session, that may be gone, branches of other sessions show; undefined where they show none. */
+/** Turns of a session, which may be deleted, that branches of other sessions show; undefined where they show none. */
 export function sharedRange(reader: Reader, session: BareId): Range | undefined {
   const { byParent } = branches.index;
   const span = { from: session, to: session + MAX_KEY, limit: REFERENCES_READ, descending: true };

@@ -1,5 +1,5 @@
 /**
- * What changed between two JSON objects, key by key at the top level.
+ * Differences between two JSON objects, key by key at the top level.
  *
  * @module
  */
@@ -34,7 +34,7 @@ function setOwn<Value>(object: { [key: string]: Value }, key: string, value: Val
   else object[key] = value;
 }
 
-/** What `deepEquals` calls different, because it tells -0 from 0, can still be written the same in JSON. */
+/** Compares as JSON: `deepEquals` tells -0 from 0, which JSON writes the same. */
 function isSame(from: JsonValue, to: JsonValue): boolean {
   if (from === to) return true;
   if (!isNested(from) || !isNested(to) || Array.isArray(from) !== Array.isArray(to)) return false;

@@ -41,12 +41,12 @@ export function findLiveSession(reader: Reader, owner: Owner, id: SessionId): Li
   return row !== undefined && isLive(reader, key, row) ? { id, key, row } : undefined;
 }
 
-/** Whether a session has not expired, and is not being erased with its user. */
+/** Checks whether a session has not expired, and is not being erased with its user. */
 export function isLive(reader: Reader, key: BareId, row: SessionRow): boolean {
   return row.expiresAt > reader.now && !isErased(reader, row, key);
 }
 
-/** What is asked for as `ttl_seconds`. */
+/** Requested `ttl_seconds`. */
 export type TimeToLive = number | "never";
 
 /** `ttlSeconds` of a session that does not expire, … */
@@ -54,7 +54,7 @@ const NO_TTL = 0;
 /** … and its `expiresAt`: the last time that a key of the store can hold. */
 const NO_END = 62 ** NUMBER_KEY_LENGTH - 1;
 
-/** What the row of a session says of its end. */
+/** End of a session in its row. */
 export function lifetime(ttl: TimeToLive, now: number): Pick<SessionRow, "ttlSeconds" | "expiresAt"> {
   return ttl === "never" ? { ttlSeconds: NO_TTL, expiresAt: NO_END } : { ttlSeconds: ttl, expiresAt: now + ttl * 1000 };
 }

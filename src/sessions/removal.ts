@@ -1,5 +1,6 @@
 /**
- * What goes when a session goes: its row at once, then its states, turns, retrievals and documents, and its memories unless it expired.
+ * Removal of what belongs to a session: its row at once, then its states, turns, retrievals and documents, and memories
+ * unless it expired.
  *
  * A session can hold more than one commit should remove. So the row goes first, in the commit of the change, with as
  * many of its records as fit; a note in `removals` says that there are more, and the task takes them in pieces. Readers
@@ -49,7 +50,7 @@ export function removeSession(tx: Tx, session: BareId, removal: RemovalRow): voi
   if (readable(() => removeSomeRecords(tx, session, removal)) !== true) tx.put(removals, session, removal);
 }
 
-/** Whether a memory is gone with its session, although its record may still be there. */
+/** Checks whether a memory is gone with its session, although its record may still be there. */
 export function isHiddenWithSession(reader: Reader, memory: BareId, sessionId: SessionId | undefined): boolean {
   const session = sessionId === undefined ? undefined : bare(sessionId);
   const removal = session === undefined ? undefined : reader.get(removals, session);
@@ -58,7 +59,7 @@ export function isHiddenWithSession(reader: Reader, memory: BareId, sessionId: S
   return end === undefined || memory >= end;
 }
 
-/** Whether there may be such memories at all, or those of a user who is being erased. */
+/** Checks whether there may be such memories at all, or those of a user who is being erased. */
 export function isAnyMemoryHidden(reader: Reader): boolean {
   return !reader.isEmpty(removals) || isAnyErased(reader);
 }
@@ -86,7 +87,7 @@ export function removeLeftovers(tx: Tx, session: BareId): boolean {
   return isAll;
 }
 
-/** Where the keys of all that is a session's begin with its own. */
+/** Tables whose keys begin with the session's, for all that is a session's. */
 const OWNED = [versions, turns, branches, retrievals.index.bySession, memories.index.bySession, documents.index.bySession];
 const OWNED_BUT_MEMORIES = OWNED.filter((table) => table !== memories.index.bySession);
 
@@ -100,7 +101,7 @@ function outside(session: BareId, shared: Range | undefined): { from: string; un
   ];
 }
 
-/** What it showed of another session goes, too, where that one is gone and nobody else shows it. */
+/** Removes what it showed of another session, too, where that one is gone and nobody else shows it. */
 function removeBranch(tx: Tx, key: string): void {
   const row = tx.get(branches, key);
   tx.remove(branches, key);

@@ -228,7 +228,7 @@ export const Fork = Type.Object(
   { title: "Fork", description: "Where to fork." },
 );
 
-/** How a page of versions differs from other pages: no states, and numbers for ids. */
+/** Differences of a page of versions from other pages: no states, and numbers for ids. */
 export const VERSION_LIST_EXAMPLE = {
   data: [{ ...(exampleOf(StateVersion) as object), state: undefined }],
   first_id: "1",

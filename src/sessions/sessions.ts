@@ -53,7 +53,7 @@ export interface NewSession {
   forkedFrom?: SessionRow["forkedFrom"];
 }
 
-/** What happens where a live session has the external id of a new one. */
+/** Action where a live session has the external id of a new one. */
 type IfExists = "error" | "return";
 
 /**
@@ -166,7 +166,7 @@ export interface SessionFilter extends CreatedFilter {
   agentId?: string | undefined;
   userId?: string | undefined;
   externalId?: string | undefined;
-  /** Whether no user stands for sessions without one, instead of those of all. With an external id it is a look-up of that name. */
+  /** True if no user stands for sessions without one, instead of those of all. With an external id it is a look-up of that name. */
   exactUser?: boolean | undefined;
   /** Id of a session, which may be gone. */
   forkedFrom?: string | undefined;
@@ -265,7 +265,7 @@ export function updateSession(
   });
 }
 
-/** Whether a session takes less of the store, or ends sooner. */
+/** Checks whether a session takes less of the store, or ends sooner. */
 function isSmaller(row: SessionRow, before: SessionRow): boolean {
   return row.expiresAt < before.expiresAt || toJson(row.metadata).length < toJson(before.metadata).length;
 }

@@ -1,5 +1,5 @@
 /**
- * Which memories a fork shows besides its own: those that the sessions before it had when it was made.
+ * Memories that a fork shows besides its own: those that the sessions before it had when it was made.
  *
  * They are not copied: a memory is one record, of one owner, wherever it is shown, so that an edit or a deletion of it is seen in the
  * fork, too. What the parent gets later is not the fork's. The row of the fork's first branch names the sessions, each with an id before
@@ -25,7 +25,7 @@ export interface MemoryRange {
 /** The row of the first branch, which a fork and a session that was deleted have for their memories. */
 const firstBranch = (session: BareId): string => versionKey(session, 0);
 
-/** Whose memories a session shows: its own first, and those that it began with. */
+/** Sessions whose memories a session shows: its own first, and those that it began with. */
 export function shownMemoryRanges(reader: Reader, { key, row }: Pick<LiveSession, "key" | "row">): MemoryRange[] {
   const own = { session: key, until: MAX_KEY };
   const isFork = row.forkedFrom !== undefined && row.branch !== undefined;
@@ -37,7 +37,7 @@ export function memoriesIn(ranges: readonly MemoryRange[]): Posting {
   return posting(memories.index.bySession, ...ranges.map(({ session }) => session));
 }
 
-/** Whether a memory that passes is in the ranges. */
+/** Checks whether a memory that passes is in the ranges. */
 export function isAmong(ranges: readonly MemoryRange[], key: BareId, { sessionId }: Pick<MemoryRow, "sessionId">): boolean {
   const range = sessionId === undefined ? undefined : ranges.find(({ session }) => session === bare(sessionId));
   return range === undefined || key < range.until;
@@ -93,7 +93,7 @@ export function noteDeletion(tx: Tx, session: BareId): void {
   if (row.isDeleted !== true) tx.put(branches, key, { ...row, isDeleted: true });
 }
 
-/** What is left of a session that is gone is looked at again, since one that showed something of it goes. */
+/** Looks again at what is left of a deleted session, since one that showed something of it goes. */
 export function removeAgain(tx: Tx, session: BareId): void {
   if (tx.has(sessions, session) || tx.has(removals, session)) return;
   tx.put(removals, session, { memories: tx.get(branches, firstBranch(session))?.isDeleted === true });

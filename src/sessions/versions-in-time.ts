@@ -1,5 +1,5 @@
 /**
- * Which version of a state was current when another record of its session was made.
+ * Version of a state that was current when another record of its session was created.
  *
  * Ids of a session's records rise in the order in which they were committed, so that the ids of versions say it: no time has to be
  * compared.

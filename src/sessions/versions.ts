@@ -69,7 +69,7 @@ function removeOldVersions(tx: Tx, session: BareId, current: number, kept: numbe
   for (const key of keys) tx.remove(versions, key);
 }
 
-/** Which turns belong to version 0, the id of version 1 says, which is about to go. */
+/** Keeps the end of version 0's turns, which the id of version 1 says, which is about to go. */
 function keepEndOfFirst(tx: Tx, session: BareId): void {
   const initial = tx.get(versions, versionKey(session, 0));
   const next = tx.get(versionHeads, versionKey(session, 1));
@@ -179,7 +179,7 @@ function stateJson(reader: Reader, { id, key, row }: LiveSession, more?: object)
 
 export interface Rollback {
   version: number;
-  /** Whether turns that were logged after that version are hidden. */
+  /** True if turns that were logged after that version are hidden. */
   turns?: "keep" | "hide" | undefined;
   reason?: string | undefined;
   expectedVersion?: number | undefined;

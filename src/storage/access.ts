@@ -1,5 +1,5 @@
 /**
- * How the store is read and written: in scopes. `Store.read` and `Store.commit` run a function of one of these; nothing read in
+ * Reads and writes of the store: in scopes. `Store.read` and `Store.commit` run a function of one of these; nothing read in
  * one scope is good in the next.
  *
  * @module
@@ -78,7 +78,7 @@ export function lastOfEachKey(reader: Pick<Reader, "keys">, table: AnyTable, wid
 export interface Reader {
   /** The moment, in Unix milliseconds. */
   readonly now: number;
-  /** How many records a scope reads that can be large: all of them are held, and other requests wait or are let through. */
+  /** Number of records that a scope reads that can be large: all of them are held, and other requests wait or are let through. */
   readonly recordsAtOnce: number;
   get<Row>(table: Readable<Row>, key: string): Row | undefined;
   /** Says that these rows are read next, so that they are fetched together. */
@@ -96,7 +96,7 @@ export interface Reader {
   rows<Row>(table: Readable<Row>, span: Span): { key: string; row: Row }[];
   isEmpty(table: AnyTable): boolean;
   /**
-   * What `make` gives for a row that `get` gave, from a cache if it was made of this very row before. It may use whatever the
+   * Result of `make` for a row that `get` gave, from a cache if it was made of this very row before. It may use whatever the
    * row alone decides, such as the state whose version a session's row names.
    */
   derived<Row extends object, Result>(
@@ -112,17 +112,17 @@ export interface Reader {
 
 /** A reader outside of commits. */
 export interface LatestReader extends Reader {
-  /** What tells a stored row from any that it was before or becomes, without reading it; undefined where there is none. */
+  /** Version of a stored row, without reading it; undefined where there is none. */
   revision(table: AnyTable, key: string): number | bigint | undefined;
 }
 
-/** What a table's rows are written through, with the entries of its indexes. */
+/** Writer of a table's rows, with the entries of its indexes. */
 export type Writable<Row> = AnyTable &
   Pick<Table<Row>, "encode" | "decode"> &
   Partial<Pick<Table<Row>, "hasSameEntries">> & { readonly indexes: readonly Index<Row>[] };
 
 /**
- * What the work of a commit can do. A read sees what the work wrote before.
+ * Access of the callback of a commit. A read sees what the work wrote before.
  *
  * A work can be run more than once, and has to write the same each time: its time and its ids come from here, what it gives back
  * is its result, and it changes nothing else.

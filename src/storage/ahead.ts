@@ -1,5 +1,5 @@
 /**
- * What a request is going to read, for a store that fetches it with the first of its reads.
+ * Reads of a request that a store fetches with the first of them.
  *
  * @module
  */
@@ -13,7 +13,7 @@ type Read = (reader: Reader) => unknown;
 /** Parts of what there is of a session, and of what every search reads. */
 export type Ahead = "state" | "turns" | "search";
 
-/** Whether anything is being erased or removed. */
+/** Checks whether anything is being erased or removed. */
 const flags: readonly Read[] = [(reader) => reader.isEmpty(erasures), (reader) => reader.isEmpty(removals)];
 
 /** @param turnsMax - how many turns a context shows unless it is asked for more */

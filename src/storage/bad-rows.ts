@@ -56,7 +56,7 @@ export class BadRows {
           step();
         } catch (error) {
           if (!(error instanceof NotFetched)) throw error;
-          // What the other rows need is fetched with what this one does.
+          // Rows that the others need are fetched with those that this one needs.
           missing.push(error);
         }
         delete current.key;
@@ -134,7 +134,7 @@ export function rowOfEntry<Row>(reader: Reader, table: Readable<Row>, index: Ind
   return row;
 }
 
-/** What is read, or undefined for a row that cannot be read. */
+/** Row that is read, or undefined for one that cannot be read. */
 export function readable<Row>(read: () => Row | undefined, onUnreadable: (error: unknown) => void = () => undefined): Row | undefined {
   try {
     return read();

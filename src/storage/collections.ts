@@ -1,12 +1,12 @@
 /**
- * What is searched by meaning: memories, and documents that say so. Each collection has vectors of its own and an index of its own, so
+ * Collections that are searched by meaning: memories, and documents that say so. Each has vectors and an index of its own, so
  * that no search finds or passes over what is of another.
  *
  * @module
  */
 import { documentVectors, indexedDocuments, memories, vectors, type Index, type Table, type VectorTable } from "./tables.ts";
 
-/** What the row of every record that is searched says of its vector. */
+/** Members about the vector in the row of every record that is searched. */
 export interface EmbeddedRow {
   /**
    * Set while it can be found: the id of its vector and words, which without the prefix is their key, and the generation. Where it has no
@@ -24,7 +24,7 @@ export interface Collection {
   readonly vectors: VectorTable;
   /** Indexes by which records are searched together again and again, such as all of a session: their vectors are kept in memory. */
   readonly scopes: readonly Index<EmbeddedRow>[];
-  /** Where its index is on disk, in the data directory. */
+  /** Path of its index on disk, in the data directory. */
   readonly directory: string;
 }
 
@@ -46,12 +46,12 @@ export const DOCUMENTS: Collection = {
 };
 export const COLLECTIONS: Record<CollectionName, Collection> = { memories: MEMORIES, documents: DOCUMENTS };
 
-/** Whether a record has a vector, and not its words alone. */
+/** Checks whether a record has a vector, and not its words alone. */
 export function hasVector({ embedding }: EmbeddedRow): boolean {
   return embedding !== undefined && embedding.hasNoVector !== true;
 }
 
-/** Whether a record should have a vector, now or later. */
+/** Checks whether a record should have a vector, now or later. */
 export function wantsVector({ embed }: EmbeddedRow): boolean {
   return embed !== false;
 }

@@ -26,7 +26,7 @@ import {
 } from "./tables.ts";
 import { unlessUnreadable } from "./unreadable.ts";
 
-/** Whether what has this id was there when its namespace, or one above it, was emptied. */
+/** Checks whether what has this id was there when its namespace, or one above it, was emptied. */
 export function isEmptied(reader: Reader, namespace: string, id: BareId): boolean {
   const until = emptiedUntil(reader, namespace);
   return until !== undefined && id <= until;
@@ -100,7 +100,7 @@ function erasedSessions(reader: Reader): BareId[] {
   return found.flat().map((entry) => byUser.recordOf(entry));
 }
 
-/** Whether the namespaces of a document count it, gone or not. Its row, which can be large, is read only if that says something. */
+/** Checks whether the namespaces of a document count it, gone or not. Its row, which can be large, is read only if that says something. */
 function isCounted(reader: Reader, key: string, row?: DocumentRow): boolean {
   const until = emptiedUntil(reader, namespaceOfDocument(key));
   if (until === undefined) return row !== undefined || reader.has(documents, key);
@@ -111,7 +111,7 @@ function isCounted(reader: Reader, key: string, row?: DocumentRow): boolean {
 /** Changes of documents with the counts of their namespaces, which are written once by `flush`. */
 export class DocumentWriter {
   readonly #tx: Tx;
-  /** What is added to the count of each namespace. */
+  /** Change of the count of each namespace. */
   readonly #added = new Map<string, number>();
   #lastId: BareId | undefined;
 

@@ -1,5 +1,5 @@
 /**
- * When a commit counts as done: strict, once it is on the disk; relaxed, once others see it, with the flush to follow.
+ * Durability of a commit: strict, once it is on the disk; relaxed, once others see it, with the flush to follow.
  *
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * Whose records are gone although some of them may still be there.
+ * Users whose records count as erased although some of them may still be stored.
  *
  * From the commit that begins the erasure of a user on, no read shows anything of what that user had by then; a task takes it away
  * in pieces (`users/erasure.ts`). What the user gets later is not concerned.
@@ -16,7 +16,7 @@ import type { Reader } from "./access.ts";
 import { MAX_KEY, hashKey } from "./keys.ts";
 import { erasures, sessions, traces, type ErasureRow, type IdempotencyRow, type OutboxRow } from "./tables.ts";
 
-/** Whether a record with this user is being erased. Its id says whether it was there by then, which its time need not. */
+/** Checks whether a record with this user is being erased. Its id says whether it was there by then, which its time need not. */
 export function isErased(reader: Reader, { userId }: { userId?: string | null | undefined }, id: BareId): boolean {
   if (typeof userId !== "string") return false;
   const erasure = erasureOf(reader, hashKey(userId));
@@ -28,7 +28,7 @@ function erasureOf(reader: Reader, user: string): ErasureRow | undefined {
   return reader.isEmpty(erasures) ? undefined : reader.get(erasures, user);
 }
 
-/** Whether anything is. */
+/** Checks whether anything is. */
 export function isAnyErased(reader: Reader): boolean {
   return !reader.isEmpty(erasures);
 }
@@ -47,10 +47,10 @@ function userOfSession(reader: Reader, session: SessionId): string | undefined {
   return undefined;
 }
 
-/** What an event on its way, or its delivery, says of whose it is. */
+/** Owner of a pending event, or of its delivery. */
 type EventOwner = Pick<OutboxRow, "sessionId" | "user" | "record">;
 
-/** Whether an event shows what a user had when the erasure of that user began. */
+/** Checks whether an event shows what a user had when the erasure of that user began. */
 export function isEventOf(reader: Reader, event: EventOwner, hash: string, { until }: Pick<ErasureRow, "until">): boolean {
   const about = subjectOf(event);
   return about !== undefined && about <= until && userOfEvent(reader, event) === hash;
@@ -65,7 +65,7 @@ function userOfEvent(reader: Reader, { sessionId, user }: EventOwner): string | 
   return user ?? (sessionId === null ? undefined : userOfSession(reader, sessionId));
 }
 
-/** Whether what an event shows is being erased. */
+/** Checks whether what an event shows is being erased. */
 export function isEventErased(reader: Reader, event: EventOwner): boolean {
   const about = subjectOf(event);
   if (about === undefined || !isAnyErased(reader)) return false;
@@ -104,7 +104,7 @@ export function keptJson({ body, packed }: Pick<IdempotencyRow, "body" | "packed
   return packed === true ? unpacked(body) : body;
 }
 
-/** Whether a kept answer shows what is being erased. */
+/** Checks whether a kept answer shows what is being erased. */
 export function isAnswerErased(reader: Reader, answer: KeptAnswer): boolean {
   if (!isAnyErased(reader)) return false;
   const found = usersOfAnswer(reader, answer).map((user) => erasureOf(reader, user));
@@ -112,7 +112,7 @@ export function isAnswerErased(reader: Reader, answer: KeptAnswer): boolean {
 }
 
 /**
- * Whether an answer is of a change that came after the beginning of an erasure. The ids in it say so, which its time need not; where
+ * Checks whether an answer is of a change that came after the beginning of an erasure. The ids in it say so, which its time need not; where
  * there are none it does, unless it is later than now.
  */
 export function isKeptSince({ now }: Reader, answer: KeptAnswer, { startedAt, until }: ErasureRow): boolean {

@@ -24,7 +24,7 @@ const RETRY_AFTER_SECONDS = 5;
 export interface Fill {
   /** Names its mark: `memories.byContent`. */
   readonly name: string;
-  /** Where rows of before are: while they are empty there is nothing to back up. */
+  /** Tables with rows of before: while they are empty there is nothing to back up. */
   readonly tables: readonly AnyTable[];
   /** Completes the next rows, from a key on; run again on rows that lack nothing it changes nothing. */
   slice(tx: Tx, from: string): Slice;
@@ -32,14 +32,14 @@ export interface Fill {
 
 export interface Slice {
   readonly rows: number;
-  /** Where to continue; undefined at the end. */
+  /** Position to continue at; undefined at the end. */
   readonly next: string | undefined;
 }
 
 interface Options {
   readonly store: RecordStore;
   readonly log: Log;
-  /** Those that are not of an index alone. */
+  /** Fills that are not of an index alone. */
   readonly others: readonly Fill[];
   /** Called before the first change of a store of before. */
   readonly backUp: () => Promise<unknown>;
@@ -139,7 +139,7 @@ function indexFill(table: Table<never>, index: Index<never>, limit: number): Fil
   };
 }
 
-/** Whether a row may be one of before that has no entry in an index yet. */
+/** Checks whether a row may be one of before that has no entry in an index yet. */
 export function mayLackEntry(reader: Reader, index: Index<never>, key: string): boolean {
   if (index.fillRows === undefined) return false;
   const mark = reader.get(meta, fillMark(index.name));

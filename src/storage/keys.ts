@@ -1,5 +1,5 @@
 /**
- * How keys of the store are made.
+ * Construction of the store's keys.
  *
  * Every key is ASCII text of fixed-width parts laid end to end, so that byte order is the order wanted and a prefix is a
  * range. Texts that callers choose (agents, users, types, tags) can be longer than LMDB's 1,978 bytes: they are in keys
@@ -14,7 +14,7 @@ import { normalized } from "../lib/text.ts";
 
 /** Greater than every character of a key. */
 export const MAX_KEY = "~";
-/** Where what follows a key starts: no character of a key is less than `!`. */
+/** Start of what follows a key: no character of a key is less than `!`. */
 export function successor(key: string): string {
   return `${key}!`;
 }
@@ -22,7 +22,7 @@ export function successor(key: string): string {
 export const KEY = /^[!-}]+$/;
 
 const HASH_BYTES = 16;
-/** How many characters `hashKey` gives. */
+/** Number of characters that `hashKey` gives. */
 export const HASH_KEY_LENGTH = 22;
 
 /**
@@ -35,17 +35,17 @@ function hashOf(text: string): string {
   return new Bun.CryptoHasher("sha256").update(JSON.stringify(text)).digest().subarray(0, HASH_BYTES).toString("base64url");
 }
 
-/** What the sessions of a name begin with, those of any user or agent where it is undefined. */
+/** Prefix of the sessions of a name, those of any user or agent where it is undefined. */
 export function externalIdKey(externalId: string, userId: string | undefined, agentId: string | undefined): string {
   return hashKey(JSON.stringify([externalId, userId ?? null, agentId ?? null]));
 }
 
-/** What the session that a user, or nobody (null), has by a name begins with; with an agent that of this agent. */
+/** Prefix of the session that a user, or nobody (null), has by a name; with an agent that of this agent. */
 export function ownNameKey(externalId: string, userId: string | null, agentId?: string): string {
   return hashKey(JSON.stringify(["own", externalId, userId, agentId ?? null]));
 }
 
-/** Whose a memory is, among whose it is looked for: its user's, or else its session's, or else its agent's. */
+/** Owner of a memory, among whose memories it is looked for: its user's, or else its session's, or else its agent's. */
 export interface OwnerOfMemory {
   readonly userId: string | null;
   readonly agentId: string | null;
@@ -55,12 +55,12 @@ export interface OwnerOfMemory {
 const keeperOf = ({ userId, sessionId, agentId }: OwnerOfMemory): (string | null)[] =>
   userId === null ? ["session", sessionId ?? null, sessionId === undefined ? agentId : null] : ["user", userId];
 
-/** What the memories of an owner begin with that are of one type and say the same, however they write it. */
+/** Prefix of the memories of an owner that are of one type and say the same, however they write it. */
 export function contentKey(owner: OwnerOfMemory, type: string, content: string): string {
   return hashOf(JSON.stringify(["content", ...keeperOf(owner), type, normalized(content)]));
 }
 
-/** What the pinned memories of an owner begin with. */
+/** Prefix of the pinned memories of an owner. */
 export function pinKey(owner: OwnerOfMemory): string {
   return hashKey(JSON.stringify(["pinned", ...keeperOf(owner)]));
 }
@@ -68,7 +68,7 @@ export function pinKey(owner: OwnerOfMemory): string {
 /** Bytes of a name that its entries begin with, in hex: those of longer ones that begin alike are in no order. */
 const NAME_BYTES_MAX = 900;
 
-/** What sorts like a name by its code points, and begins like every name that begins with it. */
+/** Key that sorts like a name by its code points, and is a prefix like the name. */
 export function nameKey(name: string): string {
   return Buffer.from(name).subarray(0, NAME_BYTES_MAX).toString("hex");
 }
@@ -92,12 +92,12 @@ export function turnKey(session: BareId, turn: BareId): string {
   return session + turn;
 }
 
-/** What all documents of a user begin with, those that are kept with an agent too; and those of nobody. */
+/** Prefix of all documents of a user, those that are kept with an agent too; and those of nobody. */
 export function documentsOfUser(userId: string | undefined): string {
   return hashKey(JSON.stringify(["documents", userId ?? null]));
 }
 
-/** What the turn of a session by an external id begins with. */
+/** Prefix of the turn of a session by an external id. */
 export function turnNameKey(session: BareId, externalId: string): string {
   return session + hashKey(externalId);
 }
@@ -118,12 +118,12 @@ export const DOCUMENT_SPACE_LENGTH = 2 * HASH_KEY_LENGTH;
 const hex = (text: string) => Buffer.from(text).toString("hex");
 const ofHex = (text: string) => Buffer.from(text, "hex").toString();
 
-/** What the documents of a namespace, and of all below it, begin with. `!` and `.` are less than any digit. */
+/** Prefix of the documents of a namespace, and of all below it. `!` and `.` are less than any digit. */
 export function namespaceKey(space: string, namespace: readonly string[]): string {
   return space + namespace.map((part) => `${hex(part)}!`).join("");
 }
 
-/** What the documents of a namespace alone begin with: they come before those of the namespaces below it. */
+/** Prefix of the documents of a namespace alone: they come before those of the namespaces below it. */
 export function ownDocuments(namespace: string): string {
   return `${namespace}.`;
 }

@@ -23,7 +23,7 @@ export interface Leases {
   join(name: string): void;
   /** The lease of this name, while this server holds it. */
   find(name: string): Lease | undefined;
-  /** How often a holder looks for what other servers have left to do: they cannot wake its tasks. */
+  /** Interval at which a holder looks for what other servers have left to do: they cannot wake its tasks. */
   readonly lookMs: number;
 }
 
@@ -37,10 +37,10 @@ export class LeaseLost extends Error {
 }
 
 const ALWAYS_HELD: Lease = { check: () => undefined, signal: new AbortController().signal };
-/** Those of a store that one server has alone. */
+/** Leases of a store that one server has alone. */
 export const EVERY_LEASE: Leases = { join: () => undefined, find: () => ALWAYS_HELD, lookMs: Infinity };
 
-/** How soon a server runs a task whose lease it has got. */
+/** Delay until a server runs a task whose lease it has got. */
 const LOOK_MS = 1_000;
 
 /** The same store, which commits nothing while this server does not hold a lease. */
@@ -72,7 +72,7 @@ export function leasedTask(leases: Leases, store: RecordStore, make: (store: Rec
   if (leases === EVERY_LEASE) return make(store);
   const task: Task = make(underLease(store, leases, () => task.name));
   leases.join(task.name);
-  // What wakes it can happen in any server.
+  // Causes that wake it can happen in any server.
   const pauseMsMax = task.activator === undefined ? Infinity : leases.lookMs;
   return {
     ...task,

@@ -25,7 +25,7 @@ export function isCreatedWithin(createdAt: number, { createdAfter, createdBefore
   return (createdAfter === undefined || createdAt > createdAfter) && (createdBefore === undefined || createdAt < createdBefore);
 }
 
-/** Which records a list is of. */
+/** Records of a list. */
 export interface Listing<Prefix extends IdPrefix> {
   readonly prefix: Prefix;
   /** Its keys are the ids, unless there is a filter. */
@@ -33,12 +33,12 @@ export interface Listing<Prefix extends IdPrefix> {
   /** The index of those whose ids are later than their times. */
   readonly ahead: AnyTable;
   readonly filter: Filter;
-  /** Who asks: a bound key is not given the id of a record that it does not see. */
+  /** Caller: a bound key is not given the id of a record that it does not see. */
   readonly owner: Owner;
   readonly created: CreatedFilter;
-  /** How much one page may look at; the usual limit unless a test has its own. */
+  /** Scan budget of one page; the usual limit unless a test has its own. */
   readonly probesMax?: number | undefined;
-  /** How many looks at an index it takes to show a record that leads to others; left out for records that stand for themselves. */
+  /** Number of index reads that it takes to show a record that leads to others; left out for records that stand for themselves. */
   readonly probesOf?: (json: JsonText) => number;
 }
 

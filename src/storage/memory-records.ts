@@ -53,7 +53,7 @@ export function removeVersions(tx: Tx, memory: BareId, until?: number): void {
   for (const key of tx.keys(memoryVersions, { from: memory, to })) tx.remove(memoryVersions, key);
 }
 
-/** What a memory superseded that is gone is current again. */
+/** Makes current again what a deleted memory superseded. */
 function releaseSuperseded(tx: Tx, record: BareId, { supersedes = [] }: MemoryRow): void {
   for (const old of supersedes) {
     const before = readable(() => tx.get(memories, bare(old)));

@@ -1,5 +1,5 @@
 /**
- * Whose records an API key sees and changes: those of one user, of one agent, of one agent for one user, or everybody's.
+ * Owner whose records an API key sees and changes: those of one user, of one agent, of one agent for one user, or everybody's.
  *
  * This is the one place that decides it. What belongs to somebody else is found in the same way as what does not exist: by a missing
  * index entry, before any row is read, so that neither the answer nor the time it takes tells the two apart. Lists and searches
@@ -39,7 +39,7 @@ export function refuseBound(owner: Owner): void {
     throw new ApiError("permission_denied", "This concerns all users and agents: it needs a key that is not bound to one.");
 }
 
-/** What passes are the records of an owner; no posting at all where these are everybody's. */
+/** Posting of the records of an owner; no posting at all where these are everybody's. */
 export function ownedPostings({ userId, agentId }: Owner, { byUser, byAgent }: OwnedIndexes): Filter {
   const postings = [];
   if (userId !== undefined) postings.push(posting(byUser, hashKey(userId)));
@@ -47,7 +47,7 @@ export function ownedPostings({ userId, agentId }: Owner, { byUser, byAgent }: O
   return postings;
 }
 
-/** Whether a record is the owner's; false for one that does not exist, unless the owner is everybody. */
+/** Checks whether a record is the owner's; false for one that does not exist, unless the owner is everybody. */
 export function mayBeOwned(reader: Reader, owner: Owner, index: OwnedIndexes, id: BareId): boolean {
   if (!isBound(owner)) return true;
   // All of them are looked at: one that stopped at the first would tell records of the same user from those that are not there.
@@ -55,12 +55,12 @@ export function mayBeOwned(reader: Reader, owner: Owner, index: OwnedIndexes, id
   return missing.length === 0;
 }
 
-/** Whether a row is one of an owner's records, for who is sent rows and asks for none. */
+/** Checks whether a row is one of an owner's records, for who is sent rows and asks for none. */
 export function isOwned({ userId, agentId }: Owner, row: { userId?: string | undefined; agentId?: string | undefined }): boolean {
   return (userId === undefined || row.userId === userId) && (agentId === undefined || row.agentId === agentId);
 }
 
-/** Whose records they are that an owner asks for by naming a user or an agent; undefined where none of them can be the owner's. */
+/** Owner of the records that are asked for by naming a user or an agent; undefined where none of them can be the owner's. */
 export function narrowed(owner: Owner, named: Owner): Owner | undefined {
   const isOther = (own: string | undefined, other: string | undefined) => own !== undefined && other !== undefined && own !== other;
   if (isOther(owner.userId, named.userId) || isOther(owner.agentId, named.agentId)) return undefined;
@@ -68,7 +68,7 @@ export function narrowed(owner: Owner, named: Owner): Owner | undefined {
 }
 
 /**
- * Whose a new record is: the owner's, who may name himself.
+ * Owner of a new record: the owner's, who may name himself.
  *
  * @throws {ApiError} `permission_denied` for a user or an agent that the key is not bound to
  */

@@ -19,7 +19,7 @@ interface Item {
   json: JsonText;
 }
 
-/** How far the search for records has come without finding one, and what that took. */
+/** Progress of the search for records without finding one, and its cost. */
 interface Passed {
   passed: string;
   probes: number;
@@ -76,7 +76,7 @@ class PageBuilder {
   #probes = 0;
   #looksSinceTurn = 0;
   #hasMore = false;
-  /** How far the search had come when it ended the page. */
+  /** Position of the search when it ended the page. */
   #passed: string | undefined;
 
   constructor(limit: number, probesMax = Infinity) {

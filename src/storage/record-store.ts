@@ -1,5 +1,5 @@
 /**
- * What every store can do, wherever its rows are.
+ * Interface of every store, wherever its rows are.
  *
  * @module
  */
@@ -14,14 +14,14 @@ import type { AnyTable } from "./tables.ts";
 import type { Bounds, Filter } from "./walk.ts";
 
 export interface RecordStore {
-  /** Whether it can be read and takes changes, and why not. */
+  /** True if it can be read and takes changes, and why not. */
   readonly health: StoreHealth;
   /** Bytes that it takes on disk, and those of them that hold records, as they were counted last. */
   readonly bytes: number;
   readonly bytesUsed: number;
   /** Bytes, or characters of texts, of all rows written since the store was opened. */
   readonly bytesWritten: number;
-  /** How rows were found in caches, by table. */
+  /** Hits and misses of caches, by table. */
   readonly cacheUses: Record<string, CacheUses>;
   /** Another object whenever `read` may see something else; undefined where that is not known. */
   readonly readVersion?: object;
@@ -54,7 +54,7 @@ export interface RecordStore {
   ): Promise<JsonText>;
   /** Some of the ids that pass a filter, newest first: at most `limit`, and fewer when they take long to find. */
   walk(table: AnyTable, filter: Filter, bounds: Omit<Bounds, "few">, limit: number): WalkedIds | Promise<WalkedIds>;
-  /** How many rows a table, or entries an index, has; of a large one perhaps about how many. */
+  /** Number of rows of a table, or of entries of an index; of a large one perhaps an estimate. */
   count(table: AnyTable): number | Promise<number>;
   /** All of it as it is now, for commands. To be disposed of soon: what is deleted meanwhile frees no room on the disk. */
   snapshot(): WholeStore | Promise<WholeStore>;
@@ -73,7 +73,7 @@ export type Wiping = () => Promise<"done" | "more" | "waits">;
 
 /** The whole store as it is at one moment, whatever is committed meanwhile. */
 export interface WholeStore extends AsyncDisposable {
-  /** Whether indexes that have one entry of a row at most are columns of the row: then `rowBatches` gives them along with it. */
+  /** True if indexes that have one entry of a row at most are columns of the row: then `rowBatches` gives them along with it. */
   readonly hasIndexColumns: boolean;
   /** Every row of a table of texts, in the order of keys. */
   rowBatches(table: AnyTable): Iterable<readonly WholeRow[]> | AsyncIterable<readonly WholeRow[]>;
@@ -87,11 +87,11 @@ export interface WholeStore extends AsyncDisposable {
 export interface WholeRow {
   readonly key: string;
   readonly text: string;
-  /** What the columns of its indexes have, by the names of the indexes: null is no entry. */
+  /** Values of the columns of its indexes, by the names of the indexes: null is no entry. */
   readonly columns?: Readonly<Record<string, string | null>>;
 }
 
-/** What is changed as a whole, by commands. */
+/** Changes to the whole store, by commands. */
 export type ChangedStore = Pick<RecordStore, "commit" | "snapshot" | "count">;
 
 /** A step of a walk. */
@@ -101,23 +101,23 @@ export interface WalkedIds {
   readonly next: BareId | undefined;
 }
 
-/** What commits of this process wrote that the event feed and the webhooks follow. */
+/** Writes of commits of this process that the event feed and the webhooks follow. */
 export interface CommittedChanges {
   /** The keys of the traces that they wrote, in the order of their ids. */
   readonly traces: readonly string[];
-  /** Whether there are events for webhooks. */
+  /** True if there are events for webhooks. */
   readonly hasEvents: boolean;
 }
 
 export interface StoreHealth {
-  /** Whether nothing can be done in this process any more: it has to end. */
+  /** True if nothing can be done in this process any more: it has to end. */
   readonly hasPanicked: boolean;
-  /** Why reads or commits fail at present, as far as that is known. */
+  /** Reason why reads or commits fail at present, as far as that is known. */
   problem(): string | undefined;
   /** The answer when the store threw this from a read; undefined when it did not. */
   readFailure(error: unknown): ApiError | undefined;
-  /** Whether an error says that nothing can be done in this process any more. */
+  /** Checks whether an error says that nothing can be done in this process any more. */
   isPanic(error: unknown): boolean;
-  /** Whether logs that nobody waits for may be written. */
+  /** True if logs that nobody waits for may be written. */
   readonly hasRoomForLogs: boolean;
 }

@@ -1,5 +1,5 @@
 /**
- * What the members of stored rows can be. Each type says in its `description` what is expected, for a message about a wrong row.
+ * Types of the members of stored rows. Each type says in its `description` what is expected, for a message about a wrong row.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import { memoizeWeak } from "../lib/memoize.ts";
 
 export const Text = Type.String({ description: "text" });
 export const Truth = Type.Boolean({ description: "true or false" });
-/** What keys of the store can hold: times until 2081, and any count or limit. */
+/** Range of numbers in keys of the store: times until 2081, and any count or limit. */
 export const Whole = Type.Integer({ minimum: 0, maximum: 62 ** 7 - 1, description: "a whole number from 0 to 3.5e12" });
 export const Positive = Type.Integer({ minimum: 1, maximum: 1e9, description: "a whole number from 1 to 1e9" });
 /** Unix milliseconds that a date can be made of. */
@@ -44,7 +44,7 @@ export function OrNull<Schema extends TSchema>(schema: Schema) {
 
 const checkOf = memoizeWeak<TSchema, TypeCheck<TSchema>>((schema) => TypeCompiler.Compile(schema));
 
-/** Which member of a value is wrong and what it should be; undefined when nothing is. */
+/** Member of a value that is wrong, and what it should be; undefined when none is. */
 export function problemOf(schema: TSchema, value: unknown): string | undefined {
   const check = checkOf(schema);
   if (check.Check(value)) return undefined;

@@ -1,5 +1,5 @@
 /**
- * Why a store cannot be opened, as a sentence for an operator.
+ * Reason why a store cannot be opened, as a sentence for an operator.
  *
  * @module
  */

@@ -137,11 +137,11 @@ export interface AnyTable {
 
 /** Keys that follow from the rows of a table. */
 export interface Index<Row = unknown> extends AnyTable {
-  /** Whether a row can have more than one entry. */
+  /** True if a row can have more than one entry. */
   readonly hasMany: boolean;
-  /** Whether entries of new rows are written some time after them (`lmdb/change-buffer.ts`). */
+  /** True if entries of new rows are written some time after them (`lmdb/change-buffer.ts`). */
   readonly isBuffered: boolean;
-  /** How many rows a start takes into it in one commit, where stores of before lack it (`fills.ts`); undefined where none does. */
+  /** Number of rows that a start takes into it in one commit, where stores of before lack it (`fills.ts`); undefined where none does. */
   readonly fillRows: number | undefined;
   /** The entries of a row. */
   entriesOf(key: string, row: Row): readonly string[];
@@ -149,30 +149,30 @@ export interface Index<Row = unknown> extends AnyTable {
   recordOf(entry: string): string;
 }
 
-/** What is needed of a table to read its rows. */
+/** Part of a table that reading its rows needs. */
 export interface Readable<Row> extends AnyTable, RowTimes<Row> {
   decode(text: string): Row;
 }
 
-/** What new ids and times have to be later than where another server, whose clock is ahead, has written the row. */
+/** Time that new ids and times have to follow where another server, whose clock is ahead, has written the row. */
 interface RowTimes<Row> {
-  /** When the row was changed last. */
+  /** Time of the row's last change. */
   changedAt?(row: Row): number | undefined;
   /** The id up to which the row says that records are being taken away. */
   takenUntil?(row: Row): BareId;
 }
 
-/** What a store does with the rows of a table besides keeping them. */
+/** Duties of a store for the rows of a table besides keeping them. */
 interface Traits<Row> extends RowTimes<Row> {
-  /** What is announced of each new row once it is committed: its key, to those who follow traces, or that there are events. */
+  /** Announcement of each new row once it is committed: its key, to those who follow traces, or that there are events. */
   readonly notifies?: "traces" | "events";
-  /** How many bytes of rows the embedded store caches, if any. */
+  /** Bytes of rows that the embedded store caches, if any. */
   readonly cachedBytesMax?: number;
-  /** Whether it caches what was committed, and not read since: each change reads such a row, and is most often followed by others. */
+  /** True if it caches what was committed, and not read since: each change reads such a row, and is most often followed by others. */
   readonly keepsCommitted?: true;
-  /** Whether a server on a database builds commits on what it has read of it: commits read a row again and again, and few change it. */
+  /** True if a server on a database builds commits on what it has read of it: commits read a row again and again, and few change it. */
   readonly keepsRead?: true;
-  /** Whether it has few rows, of which nearly every commit reads some and hardly any changes one. */
+  /** True if it has few rows, of which nearly every commit reads some and hardly any changes one. */
   readonly isGlobal?: true;
 }
 
@@ -181,11 +181,11 @@ export interface Table<Row, IndexName extends string = string> extends Readable<
   encode(row: Row): string;
   readonly index: Readonly<Record<IndexName, Index<Row>>>;
   readonly indexes: readonly Index<Row>[];
-  /** Whether two rows of a key certainly have the same entries. */
+  /** Checks whether two rows of a key certainly have the same entries. */
   hasSameEntries(before: Row, row: Row): boolean;
-  /** What keys look like. */
+  /** Shape of keys. */
   readonly key: RegExp;
-  /** What rows look like in an export. */
+  /** Shape of rows in an export. */
   readonly schema: TSchema;
   /** JSON of a stored text, for an export. */
   toExport(stored: string): string;
@@ -306,7 +306,7 @@ const halves: Codec<TurnRow> = {
   },
 };
 
-/** How many rows are taken into a new index in one commit: small ones, … */
+/** Number of rows taken into a new index in one commit: small ones, … */
 const FILL_ROWS = 500;
 /** … and those that can be a megabyte. */
 const FILL_ROWS_LARGE = 25;
@@ -350,7 +350,7 @@ const SessionRow = Type.Object({
   /** Within what its name is unique: its user, or, named by a key that is bound to an agent, that agent of the user. */
   namedWithin: Type.Optional(OneOf(["user", "agent"])),
   createdAt: Whole,
-  /** When the conversation began, of history that was moved in. */
+  /** Beginning of the conversation, of history that was moved in. */
   occurredAt: Type.Optional(Instant),
   updatedAt: Whole,
   metadata: AnyObject,
@@ -429,9 +429,9 @@ const TurnMore = Type.Object({
   /** The version of the state that was current; rows of before are without it. */
   stateVersion: Type.Optional(Whole),
   externalId: Type.Optional(Text),
-  /** When it happened, in a session that has turns of other times than those of their ids. */
+  /** Time at which it happened, in a session that has turns of other times than those of their ids. */
   time: Type.Optional(Instant),
-  /** What input and output count in a context (`token-count.ts`). */
+  /** Tokens of input and output in a context (`token-count.ts`). */
   tokens: Type.Optional(Whole),
 });
 
@@ -471,10 +471,10 @@ const BranchRow = Type.Object({
   before: Type.Optional(Type.Object({ session: BareIdText, branch: Whole, until: BareIdText })),
   /** The first of those before that are shown; left out where all are. */
   from: Type.Optional(BareIdText),
-  /** How many are shown before it, and the last number that was given before it. */
+  /** Number of turns shown before it, and the last number that was given before it. */
   count: Whole,
   number: Whole,
-  /** When a rollback began it, and the branch that was current until then. */
+  /** Time at which a rollback began it, and the branch that was current until then. */
   at: Type.Optional(Whole),
   was: Type.Optional(Whole),
   /** The sessions whose memories a fork shows besides its own, each with an id that these are before; in its first branch. */
@@ -504,7 +504,7 @@ export const MEMORY_SOURCES = ["user", "agent", "tool", "import"] as const;
 const MemoryRow = Type.Object({
   /** Left out for one that belongs to a user or an agent alone. */
   sessionId: Type.Optional(IdText("sess")),
-  /** Those of its session, where it has one; else one of them can be null. */
+  /** User and agent of its session, where it has one; else one of them can be null. */
   userId: OrNull(Text),
   agentId: OrNull(Text),
   content: Text,
@@ -516,30 +516,30 @@ const MemoryRow = Type.Object({
   /** The caller's own name of it, and within what that is unique: its user or else agent, or that agent of the user. */
   externalId: Type.Optional(Text),
   namedWithin: Type.Optional(OneOf(["owner", "agent"])),
-  /** Who says so; an agent, where it is left out. */
+  /** Origin of the statement; an agent, where it is left out. */
   source: Type.Optional(OneOf(MEMORY_SOURCES)),
   importance: Type.Optional(Fraction),
   /** Set where every context of its owner shows it. */
   pinned: Type.Optional(Type.Literal(true)),
-  /** When it happened. */
+  /** Time at which it happened. */
   occurredAt: Type.Optional(Instant),
   expiresAt: Type.Optional(Instant),
-  /** When it holds: since ever and for ever, where they are left out. */
+  /** Validity: since ever and for ever, where they are left out. */
   validFrom: Type.Optional(Instant),
   validUntil: Type.Optional(Instant),
-  /** Those whose place it has taken. Some may be gone since. */
+  /** Memories that it superseded. Some may have been deleted since. */
   supersedes: Type.Optional(Type.Array(IdText("mem"))),
   /** The one that has taken its place, from when on, and when that one expires. */
   supersededBy: Type.Optional(IdText("mem")),
   supersededAt: Type.Optional(Instant),
   supersededUntil: Type.Optional(Instant),
-  /** Who wrote its content, and why; left out by a Cairn that did not note it. */
+  /** Author of its content, and the reason; left out by a Cairn that did not note it. */
   actor: Type.Optional(Text),
   reason: Type.Optional(Text),
-  /** When that was, where it is not the first one, and how many it has had before. */
+  /** Time of that content, where it is not the first one, and number of those before. */
   writtenAt: Type.Optional(Whole),
   edits: Type.Optional(Positive),
-  /** What its content counts in a context (`token-count.ts`); left out by a Cairn that did not count. */
+  /** Tokens of its content in a context (`token-count.ts`); left out by a Cairn that did not count. */
   tokens: Type.Optional(Whole),
   /** false when the caller asked for none: then a new content gets none either. */
   embed: Truth,
@@ -548,7 +548,7 @@ const MemoryRow = Type.Object({
 });
 export type MemoryRow = Static<typeof MemoryRow>;
 
-/** Whether time alone will not make a memory current again: it was past when its row was written last, and only a change can end that. */
+/** True if time alone will not make a memory current again: it was past when its row was written last, and only a change can end that. */
 type Ending = "createdAt" | "updatedAt" | "validUntil" | "supersededBy" | "supersededAt" | "supersededUntil";
 function isPastForGood({
   createdAt,
@@ -562,7 +562,7 @@ function isPastForGood({
   return supersededBy !== undefined && supersededUntil === undefined && supersededAt <= updatedAt;
 }
 
-/** When a pinned memory is past or gone, as far as its row says; one that comes back once another expires is not. */
+/** Time at which a pinned memory is past or gone, as far as its row says; one that comes back once another expires is not. */
 function endOfPin({ validUntil, expiresAt, supersededAt, supersededUntil }: Partial<MemoryRow>): number {
   const superseded = supersededUntil === undefined ? supersededAt : undefined;
   return Math.min(...[validUntil, expiresAt, superseded].map((end) => end ?? Number.POSITIVE_INFINITY));
@@ -632,7 +632,7 @@ const RetrievalRow = Type.Object({
   sessionId: IdText("sess"),
   actor: Text,
   operation: OneOf(RETRIEVAL_OPERATIONS),
-  /** How it began. */
+  /** Beginning of its text. */
   query: Text,
   limit: Positive,
   threshold: Fraction,
@@ -705,7 +705,7 @@ const OutboxRow = Type.Object({
   sessionId: OrNull(IdText("sess")),
   /** `hashKey` of the user whose content it shows, which outlives the session. */
   user: UserHash,
-  /** What it is about, where that is somebody's without a session. */
+  /** Owner of its record, where that is somebody's without a session. */
   record: Type.Optional(BareIdText),
   /** Key of the change's trace, which trace events carry. */
   trace: Text,
@@ -720,7 +720,7 @@ const WebhookRow = Type.Object({
   events: Type.Array(Text),
   description: OrNull(Text),
   enabled: Truth,
-  /** Why it was disabled by itself. */
+  /** Reason why it was disabled by itself. */
   disabledReason: OrNull(Text),
   /** In clear, because it signs; an export can leave it out. */
   secret: Text,
@@ -791,9 +791,9 @@ const DeliveryRow = Type.Object({
       durationMs: Finite,
       /** HTTP status; null without an answer. */
       status: OrNull(Whole),
-      /** How the answer began; null where the address was not public. */
+      /** Beginning of the answer; null where the address was not public. */
       body: OrNull(Text),
-      /** Why it does not count as delivered. */
+      /** Reason why it does not count as delivered. */
       error: OrNull(Text),
     }),
   ),
@@ -805,7 +805,7 @@ const turned = (ids: string) => lastId(ids) + ids.slice(0, BARE_ID_LENGTH);
 /** Each with one character of the keys of `byStatus`. */
 const DELIVERY_CODES = { pending: "p", delivered: "d", failed: "f" } as const;
 export const DELIVERY_STATUSES = Object.keys(DELIVERY_CODES) as (keyof typeof DELIVERY_CODES)[];
-/** What follows the webhook in the entries of a status. */
+/** Rest of the entries of a status after the webhook. */
 export const deliveryCode = (status: DeliveryRow["status"]): string => DELIVERY_CODES[status];
 /** The entries of a line begin with this. Events without a session have no order; each is a line of its own. */
 export const lineOf = (key: string, { sessionId, unordered }: Pick<DeliveryRow, "sessionId" | "unordered">): string =>
@@ -851,7 +851,7 @@ export const idempotency = table("idempotency", HASH, IdempotencyRow, withBody<I
 const KIND_CODES = { key: "k", session: "s", link: "l" } as const;
 export type KeyKind = keyof typeof KIND_CODES;
 export const KEY_KINDS = Object.keys(KIND_CODES) as KeyKind[];
-/** What the entries of a kind begin with. */
+/** Prefix of the entries of a kind. */
 export const kindCode = (kind: KeyKind): string => KIND_CODES[kind];
 
 const ApiKeyRow = Type.Object({
@@ -895,7 +895,7 @@ const DeletedKeyRow = Type.Object({ deletedAt: Whole });
 export type DeletedKeyRow = Static<typeof DeletedKeyRow>;
 export const deletedKeys = table("deleted_keys", SHA256, DeletedKeyRow, json<DeletedKeyRow>());
 
-/** What was set through the API, by the names in `settings/schema.ts`: `region`, `webhooks.timeout`. */
+/** Settings made through the API, by the names in `settings/schema.ts`: `region`, `webhooks.timeout`. */
 export type SettingsRow = Readonly<Record<string, string | number | boolean>>;
 export const settings = table("settings", CURRENT, AnyObject, having(json<SettingsRow>(), { isGlobal: true }));
 
@@ -920,7 +920,7 @@ export const provider = table(
 export const PROVIDER_KEY = "current";
 
 const RemovalRow = Type.Object({
-  /** Whether the memories go too. */
+  /** True if the memories go too. */
   memories: Truth,
   /** Set where its user is being erased: what forks show goes, too, which are of the same user. */
   ofUser: Type.Optional(Type.Literal(true)),
@@ -940,11 +940,11 @@ const DocumentRow = Type.Object({
   createdAt: Whole,
   updatedAt: Whole,
   expiresAt: Type.Optional(Instant),
-  /** How long it was to live when that was last said. */
+  /** Lifetime as it was last requested. */
   ttlSeconds: Type.Optional(Finite),
   /** The session with which it goes. */
   sessionId: Type.Optional(IdText("sess")),
-  /** What of the value it is found by: all, or what these paths lead to. */
+  /** Part of the value that it is found by: all, or what these paths lead to. */
   index: Type.Optional(Type.Union([Type.Literal(true), Type.Array(Text)], { description: "true or a list" })),
   /** The value, as it goes over the wire. */
   body: ObjectText,
@@ -1016,7 +1016,7 @@ export const lastDocumentId = table("last_document_id", /^[0-9A-Za-z]{2}$/, Bare
 
 const UserRow = Type.Object({
   userId: Text,
-  /** When the newest session was made, to the minute; the newest memory, where no session was left when the user was noted. */
+  /** Creation of the newest session, to the minute; the newest memory, where no session was left when the user was noted. */
   seenAt: Whole,
 });
 export type UserRow = Static<typeof UserRow>;
@@ -1041,16 +1041,16 @@ export const ERASURE_PHASES = [
 ] as const;
 const ErasureRow = Type.Object({
   userId: Text,
-  /** What was made by then, and ids up to this one, is erased. */
+  /** Bound of the erasure: records created by then, and ids up to this one. */
   startedAt: Whole,
   until: BareIdText,
-  /** What is being erased now, and the key behind which that continues. */
+  /** Kind that is being erased now, and the key behind which that continues. */
   phase: OneOf(ERASURE_PHASES),
   after: Text,
-  /** Who asked for it, and the request. */
+  /** Caller that asked for it, and the request. */
   actor: Text,
   retentionDays: Positive,
-  /** What was erased so far. */
+  /** Counts of what was erased so far. */
   counts: Type.Object({
     sessions: Whole,
     turns: Whole,

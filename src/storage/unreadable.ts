@@ -31,7 +31,7 @@ export function rowsOfTable<Row>(table: string, decode: (text: string) => Row): 
 /** The rows on which all others depend: what cannot be read without one of them is not to be left out. */
 const OF_ALL: ReadonlySet<string> = new Set(["provider", "settings"]);
 
-/** What is read, or undefined where a row that it needs is unreadable. */
+/** Row that is read, or undefined where a row that it needs is unreadable. */
 export function unlessUnreadable<Result>(read: () => Result): Result | undefined {
   try {
     return read();

@@ -1,5 +1,5 @@
 /**
- * Which users there are, by name and by when their newest session was created: sessions and memories name them in no order that a person
+ * Index of users, by name and by the time of their newest session: sessions and memories name them in no order that a person
  * looks for, and documents say their hash alone.
  *
  * @module

@@ -32,7 +32,7 @@ export function except(table: AnyTable): Posting {
   return { table: table.name, prefixes: [""], isExcluded: true };
 }
 
-/** Whether one id passes a filter: a look-up per condition. */
+/** Checks whether one id passes a filter: a look-up per condition. */
 export function matches(reader: Reader, filter: Filter, id: BareId): boolean {
   return filter.every(
     ({ table, prefixes, isExcluded = false }) => prefixes.some((prefix) => reader.has({ name: table }, prefix + id)) !== isExcluded,
@@ -43,11 +43,11 @@ export function matches(reader: Reader, filter: Filter, id: BareId): boolean {
 export interface Bounds {
   from?: BareId | undefined;
   before?: BareId | undefined;
-  /** How many ids will do, if all pass: as many are read at first. */
+  /** Number of ids that will do, if all pass: as many are read at first. */
   few?: number | undefined;
 }
 
-/** How far an unfinished walk has come: other requests can be answered first, or the rest be left to another walk. */
+/** Progress of an unfinished walk: other requests can be answered first, or the rest be left to another walk. */
 export interface Pause {
   /** Whatever is not older than this id was looked at: what follows begins `before` it. */
   readonly passed: BareId;
@@ -136,9 +136,9 @@ class Stream implements IdStream {
   #chunk: string[] = [];
   #position = 0;
   #size: number;
-  /** How many keys of the chunk were looked at. */
+  /** Number of keys of the chunk that were looked at. */
   #used = 0;
-  /** Where the next chunk starts (excluded); undefined when the range is read to its end. */
+  /** Start of the next chunk (excluded); undefined when the range is read to its end. */
   #next: string | undefined;
   readonly #reader: Reader;
   readonly #table: AnyTable;

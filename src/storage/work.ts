@@ -17,7 +17,7 @@ export interface QueuedCommit {
   readonly run: (tx: Tx) => unknown;
   readonly resolve: (result: unknown) => void;
   readonly reject: (reason: unknown) => void;
-  /** How the last run of its work has ended. */
+  /** End of the last run of its callback. */
   outcome: { result: unknown } | { thrown: unknown } | undefined;
 }
 

@@ -16,13 +16,13 @@ export interface Write {
   readonly key: string;
   /** Undefined removes. */
   readonly value: string | Uint8Array | undefined;
-  /** Whether the work takes for granted that no such row is there yet. */
+  /** True if the work takes for granted that no such row is there yet. */
   readonly isNew: boolean;
-  /** What `value` is the stored form of; of a row that is put. */
+  /** Row of which `value` is the stored form; of a put. */
   readonly row: unknown;
 }
 
-/** What a work is given however often it is run: its moment, and one id after the other. */
+/** Inputs of a callback however often it is run: its time, and one id after the other. */
 export interface TxContext {
   readonly now: number;
   readonly elapsed: number;
@@ -62,7 +62,7 @@ export class WriteBuffer implements Tx {
     return this.#stored.recordsAtOnce;
   }
 
-  /** What was written, in order. */
+  /** Writes, in order. */
   get writes(): readonly Write[] {
     return this.#writes;
   }
@@ -212,7 +212,7 @@ export class WriteBuffer implements Tx {
   }
 }
 
-/** Whether two runs of a work have written the same. */
+/** Checks whether two runs of a work have written the same. */
 export function areSameWrites(writes: readonly Write[], others: readonly Write[]): boolean {
   return writes.length === others.length && writes.every((write, i) => Bun.deepEquals(write, others[i]));
 }

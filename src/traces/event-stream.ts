@@ -15,40 +15,40 @@ import { traces, type Index, type TraceRow } from "../storage/tables.ts";
 import { actionCode, actionOf, isAdminAction, TRACE_ACTIONS, type TraceAction } from "./events.ts";
 import { shownTrace, traceJson, type FoundTrace, type TraceFilter, type TraceReader } from "./traces.ts";
 
-/** What a reader may have been sent and not taken yet. Bun holds as much again on its way to the socket, in a buffer of up to 128 KiB. */
+/** Bytes that a reader may have been sent and not taken yet. Bun holds as much again, in a buffer of the socket of up to 128 KiB. */
 const UNREAD_BYTES_MAX = 64 * 1024;
-/** What all streams together hold of events that they have sent in part. */
+/** Bytes that all streams together hold of events that they have sent in part. */
 const HELD_BYTES_MAX = 4 * 1024 * 1024;
-/** What is sent at once: Bun holds it a second time until the socket has taken it. */
+/** Bytes that are sent at once: Bun holds it a second time until the socket has taken it. */
 const PIECE_BYTES = 32 * 1024;
-/** Whether the keys of all streams are still valid is looked at as often, and whenever this server hears that a key has changed. */
+/** True if the keys of all streams are still valid is looked at as often, and whenever this server hears that a key has changed. */
 export const KEY_CHECK_MS = 1_000;
 /** Traces that are read at once while catching up: few at first, and twice as many each time that all of them were sent. */
 const TRACES_AT_ONCE_MIN = 4;
 const TRACES_AT_ONCE_MAX = 128;
 const RETRY_MS = 2_000;
-/** When more traces than that are committed while the last seconds are read, these are read again. */
+/** Number of traces committed while the last seconds are read from which these are read again. */
 const KEPT_MAX = 10_000;
 
 type EventFilter = Pick<TraceFilter, "sessionId" | "userId" | "action">;
 
 export interface Watcher {
-  /** Who may have only a few streams. */
+  /** Key that may have only a few streams. */
   readonly limitsId: string;
   readonly reader: TraceReader;
   readonly filter: EventFilter;
   /** The header as it came; null for who wants only what is new. */
   readonly lastEventId: string | null;
-  /** Whether the key is still valid. */
+  /** Checks whether the key is still valid. */
   isAllowed(): boolean | Promise<boolean>;
 }
 
-/** What the streams of a server share. */
+/** State that the streams of a server share. */
 export interface StreamDeps {
   readonly store: RecordStore;
   readonly clock: Clock;
   readonly held: HeldEvents;
-  /** How much later than with lower ids a trace may be committed: 0 where this server alone commits. */
+  /** Time by which a trace may be committed later than those with higher ids: 0 where this server alone commits. */
   readonly lateMs: number;
 }
 
@@ -78,7 +78,7 @@ export function eventAt(reader: Reader, key: string): TraceEvent | undefined {
   return row === undefined ? undefined : new TraceEvent(shownTrace(reader, { key, row }));
 }
 
-/** How far an event was sent, and what it was then, or the event itself where that is held. */
+/** Progress of sending an event, and its text then, or the event itself where that is held. */
 interface Partly {
   readonly key: string;
   readonly of: TraceEvent | { readonly hash: number | bigint };
@@ -150,38 +150,38 @@ export class EventStream {
   readonly watcher: Watcher;
   readonly #onEnd: () => void;
   readonly #actions: readonly TraceAction[];
-  /** Whose traces it has; undefined where the filter names somebody else than the key's owner. */
+  /** Owner of its traces; undefined where the filter names somebody else than the key's owner. */
   readonly #owner: Owner | undefined;
   #controller!: ReadableStreamDefaultController<Uint8Array>;
   /** Everything up to this was sent, or is not for this reader; undefined for who wants only what is new. */
   #cursor: BareId | undefined;
   #isLive: boolean;
-  /** How much later than with lower ids a trace may be committed: 0 where this server alone commits. */
+  /** Time by which a trace may be committed later than those with higher ids: 0 where this server alone commits. */
   readonly #lateMs: number;
-  /** What was sent lately, of which the store or another server's commit may tell once more. */
+  /** Events sent lately, which the store or another server's commit may report once more. */
   readonly #sentLately = new Set<BareId>();
   /** While traces are read before which others may still be committed: what is newer than this may be read again, … */
   #from: BareId | undefined;
   /** … and the keys of what was committed since, in whatever order; undefined when that was too much. */
   #kept: string[] | undefined;
-  /** Whether that is all that is left to be sent. */
+  /** True if that is all that is left to be sent. */
   #hasRead = false;
-  /** How many traces the next read looks at. A database gives all of them, however large they are. */
+  /** Number of traces that the next read looks at. A database gives all of them, however large they are. */
   #atOnce = TRACES_AT_ONCE_MIN;
-  /** How often `send` was called. */
+  /** Number of calls of `send`. */
   #batches = 0;
   /** An event of which a part was sent: the rest is read again when there is room. */
   #partly: Partly | undefined;
   /** Held events of which the last part waits to be taken, with what the reader will have taken by then. */
   #waiting: { readonly event: TraceEvent; readonly until: number }[] = [];
-  /** Whether it is dropped unless it has taken something since it fell behind, and what it had taken by then. */
+  /** True if it is dropped unless it has taken something since it fell behind, and what it had taken by then. */
   #mustTake: number | undefined;
   #queuedBytes = 0;
-  /** What it had taken when the last comment was due. */
+  /** Bytes that it had taken when the last comment was due. */
   #takenBefore = 0;
   #readingOn: Promise<void> | undefined;
   #hasEnded = false;
-  /** Whether it ends once its reader has taken what it was sent. */
+  /** True if it ends once its reader has taken what it was sent. */
   #isEnding = false;
   #isChecking = false;
   #checkedAt: number;
@@ -212,7 +212,7 @@ export class EventStream {
           const begin = lastEventId ?? withPrefix("trace", firstBareIdAt(clock.now()));
           this.#enqueue(new TextEncoder().encode(`retry: ${RETRY_MS}\nid: ${begin}\n\n`));
         },
-        // What is under way may have found no room before there was some.
+        // Sending under way may have found no space before there was some.
         pull: async () => {
           this.#releaseTaken();
           await this.#readingOn;
@@ -307,7 +307,7 @@ export class EventStream {
   /** Reads until there is something to send, or nothing is left, or no room. */
   async #catchUp(): Promise<void> {
     while (!this.#isLive && (await this.#isStillAllowed(false))) {
-      // When the reader takes something, this is asked again. Each part of an event costs reading all of it.
+      // A reader that takes something asks this again. Each part of an event costs reading all of it.
       if (this.#room < UNREAD_BYTES_MAX / 2) return;
       if (this.#partly !== undefined) {
         await this.#sendNextPart(this.#partly);
@@ -325,7 +325,7 @@ export class EventStream {
       else for (const key of looked) this.#cursor = key.slice(1);
       for (const { id } of events) this.#trackSent(id);
       if (this.#lateMs > 0) this.#lookAtEnd(isEnd && passed.length === 0, settled);
-      // What was committed while that was read is neither read nor sent: then it is read again.
+      // Traces committed while that was read are neither read nor sent: then it is read again.
       else if (looked.size === 0 && this.#batches === batches) this.#beginLive();
       const [first] = events;
       if (first !== undefined && first.bytes.byteLength > room) this.#sendFirstPart(first);
@@ -505,7 +505,7 @@ export class EventStream {
     return false;
   }
 
-  /** How many bytes more may wait for the reader. */
+  /** Number of bytes more that may wait for the reader. */
   get #room(): number {
     return this.#controller.desiredSize ?? 0;
   }
@@ -536,7 +536,7 @@ export class EventStream {
       this.#enqueueHeld(new Uint8Array(bytes.subarray(at, at + PIECE_BYTES)));
   }
 
-  /** What is held anyway is not copied. */
+  /** Avoids a copy of what is held anyway. */
   #enqueueHeld(bytes: Uint8Array): void {
     if (this.#hasEnded) return;
     this.#queuedBytes += bytes.byteLength;

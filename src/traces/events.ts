@@ -1,5 +1,5 @@
 /**
- * What can happen, and which events follow from it.
+ * Actions, and the events that follow from them.
  *
  * @module
  */
@@ -55,7 +55,7 @@ export function isAdminAction(action: TraceAction): boolean {
   return declared[action].isAdmin === true;
 }
 
-/** What the keys of an action's traces begin with. */
+/** Prefix of the keys of an action's traces. */
 export function actionCode(action: TraceAction): string {
   return declared[action].code;
 }

@@ -11,7 +11,7 @@
  * event a part is sent at a time: all streams that send it hold it once. A live reader that has not taken what it was sent is dropped when
  * the next event comes: it asks again with the id of the last trace that it got, and misses none.
  *
- * Where several servers share a store, what the others commit is looked for twice a second while anybody watches. It can come after a
+ * With several servers on one store, what the others commit is looked for twice a second while anybody watches. It can come after a
  * trace with a higher id: so who continues is given again what is only a few seconds older than the last trace that it got, and while the
  * last seconds are read the keys of what is committed are kept, and sent before the stream is live.
  *
@@ -30,18 +30,18 @@ import { eventAt, EventStream, HeldEvents, KEY_CHECK_MS, type StreamDeps, type W
 /** A comment is sent as often, so that no proxy takes the connection for a dead one; Bun closes one after 60 s of silence. */
 const COMMENT_MS = LIMITS.eventCommentSeconds * 1000;
 const RETRY_AFTER_SECONDS = 1;
-/** How often traces of other servers are looked for. */
+/** Interval at which traces of other servers are looked for. */
 const FOLLOW_MS = 500;
 
 /** Finds what other servers commit. */
 export interface Follower {
-  /** Those among the traces of a commit of this server that it has not found, and will not find. */
+  /** Traces of a commit of this server that it has not found, and will not find. */
   unseen(keys: readonly string[]): string[];
-  /** What was committed since the last look, in the order of ids. @param since - Unix milliseconds; nothing earlier is looked for */
+  /** Traces committed since the last look, in the order of ids. @param since - Unix milliseconds; nothing earlier is looked for */
   look(since: number): Promise<string[]>;
   /** Nobody watches any more. */
   forget(): void;
-  /** How much later than with lower ids a trace may be committed. */
+  /** Time by which a trace may be committed later than those with higher ids. */
   readonly lateMs: number;
 }
 
@@ -85,7 +85,7 @@ export class TraceFeed {
 
   #publish(keys: readonly string[]): void {
     if (keys.length === 0) return;
-    // What is committed until then is sent together.
+    // Traces committed until then are sent together.
     if (this.#committed.length === 0) void nextTurn().then(async () => this.#send());
     this.#committed.push(...keys);
   }
@@ -135,7 +135,7 @@ export class TraceFeed {
     for (const stream of this.#streams) stream.end();
   }
 
-  /** How many streams have not ended. While it is drained: whose readers do not read, or are behind. */
+  /** Number of streams that have not ended. While it is drained: whose readers do not read, or are behind. */
   get unended(): number {
     return this.#streams.size;
   }

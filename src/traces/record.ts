@@ -1,5 +1,5 @@
 /**
- * What every change leaves behind: a trace, the events that follow from it, and the answer to an idempotent request.
+ * Records that every change leaves: a trace, the events that follow from it, and the answer to an idempotent request.
  *
  * All of it is written inside the transaction of the change, so that all of it is there or nothing. Nothing is sent from
  * here: events wait in the outbox for their receivers.
@@ -19,45 +19,45 @@ import type { RecordStore } from "../storage/record-store.ts";
 import { outbox, traces, webhooks, type TraceRow, type WebhookRow } from "../storage/tables.ts";
 import { actionCode, recordEventOf, traceEventsOf, type AdminAction, type TraceAction } from "./events.ts";
 
-/** What limits the records that callers make. */
+/** Limits of the records that callers make. */
 export interface Quotas {
   /**
    * @param bytes - that are to be written, where that can be said before
    * @throws {ApiError} `service_unavailable` when the store may not become larger
    */
   refuseGrowth(bytes?: number): void;
-  /** Whether logs that nobody waits for may make the store larger. */
+  /** True if logs that nobody waits for may make the store larger. */
   readonly hasRoomForLogs: boolean;
-  /** How many of the newest versions of a session's state are kept; version 0 is kept besides. */
+  /** Number of the newest versions of a session's state that are kept; version 0 is kept besides. */
   readonly versionsKept: number;
-  /** How many contents that a memory had are kept. */
+  /** Number of contents kept that a memory had. */
   readonly memoryVersionsKept: number;
-  /** Whether keys without the scope `admin` may ask for sessions that do not expire. */
+  /** True if keys without the scope `admin` may ask for sessions that do not expire. */
   readonly areEndlessSessionsForAll: boolean;
-  /** How large a state can become that is changed a part at a time. */
+  /** Largest size of a state that is changed a part at a time. */
   readonly stateBytesMax: number;
 }
 
-/** What every operation on records is given. */
+/** Dependencies of every operation on records. */
 export interface Deps {
   readonly store: RecordStore;
   readonly clock: Clock;
   /** Left out for commands, which the operator runs. */
   readonly quotas?: Quotas;
-  /** How much one page of a list may look at; the usual limit unless a test has its own. */
+  /** Scan budget of one page of a list; the usual limit unless a test has its own. */
   readonly listProbesMax?: number | undefined;
 }
 
-/** Who asks for a change, as far as its record needs to know. */
+/** Caller of a change, as far as its record needs to know. */
 export interface Caller {
   /** First 8 characters of the API key, or `system` for a timer. */
   readonly actor: string;
   readonly keyId: KeyId | null;
-  /** Whose limits count for it; none do for a timer. */
+  /** Key whose limits count for it; none for a timer. */
   readonly limitsId?: string;
-  /** Whose records it sees and changes. */
+  /** Owner whose records it sees and changes. */
   readonly owner: Owner;
-  /** How long the traces of this caller are kept. */
+  /** Retention of the traces of this caller. */
   readonly retentionDays: number;
   readonly requestId: string | null;
   /** `clock.elapsed()` when the request came in; null for a timer. */
@@ -82,7 +82,7 @@ export interface TraceEntry {
   action: TraceAction;
   /** null for a change that concerns no session. */
   sessionId: SessionId | null;
-  /** Whose record it is; null where it is nobody's: then only a key with the scope `admin` reads the trace. */
+  /** Owner of the record; null where it is nobody's: then only a key with the scope `admin` reads the trace. */
   userId: string | null;
   agentId: string | null;
   /** The record that it is about, where that is somebody's without a session. */
@@ -90,11 +90,11 @@ export interface TraceEntry {
   details: JsonText;
   /** The affected record, for the event that carries it. */
   record?: JsonText;
-  /** Whether this is the trace of something that failed. */
+  /** True if this is the trace of something that failed. */
   isError?: boolean;
 }
 
-/** Who changes something when no request asks for it: a timer, a start, or a command of the operator's. */
+/** Actor of a change that no request asks for: a timer, a start, or a command of the operator's. */
 export function systemCaller(retentionDays: () => number): Caller {
   return {
     actor: "system",

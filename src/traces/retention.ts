@@ -28,7 +28,7 @@ export function traceRetention({ store, clock }: Deps, lengths: () => readonly n
   const bad = new BadRows(store, log, name);
   const { ahead } = traces.index;
   const found = new Set<number>();
-  /** Where each sweep continues. */
+  /** Position at which each sweep continues. */
   const cursors = new Map<string, string>();
 
   /** @returns whether there may be more */

@@ -24,7 +24,7 @@ export interface TraceFilter extends CreatedFilter {
   action?: TraceAction | undefined;
 }
 
-/** Who reads: what is for admin keys only is not there for anybody else. */
+/** Reader: traces for admin keys only do not exist for anybody else. */
 export interface TraceReader {
   readonly isAdmin: boolean;
   readonly owner: Owner;
@@ -52,7 +52,7 @@ export async function listTraces(
     ...(sessionId === undefined ? [] : [posting(traces.index.bySession, bare(sessionId))]),
     ...ownedPostings(narrow, traces.index),
   ];
-  // What is for admin keys alone is not even looked at: a page that ended there would show in its last_id that it exists.
+  // Traces for admin keys alone are not even looked at: a page that ended there would show in its last_id that it exists.
   const postings = of.length > 0 && action === undefined ? of : [...of, posting(traces, ...actions.map(actionCode))];
   const listing = {
     prefix: "trace",
@@ -69,7 +69,7 @@ export async function listTraces(
   });
 }
 
-/** Whether a session's traces, which can outlive it, are the owner's: all of them are of one user and one agent. */
+/** Checks whether a session's traces, which can outlive it, are the owner's: all of them are of one user and one agent. */
 function isOfOwner(reader: Reader, owner: Owner, session: BareId): boolean {
   const { bySession } = traces.index;
   // More than one, as what an administrator did may be among them, and that is nobody's.

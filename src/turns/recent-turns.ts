@@ -18,7 +18,7 @@ import type { LiveSession } from "../sessions/live-session.ts";
 import { newestTurns } from "./order.ts";
 
 interface Recent {
-  /** How many turns were asked for, the branch that was current, and the number of the last turn of the session. */
+  /** Number of turns that were asked for, the branch that was current, and the number of the last turn of the session. */
   limit: number;
   branch: number | undefined;
   number: number;
@@ -32,11 +32,11 @@ interface Recent {
 export interface RecentTurn {
   /** Members of the JSON object, without its braces. */
   readonly shown: string;
-  /** What its input and output count; undefined where that is still to be counted. */
+  /** Tokens of its input and output; undefined where that is still to be counted. */
   readonly tokens: number | undefined;
 }
 
-/** What the texts of a turn count in a context. */
+/** Tokens of the texts of a turn in a context. */
 export async function countTurn(input: string, output: string): Promise<number> {
   return (await countQuoted(input, LIMITS.contextTokensMax)) + (await countQuoted(output, LIMITS.contextTokensMax));
 }
@@ -48,7 +48,7 @@ const TURN_BYTES = 200;
 export class RecentTurns {
   readonly #cache = new Cache<Recent>(CACHE_BYTES_MAX.recentTurns);
 
-  /** How the turns of sessions were found. */
+  /** Hits and misses of the turns of sessions. */
   get uses(): CacheUses {
     return this.#cache.uses;
   }
@@ -91,7 +91,7 @@ export function turnsJson(turns: readonly Pick<RecentTurn, "shown">[]): JsonText
   return `${text}]` as JsonText;
 }
 
-/** What they take in memory: a character is a byte, or two where one of the text is beyond Latin-1. */
+/** Bytes that they take in memory: a character is a byte, or two where one of the text is beyond Latin-1. */
 function bytesOf(items: readonly RecentTurn[]): number {
   return items.reduce(
     (sum, { shown }) => sum + TURN_BYTES + (Buffer.byteLength(shown) === shown.length ? shown.length : 2 * shown.length),

@@ -12,7 +12,7 @@ import { VersionsInTime } from "../sessions/versions-in-time.ts";
 import type { Reader } from "../storage/access.ts";
 import type { TurnRow } from "../storage/tables.ts";
 
-/** What depends on the session that shows a turn. */
+/** Members of a turn that depend on the session that shows it. */
 interface Shown {
   readonly stateVersion: number;
   /** The session, of a turn that was logged in another one, and the one that it has it from. */
@@ -36,7 +36,7 @@ export function shownTurns(reader: Reader, session: LiveSession): (key: string, 
   const versions = new VersionsInTime(reader, session);
   return (key, row) => {
     const id = key.slice(BARE_ID_LENGTH);
-    // What a fork begins with belongs to its first version.
+    // Turns that a fork begins with belong to its first version.
     if (!key.startsWith(session.key))
       return turnJson(row, { stateVersion: 0, fork: { id: session.id, from: session.row.forkedFrom?.sessionId } });
     return turnJson(row, { stateVersion: row.more?.stateVersion ?? versions.at(id), rolledBackAt: hiddenAt(reader, session, id) });

@@ -60,7 +60,7 @@ async function prepared(turn: NewTurn): Promise<Prepared> {
   };
 }
 
-/** What a step of an agent changes besides logging its turn. */
+/** Changes of a step of an agent besides logging its turn. */
 export interface Step {
   state?: JsonObject | undefined;
   statePatch?: JsonObject | undefined;
@@ -169,7 +169,7 @@ function namedTurn(reader: Reader, session: LiveSession, externalId: string): st
   return undefined;
 }
 
-/** Whether a session shows a turn, by its key. */
+/** Checks whether a session shows a turn, by its key. */
 function isShown(reader: Reader, session: LiveSession, key: string): boolean {
   const [owner, id] = [key.slice(0, BARE_ID_LENGTH), key.slice(BARE_ID_LENGTH)];
   return allRanges(reader, session).some((range) => range.session === owner && isIn(range, id));

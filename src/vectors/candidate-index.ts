@@ -1,5 +1,5 @@
 /**
- * What finds the candidates of a search, wherever the vectors are.
+ * Interface that finds the candidates of a search, wherever the vectors are.
  *
  * @module
  */
@@ -12,9 +12,9 @@ import type { IndexBytes, IndexStatus } from "./index-status.ts";
 export interface CandidateIndex {
   readonly status: IndexStatus;
   readonly bytes: IndexBytes;
-  /** How searches found vectors in memory. */
+  /** Hits and misses of vectors in memory. */
   readonly cacheUses: CacheUses;
-  /** Why some searches are answered 503 at present; undefined when none is. */
+  /** Reason why some searches are answered 503 at present; undefined when none is. */
   problem(): string | undefined;
   /**
    * Candidates for a query: about `limit` records that pass the filter, those that are best by words and cosine together, or all that

@@ -1,5 +1,5 @@
 /**
- * What a search looks at closely: memories near to the query, with all that scoring one needs, so that no vector is read
+ * Candidates that a search looks at closely: memories near to the query, with all that scoring one needs, so that no vector is read
  * again.
  *
  * @module
@@ -14,14 +14,14 @@ import { packed, unpacked } from "./packed.ts";
 import type { Neighbour, Query } from "./query.ts";
 import type { VectorRows } from "./vector-rows.ts";
 
-/** When its memory has another vector by now, the candidate is out of date. The cosine is exact. */
+/** Candidate, out of date once its memory has another vector. The cosine is exact. */
 export interface Candidate extends Neighbour {
   readonly terms: Uint32Array;
-  /** What `closenessTo` gives for it, where that is known. */
+  /** Value of `closenessTo` for it, where that is known. */
   readonly closeness?: number | undefined;
 }
 
-/** Where ids and rows are by slot: the same memory on both threads. */
+/** Ids and rows by slot: the same memory on both threads. */
 export interface SlotTables {
   readonly ids: IdTable;
   readonly rows: VectorRows;
@@ -59,7 +59,7 @@ export class RowCandidate implements Candidate {
 export interface PackedCandidates {
   /** Slot and cosine of each that has a row, in the order in which they were found. */
   readonly inRows: string;
-  /** Those without a row, if there are any. */
+  /** Vectors without a row, if there are any. */
   readonly whole: readonly Candidate[] | undefined;
 }
 

@@ -38,11 +38,11 @@ const COMPARED_MAX = 20_000;
 const COMPARED_AT_ONCE = 250;
 /** Each is a statement that looks at a thousand records at most: where few of them pass, all of those are compared. */
 const WALKS_MAX = LIMITS.searchProbesMax / 1_000;
-/** Where there is a replica: walks that find fewer, as most of what they look at is left out. */
+/** Bound of walks where there is a replica: walks that find fewer, as most of what they look at is left out. */
 const SPARSE_WALKS_MAX = 2;
 /** As many more than are wanted are held: then all but the best are left out. The terms of a long text take some kilobytes. */
 const HELD_MORE = 1_000;
-/** What the replica finds is looked for again, this often, when some of it was changed meanwhile. */
+/** Number of times that the replica is searched again when some of what it found was changed meanwhile. */
 const ATTEMPTS_MAX = 3;
 /** At most this many filters are known to be wide. */
 const WIDE_FILTERS_MAX = 1_000;
@@ -141,7 +141,7 @@ export class DatabaseIndex implements CandidateIndex {
     }
   }
 
-  /** Those that are still so in the database: they pass the filter and have the vector that was compared. */
+  /** Candidates that are unchanged in the database: they pass the filter and have the vector that was compared. */
   async #present(found: readonly Candidate[], filter: Filter): Promise<Candidate[]> {
     const { records } = this.#collection;
     const originals = found.map(({ memory, id }) => this.#replica.originalId(this.#collection, memory, id));
@@ -210,7 +210,7 @@ export class DatabaseIndex implements CandidateIndex {
     });
   }
 
-  /** Which vectors they have: most were made with their records, and have their ids, so these are fetched with the records. */
+  /** Vectors that they have: most were made with their records, and have their ids, so these are fetched with the records. */
   #placesOf(reader: Reader, records: readonly BareId[]): { record: BareId; id: BareId }[] {
     reader.ahead(this.#collection.records, records);
     this.#fetchAhead(reader, records);
@@ -237,7 +237,7 @@ export class DatabaseIndex implements CandidateIndex {
 }
 
 /**
- * Those of the best scores, of equal ones the first; all of them when they are few.
+ * Candidates of the best scores, of equal ones the first; all of them when they are few.
  *
  * @param found - the newest first
  */

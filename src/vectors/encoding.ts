@@ -25,11 +25,11 @@
 import { DIMENSION_MAX, type Embedding, NO_COSINE, NO_VECTOR, PASSAGE_DIMENSION, PASSAGES_MAX } from "../embeddings/embedder.ts";
 import { BARE_ID_LENGTH, HOME_WIDTH, type BareId } from "../lib/ids.ts";
 
-/** What 1 is in a number of a query. */
+/** Unit of a number of a query. */
 const UNIT = 32_767;
-/** What 1 is in a scale. */
+/** Unit of a scale. */
 const SCALE_UNIT = 2 ** 22;
-/** What 1 is in a sum of products of a query's numbers with a vector's, times its scale. */
+/** Unit of a sum of products of a query's numbers with a vector's, times its scale. */
 export const COSINE_UNIT = UNIT * SCALE_UNIT;
 /** With less a sum of products could exceed 2^31. */
 const SCALE_MIN = SCALE_UNIT / 2 ** 15;
@@ -71,7 +71,7 @@ export function quantize(vector: Float32Array): Int16Array {
   return numbers;
 }
 
-/** What this returns is always an embedding to `isEmbedding`, whatever numbers a provider gives. */
+/** Encodes a vector: the result always passes `isEmbedding`, whatever numbers a provider gives. */
 export function encodeVector({ vector: given, passages = 1, terms }: Embedding, { memory, generation }: VectorOwner): Uint8Array {
   const vector =
     passages > 1 ? Float32Array.from(parts(given, passages).flatMap((one) => Array.from(ofUnitLength(one)))) : ofUnitLength(given);
@@ -106,7 +106,7 @@ function shortened(scale: number, square: number): number {
   return square * (scale / SCALE_UNIT) ** 2 <= WRITTEN_SQUARE_MAX ? scale : Math.floor(SCALE_UNIT / Math.sqrt(square));
 }
 
-/** Whether a number is stored as zero, or is none. Any other stays one, so that what comes of it is stored alike. */
+/** Checks whether a number is stored as zero, or is none. Any other stays one, so that what comes of it is stored alike. */
 function isZero(number: number): boolean {
   return !(number * number >= ZERO_TO * ZERO_TO);
 }
@@ -138,7 +138,7 @@ function longest(numbers: Float32Array | Int8Array, count: number): number {
 /** The numbers of a stored vector, where they are stored, valid as long as the bytes are; none of one in the form of before. */
 export interface StoredNumbers {
   readonly numbers: Int8Array;
-  /** How many vectors they are of, each as long as the others. */
+  /** Number of vectors that they are of, each as long as the others. */
   readonly passages: number;
   readonly scale: number;
 }
@@ -186,12 +186,12 @@ export function storedPassages(bytes: Uint8Array): Float32Array[] {
   return parts(storedVector(bytes), passageCount(bytes));
 }
 
-/** Whether it says words alone. */
+/** Checks whether it says words alone. */
 export function hasNoVector(bytes: Uint8Array): boolean {
   return scaleIn(bytes) === NO_VECTOR_SCALE;
 }
 
-/** Whether it is in the form of before. */
+/** Checks whether it is in the form of before. */
 export function isOfOldForm(bytes: Uint8Array): boolean {
   return shapeOf(bytes) < WHOLE;
 }
@@ -219,7 +219,7 @@ export function storedHome(bytes: Uint8Array): number {
   return (bytes[end - HOME_WIDTH]! << 8) | bytes[end - 1]!;
 }
 
-/** Whether bytes from the store, which may be damaged, are an embedding. Of the form of before no more is known than whose it is. */
+/** Checks whether bytes from the store, which may be damaged, are an embedding. Of the form of before no more is known than whose it is. */
 export function isEmbedding(bytes: Uint8Array): boolean {
   if (bytes.byteLength < TRAILER_BYTES || !ID.test(storedMemory(bytes)) || scaleIn(bytes) < SCALE_MIN) return false;
   if (isOfOldForm(bytes)) return bytes.byteLength >= TRAILER_BYTES + OLD_BYTES_MIN && bytes.byteLength % TERM_BYTES === 0;
@@ -237,7 +237,7 @@ export function isEmbedding(bytes: Uint8Array): boolean {
 /** Its numbers of meaning. */
 const OLD_BYTES_MIN = 256;
 
-/** Whether a vector can be compared with others, or those of all passages: they are of unit length, or shorter. */
+/** Checks whether a vector can be compared with others, or those of all passages: they are of unit length, or shorter. */
 export function isComparable(vector: Float32Array, passages = 1): boolean {
   if (passages === 1) return vector.length <= DIMENSION_MAX && squareLength(vector) <= SQUARE_MAX;
   const areAll = passages > 1 && passages <= PASSAGES_MAX && vector.length === passages * PASSAGE_DIMENSION;
@@ -254,7 +254,7 @@ function numberCount(bytes: Uint8Array): number {
   return Math.max(0, (shapeOf(bytes) & ~SEVERAL) - WHOLE);
 }
 
-/** How many vectors it says it has; 1 of one that has none. */
+/** Number of its vectors as it says; 1 of one that has none. */
 export function passageCount(bytes: Uint8Array): number {
   const areSeveral = !isOfOldForm(bytes) && (shapeOf(bytes) & SEVERAL) !== 0;
   return areSeveral ? Math.max(1, Math.floor(numberCount(bytes) / PASSAGE_DIMENSION)) : 1;

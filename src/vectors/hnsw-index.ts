@@ -6,7 +6,7 @@
  *
  * A number is a byte (`scripts/hnswlib/bytes.patch`): next to what a projection leaves out, what rounding does to it is nothing.
  *
- * What hnswlib-node 3.0.0 needs from its caller, each seen to crash or corrupt otherwise:
+ * Duties of callers of hnswlib-node 3.0.0, each seen to crash or corrupt otherwise:
  * - numbers from -127 to 127 as an `Int8Array` of the right length;
  * - no filter callback, and never a label given twice;
  * - no two calls at once that change a graph, for nothing is locked (`scripts/hnswlib/memory.patch`);
@@ -22,7 +22,7 @@ import { PASSAGES_MAX } from "../embeddings/embedder.ts";
 import { project, PROJECTED_DIMENSION } from "./projection.ts";
 
 const LINKS = 12;
-/** How widely to look for the links of a point. */
+/** Breadth of the search for the links of a point. */
 const EF_CONSTRUCTION = 80;
 const CAPACITY_FIRST = 1024;
 const GROWTH = 1.2;
@@ -35,12 +35,12 @@ const HEADER_POINT_BYTES = 24;
 const HEADER_LABEL_AT = 32;
 const HEADER_VECTOR_AT = 40;
 
-/** What a point takes besides that: where its upper links are, its level, its label and the search that saw it last. */
+/** Bytes of a point besides that: where its upper links are, its level, its label and the search that saw it last. */
 const POINT_OWN_BYTES = 8 + 4 + 8 + 2;
 /** Links of upper levels, which one point in `LINKS` has, and one of those in `LINKS` the next. */
 const UPPER_LINKS_BYTES = ((LINKS + 1) * 4) / (LINKS - 1);
 
-/** What a point takes: its projection, its links and a label. A few have links of upper levels too. */
+/** Bytes of a point: its projection, its links and a label. A few have links of upper levels too. */
 export const POINT_BYTES = PROJECTED_DIMENSION + (2 * LINKS + 1) * 4 + 8;
 
 function pointBytesIn(file: string): number {
@@ -54,7 +54,7 @@ function pointBytesIn(file: string): number {
   }
 }
 
-/** What 1 is in a number of a point. Projections are of length 1: hardly any number of theirs is greater than half of that. */
+/** Unit of a number of a point. Projections are of length 1: hardly any number of theirs is greater than half of that. */
 const UNIT = 256;
 const NUMBER_MAX = 127;
 /** The space of products of bytes, which the types of hnswlib-node do not know. */
@@ -69,14 +69,14 @@ class Points {
   of(vector: Float32Array | Int16Array): Int8Array {
     project(vector, this.#numbers);
     for (let i = 0; i < this.bytes.length; i++) {
-      // What is no number becomes 0.
+      // NaN becomes 0.
       this.bytes[i] = Math.max(-NUMBER_MAX, Math.min(NUMBER_MAX, Math.round(UNIT * this.#numbers[i]!)));
     }
     return this.bytes;
   }
 }
 
-/** Whether a point of a graph is what this vector became. */
+/** Checks whether a point of a graph is what this vector became. */
 export function isPointOf(point: Int8Array, vector: Float32Array): boolean {
   const expected = new Points().of(vector);
   return point.every((number, i) => number === expected[i]);
@@ -146,7 +146,7 @@ export class HnswIndex {
 
   /**
    * Up to `count` slots of which a vector may be near the query; fewer when there are no more, or when it does not come to all of them.
-   * Where many of the nearest are passages of the same texts, more are looked at.
+   * Looks at more where many of the nearest are passages of the same texts.
    */
   nearest(query: Int16Array, count: number): number[] {
     const { points } = this;
@@ -173,7 +173,7 @@ export class HnswIndex {
   }
 }
 
-/** How many times as many points are looked at where those before were of too few slots. */
+/** Factor by which more points are looked at where those before were of too few slots. */
 const PASSAGES_LOOKED_AT = 4;
 
 /** hnswlib's bindings take labels below 2^32: of 67 million slots. */
@@ -218,7 +218,9 @@ export function* pointsIn(file: string): Generator<GraphPoint, void, undefined> 
   }
 }
 
-/** Whether the file ends where the last point's links do: header, points, then for each point the length of its links and the links. */
+/**
+ * Checks whether the file ends where the last point's links do: header, points, then for each point the length of its links and the links.
+ */
 async function isWhole(file: string, count: number): Promise<boolean> {
   const header = new DataView(await Bun.file(file).slice(0, HEADER_BYTES).arrayBuffer());
   if (header.byteLength < HEADER_BYTES || header.getBigUint64(HEADER_COUNT, true) !== BigInt(count)) return false;

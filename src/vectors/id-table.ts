@@ -63,12 +63,12 @@ export class IdTable {
     return read(this.#pieces[slot >>> PIECE_BITS]!, (slot & SLOT_MASK) * SLOT_WORDS + ID_WORDS);
   }
 
-  /** What `storedHome` gives for the vector of a slot. */
+  /** Value of `storedHome` for the vector of a slot. */
   partition(slot: number): number {
     return this.#pieces[slot >>> PIECE_BITS]![(slot & SLOT_MASK) * SLOT_WORDS + SLOT_WORDS - 1]! & 0xffff;
   }
 
-  /** Whether a slot's vector has the id of its memory. */
+  /** Checks whether a slot's vector has the id of its memory. */
   isOwn(slot: number): boolean {
     const piece = this.#pieces[slot >>> PIECE_BITS]!;
     const at = (slot & SLOT_MASK) * SLOT_WORDS;

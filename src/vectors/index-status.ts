@@ -1,5 +1,5 @@
 /**
- * What an index says of itself: how far it is, and the memory that it takes.
+ * Status of an index: how far it is, and the memory that it takes.
  *
  * @module
  */

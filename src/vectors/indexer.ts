@@ -167,12 +167,12 @@ export class Indexer {
     return this.#rebuilding === undefined ? bytes : sumOf(bytes, this.#rebuilding.bytes);
   }
 
-  /** What to tell the request thread of the index: another object whenever that has to be told again. */
+  /** Message to the request thread about the index: another object whenever that has to be told again. */
   get shared(): Shared {
     return this.#index.shared;
   }
 
-  /** Whether a step has anything to do for searches to come. */
+  /** Checks whether a step has anything to do for searches to come. */
   get isBehind(): boolean {
     return this.status.pending > 0 || this.#passingSlots.isBehind;
   }
@@ -226,7 +226,7 @@ export class Indexer {
         return [...found, ...near.filter(({ id }) => !known.has(id))];
       }
       if (found !== undefined) return found;
-      // What was deleted was in the way and is so no more; or fewer were found than there may be.
+      // Deleted vectors were in the way and are so no more; or fewer were found than there may be.
       isThorough ||= !isFlat;
     }
   }
@@ -273,7 +273,7 @@ export class Indexer {
   }
 
   /**
-   * What words and graph lead to, and what is not in the graph yet.
+   * Candidates that words and graph lead to, and those not in the graph yet.
    *
    * @param orFewer - also when all that pass would have to be looked at to find enough
    * @returns undefined when they would, or the search has to be made again
@@ -309,7 +309,7 @@ export class Indexer {
     const withWords = terms.search(query.words, breadth.words, slotFilter);
     const same = terms.same(query.words.fingerprint, query.limit, slotFilter);
     const all = distinct([...near, ...pending.found, ...withWords, ...same]);
-    // Who gets fewer than are wanted may rely on having got all.
+    // A caller that gets fewer than are wanted may rely on having got all.
     return all.length < query.limit && !orFewer ? undefined : this.#best(query, all);
   }
 
@@ -417,7 +417,7 @@ export class Indexer {
     }
   }
 
-  /** Whether there is a graph or is to be one. */
+  /** Checks whether there is a graph or is to be one. */
   get hasGraph(): boolean {
     const { graph, slots, behind } = this.#index;
     return graph !== undefined || slots.size + behind >= Math.max(1, this.#options.graphFrom);
@@ -485,7 +485,7 @@ export class Indexer {
   }
 }
 
-/** How many of the nearest are looked at first, so that enough of them pass: a few more, for what passes is not spread evenly. */
+/** Number of the nearest that are looked at first, so that enough of them pass: a few more, for what passes is not spread evenly. */
 function firstAsked({ graph, enough }: Breadth, known: Passing | undefined, most: number): number {
   if (known === undefined) return graph;
   return Math.min(most, Math.max(graph, Math.ceil((EVENNESS * enough) / Math.max(known.share, 1 / most))));

@@ -1,9 +1,9 @@
 /**
- * Which slots pass the filters that are searched with again and again, a bit each: asking that takes nanoseconds, where looking a memory
+ * Slots that pass the filters that are searched with again and again, a bit each: asking that takes nanoseconds, where looking a memory
  * up in the indexes takes two microseconds, and a search asks about thousands. Where all that pass are compared they are listed from here:
  * of 50,000 memories with a filter that 4,953 pass a search takes 0.30 of what it takes with a walk through the indexes.
  *
- * What passes is read once, from the second search on, in steps between searches. It stays right without being read again: ids rise, so
+ * Passing slots are read once, from the second search on, in steps between searches. It stays right without being read again: ids rise, so
  * what is new has a later slot than all that were read, and is looked up; and so is a memory whose row was put since.
  *
  * @module
@@ -22,9 +22,9 @@ export interface PassingSlotsOptions {
   filtersMax: number;
   /** A filter whose slots take more looks at indexes than this is not kept. */
   probesMax: number;
-  /** When more rows than this were put, all is read again. */
+  /** Number of rows put after which all is read again. */
   updatedMax: number;
-  /** When there are more new slots than this, they are read too. */
+  /** Number of new slots from which they are read too. */
   newMax: number;
 }
 
@@ -40,11 +40,11 @@ const USES_MIN = 2;
 const LOOKS_PER_STEP = 1_000;
 const NEW_PER_STEP = 200;
 
-/** What of a filter is known. */
+/** Known part of a filter. */
 export interface Passing {
   /** The share of the slots that pass, about. */
   readonly share: number;
-  /** Whether a slot passes; undefined when that has to be looked up. */
+  /** Checks whether a slot passes; undefined when that has to be looked up. */
   has(slot: number): boolean | undefined;
   /** All that pass, in order. @param passes - whether one does that has to be looked up */
   all(slots: Slots, passes: (slot: number) => boolean): Uint32Array;
@@ -58,7 +58,7 @@ interface Entry {
   end: number;
   count: number;
   looks: number;
-  /** How far reading has come; undefined when it has come to the end, or has not begun. */
+  /** Progress of reading; undefined when it has come to the end, or has not begun. */
   walk: Generator<BareId | Pause, void, undefined> | undefined;
   state: "unread" | "reading" | "read" | "refused";
 }
@@ -71,7 +71,7 @@ export class PassingSlots {
   #bytes = 0;
   /** Slots of memories whose rows were put since anything was read. */
   readonly #updated = new Set<number>();
-  /** What is to be read, one after the other. */
+  /** Filters to read, one after the other. */
   #queue: Entry[] = [];
 
   constructor(records: AnyTable, options: Partial<PassingSlotsOptions> = {}) {
@@ -79,7 +79,7 @@ export class PassingSlots {
     this.#options = { ...DEFAULTS, ...options };
   }
 
-  /** Whether there is anything to read. */
+  /** Checks whether there is anything to read. */
   get isBehind(): boolean {
     return this.#queue.length > 0;
   }
@@ -97,7 +97,7 @@ export class PassingSlots {
     this.#evict();
   }
 
-  /** What is known of a filter, until something is read or cleared. */
+  /** Known part of a filter, until something is read or cleared. */
   of(filter: Filter): Passing | undefined {
     const entry = this.#entries.get(nameOf(filter));
     if (entry?.state !== "read") return undefined;

@@ -36,7 +36,7 @@ const LOAD_MAX = 0.75;
 const ALIGNMENT = 16;
 const CLASS_MASK = ALIGNMENT - 1;
 const CLASS_MAX = 8;
-/** Where in a block, counted in halves of words, the number of its distances stands, and where these begin. */
+/** Positions in a block, counted in halves of words, of the number of its distances, and of the first. */
 const COUNT_HALF = 4;
 const DISTANCES_HALF = 5;
 const DISTANCE_MAX = 0xffff;
@@ -54,7 +54,7 @@ export class DamagedListsError extends Error {
   }
 }
 
-/** Where a search begins to read a list. */
+/** Position at which a search begins to read a list. */
 export interface ListHead {
   readonly count: number;
   readonly newest: number;
@@ -62,7 +62,7 @@ export interface ListHead {
   readonly block: number;
 }
 
-/** What is written to disk. */
+/** Parts that are written to disk. */
 export interface PostingParts {
   readonly key: number;
   readonly tables: readonly Uint32Array[];
@@ -70,7 +70,7 @@ export interface PostingParts {
   readonly chunks: readonly Uint8Array[];
 }
 
-/** What is said of the parts before they are read again. */
+/** Header of the parts, read before them. */
 export interface PostingLengths {
   readonly key: number;
   readonly tables: Iterable<number>;
@@ -80,12 +80,12 @@ export interface PostingLengths {
 export class PostingLists {
   readonly #key: number;
   readonly #tables: Uint32Array[];
-  /** How many entries of each table are in use. */
+  /** Number of entries of each table in use. */
   readonly #used: number[];
   readonly #chunks: Uint8Array[] = [];
   readonly #chunkWords: Uint32Array[] = [];
   readonly #chunkHalves: Uint16Array[] = [];
-  /** Where the next block goes: after the first 16 bytes, for 0 means no block. */
+  /** Position of the next block: after the first 16 bytes, for 0 means no block. */
   #end = ALIGNMENT;
 
   private constructor(key: number, tables: Uint32Array[]) {
@@ -269,7 +269,7 @@ export class ListCursor {
   passed = 0;
   readonly #chunkWords: readonly Uint32Array[];
   readonly #chunkHalves: readonly Uint16Array[];
-  /** Where the distances of the block are, the first of them, and that from `slot` to the one before it. */
+  /** Positions of the distances of the block, of the first of them, and of that from `slot` to the one before it. */
   #halves: Uint16Array = NO_DISTANCES;
   #first = 0;
   #at = -1;
@@ -290,7 +290,7 @@ export class ListCursor {
     else this.#leave();
   }
 
-  /** Whether a slot is in the list. Passes what is newer. */
+  /** Checks whether a slot is in the list. Passes what is newer. */
   has(slot: number): boolean {
     while (this.slot > slot) {
       // A block whose other slots are all newer is passed at once.
@@ -357,17 +357,17 @@ export class ListCursor {
   }
 }
 
-/** Where in the words of its chunk a block begins. */
+/** Position of a block in the words of its chunk. */
 function wordAt(block: number): number {
   return (block & CHUNK_MASK & ~CLASS_MASK) >> 2;
 }
 
-/** How many distances a block of a class has room for. */
+/** Number of distances that a block of a class has space for. */
 function distancesMax(kind: number): number {
   return ((ALIGNMENT << kind) >>> 1) - DISTANCES_HALF;
 }
 
-/** Where in a table a term's entry is, or goes. A table is never full. */
+/** Position of a term's entry in a table, or the one that it would have. A table is never full. */
 function placeIn(table: Uint32Array, term: TermId, hash: number): number {
   const capacity = table.length / ENTRY_WORDS;
   let at = Math.floor(((hash & PART_MASK) / (PART_MASK + 1)) * capacity) * ENTRY_WORDS;

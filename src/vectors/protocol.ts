@@ -24,7 +24,7 @@ export type ToWorker =
 
 export type FromWorker =
   | { kind: "ready"; rebuilding: string | undefined; status: IndexStatus; bytes: IndexBytes }
-  /** Where the request thread sees vectors: before an answer that names slots of it, and whenever there is more of it. */
+  /** Memory in which the request thread sees vectors: sent before an answer that names slots of it, and whenever there is more of it. */
   | { kind: "shared"; shared: Shared }
   | ({ kind: "answer"; call: number } & PackedCandidates)
   | { kind: "saved"; call: number }

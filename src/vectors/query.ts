@@ -1,5 +1,5 @@
 /**
- * What a search looks for, and what it finds.
+ * Query of a search, and its result.
  *
  * @module
  */
@@ -12,11 +12,11 @@ export interface Query {
   /** As `quantize` gives it; empty of one that finds by its words alone. */
   readonly vector: Int16Array;
   readonly words: AskedWords;
-  /** How words and cosine make a score together. */
+  /** Function of words and cosine that gives a score. */
   readonly calibration: Calibration;
-  /** How many candidates are wanted. */
+  /** Number of candidates wanted. */
   readonly limit: number;
-  /** How many are enough where all that pass are scored: at most `limit`. */
+  /** Number that is enough where all that pass are scored: at most `limit`. */
   readonly enough: number;
   /** True if a memory is left out that scores 0, by what it has of words and meaning: by words alone that is nearly every one. */
   readonly isZeroLeftOut?: boolean;

@@ -24,7 +24,7 @@ import { unlessUnreadable } from "../storage/unreadable.ts";
 import { storedMemory } from "./encoding.ts";
 import { VectorIndex, type IndexOptions } from "./vector-index.ts";
 
-/** Where a copy that was closed in order ends. It is removed before anything is changed in the copy. */
+/** End of a copy that was closed in order. It is removed before anything is changed in the copy. */
 const POSITION_FILE = "position.json";
 const MARK = "replica";
 /** A copy of another form is made again. */
@@ -57,7 +57,7 @@ interface ReadRecord {
   readonly row: EmbeddedRow | undefined;
 }
 
-/** What is on disk besides the store. */
+/** Files on disk besides the store. */
 interface SavedPosition {
   form: number;
   /** The store has it too, unless a crash of the machine took back what was written last. */
@@ -272,7 +272,7 @@ function putRecord(
   return id;
 }
 
-/** What of a record is in the copy. @param id - of its vector there */
+/** Part of a record in the copy. @param id - of its vector there */
 function copied(row: EmbeddedRow, id: Id<"emb">): CopiedRow {
   const { embedding } = row;
   if (embedding === undefined) return row;

@@ -27,20 +27,20 @@ import { type CopiedRow, CopyLost, RECORDS_AT_ONCE, ReplicaCopy, type ReplicaOpt
 import type { VectorIndex } from "./vector-index.ts";
 
 const DIRECTORY = "replica";
-/** How often the feed is looked at when no search does: so that a search finds little left to do. */
+/** Interval at which the feed is read when no search does: so that a search finds little left to do. */
 const FOLLOW_MS = 1_000;
 const RETRY_MS = 10_000;
 /** A search that would wait longer for the copy to follow reads the database instead. */
 const FOLLOWED_MAX_MS = 2_000;
 
-/** How far the copy is behind the database while no search has it follow. */
+/** Lag of the copy behind the database while no search has it follow. */
 export interface ReplicaState {
   /** False while it is being made: then searches of everything read the database. */
   readonly isReady: boolean;
   readonly vectors: number;
   /** Transactions that are known of and not in the copy yet. */
   readonly transactionsBehind: number;
-  /** How long ago the copy was as the database was. */
+  /** Age of the state that the copy has. */
   readonly msBehind: number;
 }
 
@@ -271,7 +271,7 @@ export class Replica {
       }
       after = page.last;
       if (after === undefined) break;
-      // What is left is given again from the position before.
+      // The rest is given again from the position before.
       if (this.#isClosed) return;
     }
     this.#transactionsBehind = 0;

@@ -15,7 +15,7 @@ import type { SharedVectors } from "./shared-vectors.ts";
 /** A set has room for an eighth more than it has, at least for this many. */
 const ROOM_MIN = 16;
 const ROOM_SHARE = 1 / 8;
-/** What a vector without a row takes. */
+/** Bytes of a vector without a row. */
 const PENDING_BYTES = 100;
 
 export class ResidentSet {
@@ -125,13 +125,13 @@ export class ResidentSet {
     }
     if (bar <= 0 && query.isZeroLeftOut === true) return found;
     const tied = new NewestSlots(shared, query.enough - found.length);
-    // The newest mostly come last: the others are told from them by one look each.
+    // The newest mostly come last: one look at each of the others leaves it out.
     for (let i = scores.length - 1; i >= 0; i--) if (scores[i] === bar) tied.offer(slots[i]!, cosines[i]!);
     return [...found, ...tied.candidates(bar)];
   }
 }
 
-/** Of slots that score the same those to keep: of equal cosines the newer. By words alone most memories score 0. */
+/** Slots to keep of those that score the same: of equal cosines the newer. By words alone most memories score 0. */
 class NewestSlots {
   readonly #shared: SharedVectors;
   readonly #count: number;

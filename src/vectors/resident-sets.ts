@@ -32,7 +32,7 @@ export interface ResidentSetsOptions {
   readMax: number;
   /** Bounds all sets together. */
   bytesMax: number;
-  /** When there are more new or deleted vectors to look at than this, all sets are read again when they are next searched. */
+  /** Number of new or deleted vectors above which all sets are read again when they are next searched. */
   changesMax: number;
 }
 
@@ -52,13 +52,13 @@ const LOOKED_AT_MAX = 20_000;
 
 interface Entry {
   set: ResidentSet;
-  /** What is left out of the scope. */
+  /** Vectors left out of the scope. */
   readonly excluded: Filter;
-  /** What counts of it in the bytes of all sets. */
+  /** Bytes of it that count in those of all sets. */
   bytes: number;
   /** Memories whose vectors are still to be looked up; undefined when there are too many to keep them here. */
   unread: BareId[] | undefined;
-  /** How many of the deleted vectors were removed from it, if they were there. */
+  /** Number of deleted vectors that were removed from it, if they were in it. */
   removalsApplied: number;
 }
 
@@ -89,7 +89,7 @@ export class ResidentSets {
   readonly #options: ResidentSetsOptions;
   /** The least recently used one comes first. */
   readonly #entries = new Map<string, Entry>();
-  /** What some of them leave out, by its JSON: by that and its scope a set is found when a row is put again. */
+  /** Filters of what some of them leave out, by their JSON: by that and its scope a set is found when a row is put again. */
   readonly #excluding = new Map<string, Filter>();
   #bytes = 0;
   #hits = 0;
@@ -109,12 +109,12 @@ export class ResidentSets {
     store.onVectors(this.#options.collection.vectors, (id, isPut) => void this.#written.set(id, isPut));
   }
 
-  /** What the worker has told of last. */
+  /** Latest message of the worker. */
   get shared(): SharedVectors | undefined {
     return this.#shared;
   }
 
-  /** What the worker has of vectors now. */
+  /** Present vectors of the worker. */
   use(shared: Shared): void {
     if (shared.index !== this.#shared?.index) this.#clear();
     this.#shared = new SharedVectors(shared);
@@ -157,14 +157,14 @@ export class ResidentSets {
     return entry.unread?.length === 0 && this.#entries.get(scope.name) === entry ? entry.set : undefined;
   }
 
-  /** Whether the set is there, but for vectors that `for` will read when it is called again. */
+  /** Checks whether the set is there, but for vectors that `for` will read when it is called again. */
   isReading(filter: Filter): boolean {
     const scope = scopeOf(this.#options.collection, filter);
     const unread = scope === undefined ? undefined : this.#entries.get(scope.name)?.unread;
     return unread !== undefined && unread.length > 0;
   }
 
-  /** How many searches of a session or a user found its set complete, and how many found none. */
+  /** Numbers of searches of a session or a user that found its set complete, and that found none. */
   get uses(): CacheUses {
     return { hits: this.#hits, misses: this.#misses };
   }

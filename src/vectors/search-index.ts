@@ -26,7 +26,7 @@ import { VectorRows } from "./vector-rows.ts";
 
 const IDS_PER_LOOK = 10_000;
 
-/** What a snapshot has of an index; rows are read from the store. */
+/** Part of an index in a snapshot; rows are read from the store. */
 export interface SavedParts {
   slots: Slots;
   terms: TermIndex;
@@ -41,7 +41,7 @@ export class SearchIndex {
   readonly slots: Slots;
   readonly terms: TermIndex;
   readonly rows = new VectorRows();
-  /** Where the ids begin that were not noted yet: ids are given inside transactions and rise, also across restarts. */
+  /** First id that was not noted yet: ids are given inside transactions and rise, also across restarts. */
   #trackFrom = "";
   /** Vectors that are not taken in yet, from `#notedAt` on, oldest first. */
   #noted: BareId[] = [];
@@ -90,12 +90,12 @@ export class SearchIndex {
     return this.slots.length - this.#graphEnd - this.#removedAhead;
   }
 
-  /** Whether the numbers of all that is taken in can be compared here. */
+  /** Checks whether the numbers of all that is taken in can be compared here. */
   get hasAllRows(): boolean {
     return this.rows.length === this.slots.length;
   }
 
-  /** What to tell the request thread: another object whenever that has to be told again. */
+  /** Message to the request thread: another object whenever that has to be told again. */
   get shared(): Shared {
     const rows = this.rows.shared;
     if (this.#shared?.rows !== rows)
@@ -186,7 +186,7 @@ export class SearchIndex {
     });
   }
 
-  /** What `closenessTo` gives for some slots, by their cosines; -Infinity for one that is gone. */
+  /** Values of `closenessTo` for some slots, by their cosines; -Infinity for one that is gone. */
   closeness(reader: Reader, query: Query, slots: Uint32Array, cosines: Float64Array): Float64Array {
     return cosines.map((cosine, i) => {
       const slot = slots[i]!;
@@ -202,7 +202,7 @@ export class SearchIndex {
     this.#graph = undefined;
   }
 
-  /** What is stored of a vector of this generation, valid until the next read; undefined when it is gone. */
+  /** Stored form of a vector of this generation, valid until the next read; undefined when it is gone. */
   #stored(reader: Reader, id: BareId): Uint8Array | undefined {
     const bytes = reader.vectorBytes(this.#table, id);
     return bytes !== undefined && storedGeneration(bytes) === this.generation ? bytes : undefined;

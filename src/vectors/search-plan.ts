@@ -1,5 +1,5 @@
 /**
- * Which way a search is answered: a choice by sizes alone. Whatever the way, memories that have the query's words are found by them,
+ * Plan of a search: a choice by sizes alone. Whatever the way, memories that have the query's words are found by them,
  * and every answer is checked against the store.
  *
  * ```
@@ -39,7 +39,7 @@ export function workerPlan({ vectors, inGraph }: { vectors: number; inGraph: num
   return inGraph > vectors / 2 ? "graph" : "flat";
 }
 
-/** How many candidates a search looks for on each side. */
+/** Number of candidates that a search looks for on each side. */
 export interface Breadth {
   /** Memories that have most of the query's words. */
   words: number;

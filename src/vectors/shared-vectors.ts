@@ -1,5 +1,5 @@
 /**
- * What the worker has of vectors, as the request thread sees it: ids, numbers and terms, each once for both.
+ * Vectors of the worker as the request thread sees them: ids, numbers and terms, each once for both.
  *
  * @module
  */
@@ -7,7 +7,7 @@ import type { BareId } from "../lib/ids.ts";
 import { IdTable } from "./id-table.ts";
 import { type SharedRows, VectorRows } from "./vector-rows.ts";
 
-/** What the worker tells of it. */
+/** Message of the worker about it. */
 export interface Shared {
   /** Slots of one index; another one has its own. */
   readonly index: string;

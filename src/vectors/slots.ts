@@ -98,7 +98,7 @@ export class Slots {
     return this.ids.memory(slot);
   }
 
-  /** What `storedHome` gives for each vector; undefined for one that was removed. */
+  /** Value of `storedHome` for each vector; undefined for one that was removed. */
   *partitions(): Generator<number | undefined> {
     for (let slot = 0; slot < this.#length; slot++) yield this.has(slot) ? this.ids.partition(slot) : undefined;
   }

@@ -19,7 +19,7 @@ export interface Checksum {
   xxh3: string;
 }
 
-/** What parts are read from, one after the other. */
+/** Source that parts are read from, one after the other. */
 export interface PartSource {
   /** Reads the next part to where it belongs. @throws {RangeError} when there is less */
   readInto(into: Uint8Array): void;

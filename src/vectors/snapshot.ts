@@ -33,7 +33,7 @@ const SPARE_BYTES = 256 * 1024 * 1024;
 
 interface Manifest {
   format: number;
-  /** What the names of the files begin with. */
+  /** Prefix of the names of the files. */
   name: string;
   /** The generation of the vectors. */
   generation: number;
@@ -85,7 +85,7 @@ export async function removeSnapshot(directory: string): Promise<void> {
   if (existsSync(directory)) await removeOthers(directory, MANIFEST);
 }
 
-/** What a snapshot has of an index. hnswlib takes the longest: its part comes later. */
+/** Part of an index in a snapshot. hnswlib takes the longest: its part comes later. */
 export interface LoadedSnapshot {
   slots: Slots;
   terms: TermIndex;
@@ -193,7 +193,7 @@ function assertSpace(directory: string, bytes: number): void {
     throw new Error(`the disk has ${free} bytes free; ${bytes} for the snapshot would leave too few for the store`);
 }
 
-/** What earlier snapshots and attempts left. What cannot be removed now is tried again with the next one. */
+/** Removes what earlier snapshots and attempts left. What cannot be removed now is tried again with the next one. */
 async function removeOthers(directory: string, kept: string): Promise<void> {
   for (const name of await readdir(directory)) {
     if (!name.startsWith(kept) && name !== MANIFEST) await rm(join(directory, name), { force: true }).catch(() => undefined);

@@ -18,13 +18,13 @@ import type { AskedWords } from "../embeddings/score.ts";
 import { kthLargest } from "../lib/kth-largest.ts";
 import { DamagedListsError, type ListCursor, type ListHead, type PostingLists } from "./posting-lists.ts";
 
-/** What an index wants to know of a query. */
+/** Part of a query that an index needs. */
 export type QueryWords = Pick<AskedWords, "ids" | "weights">;
 
-/** Which slots may be found. */
+/** Slots that may be found. */
 export interface SlotFilter {
   passes(slot: number): boolean;
-  /** How many of the postings that a search may look at it gives up for asking once. */
+  /** Number of postings of the scan budget that asking once costs. */
   readonly cost: number;
 }
 
@@ -32,7 +32,7 @@ export interface SlotFilter {
 interface Word {
   readonly head: ListHead;
   readonly cursor: ListCursor;
-  /** What a slot that has it has of the whole. */
+  /** Share of the whole that a slot with the term has. */
   readonly score: number;
 }
 
@@ -93,7 +93,7 @@ export class TermSearch {
   run(slotCount: number): Uint32Array {
     if (this.#words.some(({ head }) => head.newest >= slotCount)) throw new DamagedListsError();
     for (let from = Math.floor((slotCount - 1) / WINDOW) * WINDOW; from >= 0; from -= WINDOW) {
-      // What is only in lists that are left out cannot come above the threshold, and is older than what was found.
+      // Slots that are only in lists that are left out cannot come above the threshold, and are older than what was found.
       while (this.#essential > 0 && this.#rest[this.#essential - 1]! <= this.#best.threshold) this.#essential--;
       if (this.#essential === 0) break;
       this.#offer(from, this.#followEssential(from));
@@ -204,7 +204,7 @@ const SLOTS_MAX = 2 ** 28;
 
 /** The best of what is offered, of equal ones the newest. As many more are held, so that choosing is worth while. */
 class BestSlots {
-  /** What has a lower score is not among them. */
+  /** Slots of a lower score are not among them. */
   threshold = 0;
   readonly #limit: number;
   /** Scores with their slots: the greater number is better. */

@@ -39,7 +39,7 @@ export interface IndexOptions {
   /** A graph is built from this number of vectors on; 0: always. */
   graphFrom?: number | undefined;
   newWorker?: () => Worker;
-  /** How long `open` waits for the graph to be loaded; without this, until it is. */
+  /** Time that `open` waits for the graph to be loaded; without this, until it is. */
   openMaxMs?: number;
 }
 
@@ -66,7 +66,7 @@ export class VectorIndex implements CandidateIndex {
   /** There was a change while the worker was busy: it may have missed it. */
   #isDirty = false;
   #hasFailed = false;
-  /** Why the last worker ended; undefined once another one answers. */
+  /** Reason why the last worker ended; undefined once another one answers. */
   #problem: string | undefined;
   #isClosed = false;
 
@@ -95,7 +95,7 @@ export class VectorIndex implements CandidateIndex {
     await (this.#openMaxMs === undefined ? ready : within(systemClock, this.#openMaxMs, ready));
   }
 
-  /** Why searches beyond a session, a user or a narrow filter are answered 503 at present; undefined when they are not. */
+  /** Reason why searches beyond a session, a user or a narrow filter are answered 503 at present; undefined when they are not. */
   problem(): string | undefined {
     return this.#problem;
   }

@@ -42,7 +42,7 @@ const EXPECTED_MORE = 2;
 
 const NO_TERMS = new Uint32Array(0);
 
-/** What threads have in common of rows. */
+/** Memory of rows that threads share. */
 export interface SharedRows {
   readonly places: readonly SharedArrayBuffer[];
   readonly chunks: readonly SharedArrayBuffer[];
@@ -106,7 +106,7 @@ export class VectorRows {
     return this.#chunks.reduce((sum, { end }) => sum + end, this.#places.length * PIECE_SLOTS * PLACE_WORDS * 4);
   }
 
-  /** What to tell the other thread: another object whenever that has to be told again. */
+  /** Message to the other thread: another object whenever that has to be told again. */
   get shared(): SharedRows {
     return (this.#shared ??= {
       places: this.#places.map(sharedBuffer),
@@ -193,7 +193,7 @@ export class VectorRows {
     this.#places[slot >>> PIECE_BITS]!.set(words, (slot & SLOT_MASK) * PLACE_WORDS);
   }
 
-  /** Whether a slot's vector was there when its row was made. */
+  /** Checks whether a slot's vector was there when its row was made. */
   has(slot: number): boolean {
     return this.#places[slot >>> PIECE_BITS]![(slot & SLOT_MASK) * PLACE_WORDS + 3]! !== 0;
   }
@@ -219,7 +219,7 @@ export class VectorRows {
     return cosines;
   }
 
-  /** What `closenessTo` gives for the vector of a slot. Its terms are read where they are, without an object for them. */
+  /** Value of `closenessTo` for the vector of a slot. Its terms are read where they are, without an object for them. */
   closenessTo(query: Query, slot: number, cosine: number): number {
     const places = this.#places[slot >>> PIECE_BITS]!;
     const at = (slot & SLOT_MASK) * PLACE_WORDS;
@@ -262,7 +262,7 @@ interface Block {
 class Chunk {
   readonly bytes: Uint8Array;
   readonly words: Uint32Array;
-  /** Where the next row goes, for the thread that writes. */
+  /** Position of the next row, for the thread that writes. */
   end = 0;
 
   constructor(readonly buffer: SharedArrayBuffer) {

@@ -46,7 +46,7 @@ let indexer: Indexer | undefined;
 /** While the index is being loaded. */
 let starting: Promise<void> | undefined;
 const stopping = new AbortController();
-/** What the request thread was told last of where vectors are. */
+/** Latest message to the request thread about where vectors are. */
 let told: Shared | undefined;
 let working = false;
 /** Milliseconds that searches took since the last step. */
@@ -54,7 +54,7 @@ let searchedMs = 0;
 let saving: Promise<void> | undefined;
 let savedAt = systemClock.elapsed();
 let postedAt = 0;
-/** When the oldest point of a deleted vector was noticed. */
+/** Time at which the oldest point of a deleted vector was noticed. */
 let removedAt: number | undefined;
 let timer: ReturnType<typeof setInterval> | undefined;
 
@@ -229,7 +229,7 @@ self.addEventListener("message", (event: MessageEvent<ToWorker>) => {
       break;
     case "nearest":
       nearest(message);
-      // What was stored or deleted is announced; a search finds work where it has taken something in, or has a filter of its own.
+      // Stored and deleted vectors are announced; a search finds work where it has taken something in, or has a filter of its own.
       if (indexer?.isBehind === true) work();
       break;
     case "updated":

@@ -102,6 +102,6 @@ def pages(scope: Scope, operation: Mapping[str, Any], sent: Sent) -> Steps[Found
     page = yield from read(scope, operation, sent)
     if page.next_cursor is None:
         return Found(page.data, vars(page), None)
-    # What a page has not left out yet of its offset is in its cursor.
+    # The rest of an offset that a page has not left out yet is in its cursor.
     further = {**operation, "cursor": page.next_cursor, "offset": 0}
     return Found(page.data, vars(page), lambda: pages(scope, further, sent))

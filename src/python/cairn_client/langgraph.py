@@ -230,7 +230,7 @@ class CairnSaver(BaseCheckpointSaver[str]):
         for position, (channel, value) in enumerate(writes):
             index = WRITES_IDX_MAP.get(channel, position)
             stored = {"task": task, "path": path, "index": index, "channel": channel, "value": self._pack(value)}
-            # What a task wrote before stays, but for interrupts and errors.
+            # Writes of a task from before stay, but for interrupts and errors.
             keep: Json = {"if_exists": "keep"} if index >= 0 else {}
             operations += self._puts(namespace, f"{task}/{index + INDEX_OFFSET:08}", stored, "value", keep)
         yield from self._store.change(operations)

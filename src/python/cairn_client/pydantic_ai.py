@@ -102,7 +102,7 @@ class CairnConversationStore(ConversationStore):
         made = self._entries(log, 0 if parent is None else int(parent.value["depth"]), entries)
         yield from self._store.change(parts)
         if len(made) + len(last_changes) > OPERATIONS_MAX or len(json.dumps([made, last_changes])) > CHANGE_BYTES_MAX:
-            # What does not fit into one transaction comes before the record that leads to it.
+            # Messages that do not fit into one transaction come before the record that leads to it.
             yield from self._store.change(made)
             made = []
         yield from self._store.together([*made, *last_changes])

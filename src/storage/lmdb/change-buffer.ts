@@ -25,7 +25,7 @@ export interface Entry {
 }
 
 /**
- * How many there are when a sweep begins: those of some 8,000 changes, which a start after a crash reads. With 6,000 of them a change
+ * Number of entries at which a sweep begins: those of some 8,000 changes, which a start after a crash reads. With 6,000 of them a change
  * wrote 12 % more bytes.
  */
 const ENTRIES_PER_FLUSH_MIN = 24_000;
@@ -53,19 +53,19 @@ export interface Step {
 
 /** Entries of one index. */
 interface Entries {
-  /** Those that were sorted in, in order. */
+  /** Entries that were sorted in, in order. */
   keys: string[];
-  /** Those that were not yet, in any order; some may be in `keys` too. */
+  /** Entries that were not yet, in any order; some may be in `keys` too. */
   added: string[];
 }
 
 export class ChangeBuffer {
   readonly #indexes = new Map(BUFFERED_INDEXES.map(({ name }): [string, Entries] => [name, { keys: [], added: [] }]));
-  /** What a transaction has added that has not been committed yet, until it looks at entries itself: nobody else sees the rows. */
+  /** Additions of a transaction that has not been committed yet, until it looks at entries itself: nobody else sees the rows. */
   #pending: Entry[] = [];
-  /** What it has added that is here already, for it alone. */
+  /** Additions of it that are here already, for it alone. */
   readonly #uncommitted = new Set<string>();
-  /** What of the transaction is here already, and what it has removed here. */
+  /** Entries of the transaction that are here already, and those that it has removed here. */
   #changed: Entry[] = [];
   #size = 0;
   #addedSinceStep = 0;
@@ -81,12 +81,12 @@ export class ChangeBuffer {
     return this.#size;
   }
 
-  /** How many of an index are here. */
+  /** Number of entries of an index. */
   count(index: string): number {
     return this.#sorted(index)?.length ?? 0;
   }
 
-  /** Whether entries of this index are written late. */
+  /** Checks whether entries of this index are written late. */
   isOf(index: string): boolean {
     return this.#indexes.has(index);
   }
@@ -132,7 +132,7 @@ export class ChangeBuffer {
     return keys !== undefined && keys[positionOf(keys, key)] === key && (isInside || !this.#uncommitted.has(key));
   }
 
-  /** What a reader sees of a span, of which the store has these keys. @param isInside - as of `has` */
+  /** Entries of a span that a reader sees, of which the store has these keys. @param isInside - as of `has` */
   merged(table: string, span: Span, stored: string[], isInside: boolean): string[] {
     const keys = this.#sorted(table, isInside);
     if (keys === undefined) return stored;
@@ -171,7 +171,7 @@ export class ChangeBuffer {
     this.#flush ??= { watermark: newest, indexes: [...this.#indexes.keys()], after: "" };
     const { watermark, indexes, after } = this.#flush;
     const table = indexes[0]!;
-    // What is added from then on need not be written before the mark moves.
+    // Entries that are added from then on need not be written before the mark moves.
     const keys = after === "" ? this.#sorted(table)! : this.#indexes.get(table)!.keys;
     const start = positionOf(keys, after);
     const entries = keys.slice(start, start + limit).map((key) => ({ table, key }));
@@ -248,7 +248,7 @@ export class ChangeBuffer {
 
 const NO_STEP: Step = { entries: [], watermark: undefined };
 
-/** Where a key is, or would be. */
+/** Position of a key, or the one that it would have. */
 function positionOf(keys: readonly string[], key: string): number {
   let [low, high] = [0, keys.length];
   while (low < high) {
@@ -305,7 +305,7 @@ export function newestTrace(reader: Reader): BareId {
   return ids.toSorted().at(-1) ?? FIRST_WATERMARK;
 }
 
-/** What the keys of traces begin with: one character for each action of which there are any. */
+/** Prefixes of the keys of traces: one character for each action of which there are any. */
 function* codesOf(reader: Reader): Generator<string, void, undefined> {
   for (let from = ""; ; from += MAX_KEY) {
     const [first] = reader.keys(traces, { from, to: MAX_KEY, limit: 1 });

@@ -1,10 +1,10 @@
 /**
- * How the store of an older Cairn becomes one that this Cairn reads.
+ * Migration of the store of an older Cairn to one that this Cairn reads.
  *
  * A migration is one transaction that writes the version it leads to as well, so a process that dies at any moment leaves the
  * store before it or after it. `operations/upgrade.ts` runs those that are due, after a backup: there is no way back but that.
  *
- * What a migration changes has to fit into memory until it is committed (a million rows of 1 kB, 2.7 GB seen), so it leaves
+ * Changes of a migration have to fit into memory until it is committed (a million rows of 1 kB, 2.7 GB seen), so it leaves
  * alone what it need not touch. It reads and writes rows as they were in its two versions, through tables of its own
  * (`{ name, encode, decode }`): those in `tables.ts` go on changing after it.
  *
@@ -18,7 +18,7 @@ import type { Store } from "./store.ts";
 export interface Migration {
   /** The schema version it leads to, from the one before. */
   to: number;
-  /** What is otherwise then, for the log: `turns know their agent`. */
+  /** Change for the log: `turns know their agent`. */
   says: string;
   /** Does all of it; everything is as before when it throws. */
   run(tx: Tx): void;
@@ -28,7 +28,7 @@ export interface Migration {
 export const MIGRATIONS: readonly Migration[] = [];
 
 /**
- * Those a store of this version needs, in order.
+ * Migrations that a store of this version needs, in order.
  *
  * @throws {StoreError} when one is missing on the way
  */

@@ -44,7 +44,7 @@ export class Databases {
 }
 
 /**
- * What a reader takes from the cache. `all`: rows that are read are cached; `committed`: inside a transaction, where only rows that
+ * Use of the cache by a reader. `all`: rows that are read are cached; `committed`: inside a transaction, where only rows that
  * no commit in flight has written are in the cache, and nothing is added but which tables are empty; `none`: another moment than now.
  */
 type Caching = "all" | "committed" | "none";
@@ -67,7 +67,7 @@ export class LmdbReader implements LatestReader {
     this.at = transaction === undefined ? undefined : { transaction };
   }
 
-  /** When it is first asked for: many reads need no time. */
+  /** Time of the first request for it: many reads need no time. */
   get now(): number {
     return (this.#now ??= this.#clock.now());
   }
@@ -98,7 +98,7 @@ export class LmdbReader implements LatestReader {
     return this.#databases.changeBuffer.isOf(table.name) ? this.changeBuffer.merged(table.name, span, keys, this.isInside) : keys;
   }
 
-  /** Whether it reads inside a transaction, and sees what that has written. */
+  /** Checks whether it reads inside a transaction, and sees what that has written. */
   protected get isInside(): boolean {
     return false;
   }
@@ -107,7 +107,7 @@ export class LmdbReader implements LatestReader {
     return this.#databases;
   }
 
-  /** Those that this reader sees. */
+  /** Rows that this reader sees. */
   protected get changeBuffer(): ChangeBuffer {
     return this.#databases.changeBuffer;
   }
@@ -161,7 +161,7 @@ export class LmdbReader implements LatestReader {
 }
 
 /**
- * What is read of a span, without what has no key: a damaged one, which would be taken for an id. To read on behind the last of some
+ * Entries of a span without those that have no key: a damaged one, which would be taken for an id. To read on behind the last of some
  * keys would never end if these led back.
  *
  * @throws {Error} of a damaged page, for keys that are not in order or not of the span
@@ -207,10 +207,10 @@ export class Snapshot extends LmdbReader implements Disposable, WholeStore {
   readonly hasIndexColumns = false;
   #changeBuffer: ChangeBuffer | undefined;
 
-  /** Those of its own moment, whichever process has still to write them. */
+  /** Entries of its own snapshot, whichever process has still to write them. */
   protected override get changeBuffer(): ChangeBuffer {
     if (this.#changeBuffer !== undefined) return this.#changeBuffer;
-    // What is read to find them has none.
+    // Reads that find them have none.
     this.#changeBuffer = new ChangeBuffer();
     try {
       return (this.#changeBuffer = changeBufferOf(this));

@@ -20,18 +20,18 @@ interface CachedRow {
   readonly row: unknown;
   /** Made of the row, for `derived`. */
   derived: unknown;
-  /** Whether `derived` was asked for it before. */
+  /** True if `derived` was asked for it before. */
   wasDerived: boolean;
 }
 
-/** What a commit writes: a row of a cached table, or something else. */
+/** Write of a commit: a row of a cached table, or something else. */
 type Written = Pick<Write, "table" | "key" | "value" | "row">;
 
 class CachedTable {
   readonly rows: Cache<CachedRow>;
-  /** Whether rows are cached that were committed, and not read since. */
+  /** True if rows are cached that were committed, and not read since. */
   readonly keepsCommitted: boolean;
-  /** Whether it has no rows, where that is known. */
+  /** True if it has no rows, where that is known. */
   isEmpty: boolean | undefined;
   /** Keys that commits in flight have written, with the number of those commits. */
   readonly uncacheable = new Map<string, number>();
@@ -54,7 +54,7 @@ export class RowCache {
     ),
   );
 
-  /** How rows were found, by table. */
+  /** Hits and misses by table. */
   get uses(): Record<string, CacheUses> {
     return Object.fromEntries(Array.from(this.#tables, ([table, { rows }]) => [table, rows.uses]));
   }

@@ -1,5 +1,5 @@
 /**
- * Whether the system allows the semaphores that LMDB locks with on macOS.
+ * Check that the system allows the semaphores that LMDB locks with on macOS.
  *
  * There LMDB has one writer at a time by System V semaphores, which the system releases when a process is killed. A sandbox can
  * forbid them, and then LMDB ends the process with no more than an abort: hence a set is made, and removed, before it is opened.

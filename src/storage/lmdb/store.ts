@@ -9,7 +9,7 @@
  * Group commit: queued works share one transaction of LMDB, and its cost. Each writes to a `WriteBuffer` until it has
  * returned, so that one that throws leaves nothing behind.
  *
- * What lmdb-js needs to be told (seen with lmdb 3.5.6):
+ * Traps of lmdb-js (seen with lmdb 3.5.6):
  * - `overlappingSync: false`, so that a commit resolves after its flush and a start never trusts unflushed pages
  *   (`file/unsynced-marker.ts` has the exception);
  * - `childTransaction`, because `transaction` keeps the writes of a callback that throws;
@@ -65,23 +65,23 @@ export class Store implements RecordStore {
   readonly #clock: Clock;
   readonly #env: RootDatabase<string, string>;
   readonly #databases: Databases;
-  /** Whether others see a commit before it is flushed: the file was ever written relaxed. */
+  /** True if others see a commit before it is flushed: the file was ever written relaxed. */
   readonly #isMarked: boolean;
-  /** Whether a commit is done only when a flush is that comes after it. */
+  /** True if a commit is done only when a flush is that comes after it. */
   readonly #flushesLater: boolean;
   #ids: IdSource | undefined;
   readonly #rows = new RowCache();
   #caching: "all" | "none" = "all";
   #readVersion: object | undefined;
   #bytesWritten = 0;
-  /** Why LMDB did not take a write of the transaction under way: nothing of it may be kept, even if a callback has caught the error. */
+  /** Reason why LMDB refused a write of the present transaction: nothing of it may be kept, even if a callback has caught the error. */
   #refusal: { reason: unknown } | undefined;
   readonly #vectorListeners = new Map<string, VectorListener>();
   readonly #putListeners = new Map<string, (key: string) => void>();
   /** The newest trace that was committed, where entries are written late. */
   #newestTrace: BareId | undefined;
   #queue: QueuedCommit[] = [];
-  /** Whether a transaction is under way, or about to begin. */
+  /** True if a transaction is under way, or about to begin. */
   #isScheduled = false;
   onCommit: RecordStore["onCommit"] = () => undefined;
   onCommitted: RecordStore["onCommitted"] = () => undefined;
@@ -244,7 +244,7 @@ export class Store implements RecordStore {
     return this.#rows.uses;
   }
 
-  /** How many rows a table has; read from its root page. After a crash an index can count some entries twice for a while. */
+  /** Number of rows of a table; read from its root page. After a crash an index can count some entries twice for a while. */
   count(table: AnyTable): number {
     return (this.#databases.ofAny(table).getStats() as { entryCount: number }).entryCount + this.#databases.changeBuffer.count(table.name);
   }
@@ -364,7 +364,7 @@ export class Store implements RecordStore {
     } catch (refusal) {
       this.#settleChangeBuffer();
       this.#rows.release(written, false);
-      // Whether it is there is not always known.
+      // The state of the write is not always known.
       this.#notifyPuts(written);
       for (const { reject } of commits ?? this.#queue.splice(0)) reject(refusal);
       // Streams would pass for good over what is there all the same.
@@ -504,7 +504,7 @@ export class Store implements RecordStore {
     }
   }
 
-  /** Those among the keys of traces that a transaction has written which has failed. */
+  /** Keys of traces written by a transaction that has failed. */
   #existing(keys: readonly string[]): string[] {
     try {
       return this.readNewest((reader) => keys.filter((key) => reader.has(traces, key)));
@@ -554,7 +554,7 @@ export class Store implements RecordStore {
   async close(): Promise<void> {
     while (this.#isScheduled) await nextTurn();
     const [watermark, entries] = [this.#newestTrace, this.#databases.changeBuffer.all()];
-    // Where that fails the next start makes them of their rows.
+    // If that fails the next start makes them of their rows.
     if (watermark !== undefined && entries.length > 0)
       await this.#transaction(() => this.#putEntries({ entries, watermark })).catch(() => undefined);
     await this.#env.close();
@@ -580,7 +580,7 @@ interface NativeTable {
   copyKeys(into: Uint8Array, startBytes: number, width: number, transaction: number): number;
 }
 
-/** What is read of a table that is not there. */
+/** Result of reading a table that does not exist. */
 const NO_TABLE = {
   db: { copyKeys: () => 0 } satisfies NativeTable,
   get: () => undefined,

@@ -19,18 +19,18 @@ import { LeaseLost, type Lease, type Leases } from "../leases.ts";
 import { DatabaseError, type Database, type Statement } from "./connection/database.ts";
 import { LEASES } from "./schema.ts";
 
-/** How long a lease lasts: with the time until somebody looks it is 15 s at most from the end of a holder to the beginning of the next. */
+/** Duration of a lease: with the time until somebody looks it is 15 s at most from the end of a holder to the beginning of the next. */
 const LEASE_MS = 14_000;
 const RENEWAL_MS = 5_000;
-/** How often a server tries to acquire a lease that another holds, and how often a holder polls for work of other servers. */
+/** Interval at which a server tries to acquire a lease that another holds, and at which a holder polls for work of other servers. */
 const LOOK_MS = 1_000;
 /** The holder stops that much before the end: the clocks of two servers are hardly further apart. */
 const MARGIN_MS = 2_000;
 
 interface HeldLease extends Lease {
-  /** What stands in its row, as long as nobody else has taken it. */
+  /** Content of its row, as long as nobody else has taken it. */
   readonly term: string;
-  /** When this server stops, on the clock that only counts on, and when others may begin. */
+  /** Times at which this server stops, on the monotonic clock, and at which others may begin. */
   readonly end: { elapsed: number; time: number };
   lose(): void;
 }
@@ -51,12 +51,12 @@ export class PostgresLeases implements Leases {
   readonly lookMs = LOOK_MS;
   /** Renews what this server holds and takes what nobody does. */
   readonly task: Task;
-  /** What stands in the rows that this server holds. */
+  /** Content of the rows that this server holds. */
   readonly #holder: string;
   readonly #tokens = new Set<string>();
   readonly #options: LeaseOptions;
   readonly #held = new Map<string, HeldLease>();
-  /** How many of the names have rows. */
+  /** Number of the names that have rows. */
   #rowsThere = 0;
   #hasFailed = false;
   #isReleased = false;
@@ -81,7 +81,7 @@ export class PostgresLeases implements Leases {
     return Array.from(this.#tokens).filter((name) => this.find(name) !== undefined);
   }
 
-  /** Which of the leases this server holds: 1 or 0, by name. */
+  /** Leases that this server holds: 1 or 0, by name. */
   get states(): Record<string, number> {
     return Object.fromEntries(Array.from(this.#tokens, (name) => [name, this.find(name) === undefined ? 0 : 1]));
   }

@@ -1,5 +1,5 @@
 /**
- * How the schema in a database becomes the one that this Cairn reads: by numbered migrations, each of which the database remembers.
+ * Migration of the schema in a database to the one that this Cairn reads: by numbered migrations, each of which the database remembers.
  *
  * All that are due are one transaction, which only one of several servers that start at the same time can open: it holds a lock of the
  * database, and the others look again until it has ended. A migration only adds, so that servers of the version before can still read;
@@ -18,7 +18,7 @@ import { DECLARED_COLUMNS, definitionOf, definitions, relationOf, type Compressi
 export interface SchemaMigration {
   /** One more than that of the migration before; the first is 1. */
   readonly number: number;
-  /** What is otherwise then, for a DBA: `sessions are indexed by color`. */
+  /** Change for a DBA: `sessions are indexed by color`. */
   readonly says: string;
   /** Changes the schema inside the transaction of all migrations; nothing is changed when it throws. */
   run(connection: Connection): Promise<unknown>;

@@ -52,10 +52,10 @@ import { LEASES, RELATIONS } from "./schema.ts";
 import { SharedBuckets } from "./shared-buckets.ts";
 import { Sizes } from "./sizes.ts";
 
-/** How many records one statement of a list looks at, at first and once few of them have passed. */
+/** Number of records that one statement of a list looks at, at first and once few of them have passed. */
 const RECORDS_WALKED_MIN = 100;
 const RECORDS_WALKED_MAX = 1_000;
-/** What takes its time may not be ended for that by what the database says of others. */
+/** Setting against time limits of the database, for statements that take their time. */
 const WITHOUT_TIME_LIMITS: readonly Statement[] = ["statement_timeout", "idle_in_transaction_session_timeout"].map((name) => ({
   text: `set local ${name} = 0`,
   values: [],
@@ -86,7 +86,7 @@ export class PostgresStore implements RecordStore {
   readonly #requests = new RequestsUnderWay();
   /** Measures how long something takes here, whatever the time is that records have. */
   readonly #timers: Clock;
-  /** Whether the database waits for a standby before it acknowledges a change. */
+  /** True if the database waits for a standby before it acknowledges a change. */
   hasStandby = false;
 
   private constructor(database: Database, clock: Clock, timers: Clock) {
@@ -243,7 +243,7 @@ export class PostgresStore implements RecordStore {
     await this.read((reader) => reader.get(meta, "schema")).catch(() => undefined);
   }
 
-  /** How often the database was asked something and its answer waited for. */
+  /** Number of round trips to the database. */
   get roundTrips(): number {
     return this.#database.roundTrips;
   }
@@ -253,7 +253,7 @@ export class PostgresStore implements RecordStore {
     this.#commits.last.clear();
   }
 
-  /** How many transactions were run again, since others had changed what they build on. */
+  /** Number of transactions that were run again, since others had changed what they build on. */
   get conflicts(): number {
     return this.#commits.conflicts;
   }
@@ -416,7 +416,7 @@ export class PostgresStore implements RecordStore {
     return new TraceFollower((statement) => this.#outages.again(() => this.#database.query(statement)), this.#clock);
   }
 
-  /** What all servers commit of the records that are searched. */
+  /** Commits of all servers to the records that are searched. */
   changeFeed(): ChangeFeed {
     return new ChangeFeed({
       read: (statement) => this.#readPassed(statement),

@@ -36,11 +36,11 @@ import type { Statement } from "./connection/database.ts";
 /** Tables whose rows are texts. */
 export const TEXT_TABLES: readonly Table<unknown>[] = [...RECORD_TABLES, pendingEmbeddings];
 
-/** Where the keys of a table, or the entries of an index, are. */
+/** Place of the keys of a table, or of the entries of an index. */
 export interface Location {
   readonly relation: string;
   readonly column: string;
-  /** What a key leads to: the text of a row, bytes as text, or nothing, for an index. */
+  /** Value of a key: the text of a row, bytes as text, or nothing, for an index. */
   readonly row: string;
   /** The revision, or nothing. */
   readonly rev: string;
@@ -54,7 +54,7 @@ export const relationOf = (name: string): string => `${SCHEMA}.${snakeCase(name)
 export const columnOf = ({ name }: Pick<Index, "name">): string => snakeCase(name.slice(name.indexOf(".") + 1));
 
 const NOTHING = { row: "null::text", rev: "0::int8" };
-/** Who holds which lease. The rows are no records: nothing exports them. */
+/** Holders of leases. The rows are no records: nothing exports them. */
 export const LEASES: Readable<string> = { name: "leases", decode: (value) => value };
 
 const LOCATIONS: ReadonlyMap<string, Location> = new Map<string, Location>([
@@ -121,7 +121,7 @@ export function definitionOf(table: Table<unknown>, compression: Compression): s
   ];
 }
 
-/** How rows of more than 2 KB are compressed: by lz4 in a third of the time, where the server was built with it. */
+/** Compression of rows of more than 2 KB: by lz4 in a third of the time, where the server was built with it. */
 export type Compression = "lz4" | "pglz";
 
 /** Statements that make everything in an empty schema. */

@@ -149,7 +149,7 @@ export class SharedBuckets {
 /** A time that is further ahead than servers are of each other is that of a clock which was set back since: it counts from now on. */
 const AHEAD_MS_MAX = 60_000;
 const SINCE = `case when b.at > $4::int8 + ${AHEAD_MS_MAX} then $4::int8 else b.at end`;
-/** What the bucket holds by now; of several statements at the same time each sees what the one before has left. */
+/** Present content of the bucket; of several statements at the same time each sees what the one before has left. */
 const AT = `greatest(${SINCE}, $4::int8)`;
 const HELD = `least($2::float8, b.parts + greatest(0, $4::int8 - (${SINCE})) * $3::float8)`;
 const GIVEN = `least($5::float8, floor(${HELD} / ${PARTS_PER_TOKEN}))`;

@@ -1,5 +1,5 @@
 /**
- * How much there is: rows of a table, and bytes of all.
+ * Sizes: rows of a table, and bytes of all.
  *
  * @module
  */
@@ -43,7 +43,7 @@ export class Sizes {
     this.#bytes = Number(row?.["bytes"]);
   }
 
-  /** Those that are asked for in the same turn are counted by one statement. @throws {DatabaseError} */
+  /** Counts tables that are asked for in the same turn by one statement. @throws {DatabaseError} */
   async count({ name }: AnyTable): Promise<number> {
     this.#counts ??= Promise.resolve().then(() => this.#countAll());
     this.#toCount.add(name);

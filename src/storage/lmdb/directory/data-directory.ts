@@ -20,7 +20,7 @@ const ROOT_UID = 0;
 export const SERVE_LOCK = "serve.lock";
 /** Any of these shows that Cairn has used the directory. */
 const MARKS = [DATA_FILE, LOCK_FILE, SERVE_LOCK, ".native"];
-/** What systems put into a volume or a directory that is empty otherwise: Linux the first, macOS the others. */
+/** Entries that systems put into a volume or a directory that is empty otherwise: Linux the first, macOS the others. */
 const OF_THE_SYSTEM = new Set<string>(["lost+found", ".DS_Store", ".fseventsd", ".Spotlight-V100", ".Trashes"]);
 const NAMES_SHOWN_MAX = 3;
 

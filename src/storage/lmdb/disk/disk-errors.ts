@@ -1,5 +1,5 @@
 /**
- * What LMDB's errors mean: why a write or a read failed, as far as the system says so, and whether LMDB still works at all.
+ * Meaning of LMDB's errors: why a write or a read failed, as far as the system says so, and whether LMDB still works at all.
  *
  * @module
  */
@@ -29,7 +29,7 @@ const REASONS: ReadonlyMap<unknown, string> = new Map([
   [MDB_MAP_FULL, NO_ADDRESSES],
 ]);
 
-/** Whether the disk that a directory is on takes commits. */
+/** Checks whether the disk that a directory is on takes commits. */
 export function hasFreeSpace(directory: string): boolean {
   try {
     return freeBytes(directory) >= FREE_BYTES_MIN;
@@ -39,7 +39,7 @@ export function hasFreeSpace(directory: string): boolean {
   }
 }
 
-/** Whether it has room for what is not worth a change refused later. */
+/** Checks whether it has room for what is not worth a change refused later. */
 export function hasSpaceToSpare(directory: string): boolean {
   try {
     return freeBytes(directory) >= 2 * FREE_BYTES_MIN;
@@ -48,7 +48,7 @@ export function hasSpaceToSpare(directory: string): boolean {
   }
 }
 
-/** Why the disk refused a write: `cause` is what LMDB threw. EIO also stands for a write cut short because the disk is full. */
+/** Reason why the disk refused a write: `cause` is what LMDB threw. EIO also stands for a write cut short because the disk is full. */
 export function diskReason(cause: unknown, directory: string): string {
   const code = codeOf(cause);
   return code === errno.EIO && !hasFreeSpace(directory)
@@ -69,31 +69,31 @@ export function unavailable(reason: string, cause?: unknown): ApiError {
 /** lmdb-js throws this without a code, when a damaged page has ended the transaction already. */
 const ABORT_FAILED = "Can not abort this transaction";
 
-/** Whether LMDB threw this: its codes are numbers, those of the system's calls are names. */
+/** Checks whether LMDB threw this: its codes are numbers, those of the system's calls are names. */
 export function isOfLmdb(error: unknown): boolean {
   if (!(error instanceof Error) || error instanceof DOMException) return false;
   return typeof codeOf(error) === "number" || "commitError" in error || error.message === ABORT_FAILED;
 }
 
-/** Whether LMDB can do nothing more in this process. A read then fails for lack of a transaction, with a text that says why. */
+/** Checks whether LMDB can do nothing more in this process. A read then fails for lack of a transaction, with a text that says why. */
 export function isPanic(error: unknown): boolean {
   return codeOf(error) === MDB_PANIC || (isOfLmdb(error) && messageOf(error).includes("MDB_PANIC"));
 }
 
-/** Whether LMDB has met a damaged page. A copy of the store fails with its text alone. */
+/** Checks whether LMDB has met a damaged page. A copy of the store fails with its text alone. */
 export function isDamage(error: unknown): boolean {
   return error instanceof Error && /^MDB_(CORRUPTED|PAGE_NOTFOUND):/.test(error.message);
 }
 
 /**
- * Whether nothing of a transaction that writes can be committed after a read inside it has thrown this: LMDB has met a damaged page. Its
+ * Checks whether nothing of a writing transaction can be committed after a read in it has thrown this: LMDB has met a damaged page. Its
  * commit would fail with an error that lmdb-js hands to nobody.
  */
 export function endsTransaction(error: unknown): boolean {
   return isOfLmdb(error) && !(error instanceof KeysOutOfOrder);
 }
 
-/** What LMDB would throw if it looked at the order of keys. */
+/** Error that LMDB would throw if it looked at the order of keys. */
 class KeysOutOfOrder extends Error {
   readonly code = MDB_CORRUPTED;
 }

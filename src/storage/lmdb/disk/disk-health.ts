@@ -1,5 +1,5 @@
 /**
- * Whether the disk of the store takes changes and can be read, as the transactions and reads so far have shown.
+ * Health of the store's disk: it takes changes and can be read, as the transactions and reads so far have shown.
  *
  * After a panic LMDB settles no transaction that is under way: they are rejected here.
  *
@@ -22,7 +22,7 @@ export class DiskHealth {
   readonly #read: () => void;
   #spaceCheckedAt = Number.NEGATIVE_INFINITY;
   #hasRoom = true;
-  /** Why the last commit failed; undefined once one has succeeded. */
+  /** Reason why the last commit failed; undefined once one has succeeded. */
   #writeProblem: string | undefined;
   /** Transactions under way, oldest first. */
   readonly #inFlight = new Set<{ startedAt: number; reject: (reason: unknown) => void }>();
@@ -35,7 +35,7 @@ export class DiskHealth {
     this.#read = read;
   }
 
-  /** Whether LMDB can do nothing more in this process: it has to end. */
+  /** Checks whether LMDB can do nothing more in this process: it has to end. */
   get hasPanicked(): boolean {
     return this.#panic !== undefined;
   }
@@ -49,7 +49,7 @@ export class DiskHealth {
     return this.#panicked.promise;
   }
 
-  /** Why reads or commits fail at present, as far as that is known; a full disk is looked for. */
+  /** Reason why reads or commits fail at present, as far as that is known; a full disk is looked for. */
   problem(): string | undefined {
     if (this.#panic !== undefined) return PANIC;
     try {
@@ -77,7 +77,7 @@ export class DiskHealth {
     if (this.#isNearlyFull()) throw unavailable(NEARLY_FULL);
   }
 
-  /** Whether logs may be written: they stop before the room of changes begins. */
+  /** Checks whether logs may be written: they stop before the room of changes begins. */
   get hasRoomForLogs(): boolean {
     return this.#panic === undefined && hasSpaceToSpare(this.#directory);
   }

@@ -41,7 +41,7 @@ const FIRST_MAP_BYTES = 128n * 1024n;
 
 /** One of LMDB's trees, as its record has it. */
 export interface Tree {
-  /** How many levels of pages it has. */
+  /** Number of its levels of pages. */
   depth: number;
   entries: number;
   /** undefined for an empty one. */
@@ -61,7 +61,7 @@ export interface Meta extends MetaPage {
   trees: { free: Tree; names: Tree };
 }
 
-/** What the meta pages say; `flushed` is the earlier state that LMDB returns to when the newest one was not flushed. */
+/** States in the meta pages; `flushed` is the earlier state that LMDB returns to when the newest one was not flushed. */
 export type MetaPages = { kind: "whole"; meta: Meta; flushed: Meta | undefined } | Damaged;
 
 export interface Damaged {

@@ -102,7 +102,7 @@ export class Pages implements Disposable {
   readonly #file: number;
   readonly #meta: Meta;
   readonly #visited: Uint8Array;
-  /** Whether a page lies behind the end of the file. */
+  /** True if a page lies behind the end of the file. */
   hasBeenCutShort = false;
   /** Damaged pages in the order in which they were met. */
   readonly damage: Damage[] = [];
@@ -121,7 +121,7 @@ export class Pages implements Disposable {
     closeSync(this.#file);
   }
 
-  /** How many tables there are, whether or not their names can be read. */
+  /** Number of tables, whether or not their names can be read. */
   get tableCount(): number {
     return this.#meta.trees.names.entries;
   }
@@ -172,7 +172,7 @@ export class Pages implements Disposable {
     return undefined;
   }
 
-  /** Whether the list of free pages can be read to its end, and has every page that lies behind the end of the file. */
+  /** Checks whether the list of free pages can be read to its end, and has every page that lies behind the end of the file. */
   missesOnlyFreePages(): boolean {
     const blocks: Block[] = [];
     for (const { value } of this.#walk(this.#meta.trees.free, undefined)) blocks.push(...(freeBlocks(value) ?? []));
@@ -258,7 +258,7 @@ interface Block {
 }
 
 /**
- * What an entry of the list of free pages says. It has page numbers; one below 0 is the length of the block
+ * Content of an entry of the list of free pages. It has page numbers; one below 0 is the length of the block
  * that the next one begins, 0 is none.
  *
  * @returns undefined when it is no such list
@@ -285,7 +285,7 @@ function isSet(bits: Uint8Array, page: number): boolean {
   return ((bits[page >> 3] ?? 0) & (1 << (page & 7))) !== 0;
 }
 
-/** Why a page of a tree is damaged. Of one that is not, no offset leads outside of it. */
+/** Reason why a page of a tree is damaged. Of one that is not, no offset leads outside of it. */
 function treePageProblem(bytes: Buffer, page: number, kind: number, transaction: number): string | undefined {
   if (bytes.every((byte) => byte === 0)) return "it is all zeros";
   if (bytes.readBigUInt64LE(0) !== BigInt(page)) return "it says another number than its own";

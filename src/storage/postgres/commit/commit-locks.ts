@@ -1,5 +1,5 @@
 /**
- * What a transaction locks before it looks whether all that was read is still so: others who would change that then wait until the
+ * Locks of a transaction before it looks whether all that was read is still so: others who would change that then wait until the
  * transaction has ended, and find out what it has written.
  *
  * ```
@@ -53,10 +53,10 @@ export interface Locks {
 
 const KEPT_READ: ReadonlySet<string> = new Set(RECORD_TABLES.filter(({ keepsRead }) => keepsRead === true).map(({ name }) => name));
 
-/** Whether commits build on what was read of a table, or index, last. */
+/** Checks whether commits build on what was read of a table, or index, last. */
 export const keepsRead = (name: string): boolean => isGlobal(name) || KEPT_READ.has(name);
 
-/** Whether a table is global, or an index of one that is. */
+/** Checks whether a table is global, or an index of one that is. */
 export const isGlobal = (name: string): boolean => GLOBAL_TABLES.has(tableOf(name));
 
 /** The table of which a table or an index is. */
@@ -80,7 +80,7 @@ function nameLocksOf({ read: { keys, spans } }: FetchedRows, changes: readonly P
   return locks;
 }
 
-/** What makes `from` wait for the locks: a relation of one row. */
+/** Part of `from` that waits for the locks: a relation of one row. */
 export const NAMES_LOCKED =
   "(select count(case when alone = 1 then pg_advisory_xact_lock(name)::text else pg_advisory_xact_lock_shared(name)::text end)" +
   " from unnest($1::int8[], $2::int8[]) as q(name, alone)) as locked";
@@ -91,7 +91,7 @@ export function namesLockedValues(locks: NameLocks): [names: number[], alone: nu
   return [sorted.map(([name]) => name), sorted.map(([, alone]) => alone)];
 }
 
-/** What a commit locks: rows that it has read and are there, and rows that it writes and may be there. */
+/** Locks of a commit: rows that it has read and are there, and rows that it writes and may be there. */
 export function locksOf(fetched: FetchedRows, changes: readonly Pick<Write, "table" | "key" | "isNew" | "value">[]): Locks {
   const rows = new Map<string, { lock: RowLock; keys: Set<string> }>();
   const note = (table: string, key: string, lock: RowLock) => {
@@ -112,7 +112,7 @@ export function locksOf(fetched: FetchedRows, changes: readonly Pick<Write, "tab
   return { names: nameLocksOf(fetched, changes), rows };
 }
 
-/** Whether `locks` has all that `others` needs. */
+/** Checks whether `locks` has all that `others` needs. */
 export function covers(locks: Locks, others: Locks): boolean {
   const isNameLocked = ([name, alone]: readonly [number, 0 | 1]) => (locks.names.get(name) ?? -1) >= alone;
   const areRowsLocked = ([table, { lock, keys }]: readonly [string, RowLocks]) => {
@@ -156,7 +156,7 @@ export function rowLockOf(table: string, lock: RowLock | undefined): string {
   return lock === "read" ? READ_LOCKS.get(table)! : "";
 }
 
-/** How rows are locked that are read and not written. */
+/** Lock of rows that are read and not written. */
 const READ_LOCKS: ReadonlyMap<string, string> = new Map([
   [sessions.name, " for share of x"],
   // Nobody takes a lease over while a commit under it is under way; renewing it is no hindrance.

@@ -1,7 +1,7 @@
 /**
  * The statements of one commit: what was read is still so, and what is written.
  *
- * What was read is looked at once more under locks (`commit-locks.ts`). A statement that finds something else divides by zero.
+ * Rows that were read are looked at once more under locks (`commit-locks.ts`). A statement that finds something else divides by zero.
  *
  * @module
  */
@@ -13,7 +13,7 @@ import type { FetchedRows, StoredRow } from "../read/fetched-rows.ts";
 import { columnOf, locationOf, relationOf, TEXT_TABLES } from "../schema.ts";
 import { rowLockOf, rowsLocked, type Locks, type RowLocks } from "./commit-locks.ts";
 
-/** What a commit leaves of one key. */
+/** Result of a commit for one key. */
 export interface Change {
   readonly table: string;
   readonly key: string;
@@ -141,7 +141,7 @@ export function writesOf(changes: readonly Change[], fetched: FetchedRows, rev: 
             values: some.map(({ key, value }) => index.entriesOf(key, table.decode(value as string))[0] ?? ""),
           })),
       ];
-      // What was read is there, or is not: the checks say so. Of what was not read nothing is known.
+      // Rows that were read exist, or do not: the checks say so. Of others nothing is known.
       const known = (change: Change) => fetched.read.keys.get(name)?.has(change.key) === true;
       const isThere = (change: Change) => known(change) && fetched.row(name, change.key) !== null;
       const [there, others] = [put.filter(isThere), put.filter((change) => !isThere(change))];
@@ -155,7 +155,7 @@ export function writesOf(changes: readonly Change[], fetched: FetchedRows, rev: 
     });
 }
 
-/** Those that follow each other and are of one kind, together: the keys of all stay in their order (`commit-locks.ts`). */
+/** Groups of writes that follow each other and are of one kind: the keys of all stay in their order (`commit-locks.ts`). */
 function runsOf<Item, Kind>(items: readonly Item[], kindOf: (item: Item) => Kind): [Kind, Item[]][] {
   const runs: [Kind, Item[]][] = [];
   for (const item of items) {

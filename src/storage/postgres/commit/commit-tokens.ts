@@ -1,7 +1,7 @@
 /**
  * Commit tokens: what each transaction leaves in a table, by which it is found out whether it was committed.
  *
- * When the connection is lost before the answer has come, the token is put there as given up: that succeeds only if the transaction has
+ * If the connection is lost before the answer has come, the token is put there as given up: that succeeds only if the transaction has
  * not committed, and never will. Tokens that nobody can ask for any more are removed now and then.
  *
  * @module

@@ -31,27 +31,27 @@ import type { CommitTokens } from "./commit-tokens.ts";
 import { LastRows } from "./last-rows.ts";
 
 export interface CommitOfRequest extends QueuedCommit {
-  /** What was fetched for the request that asked for it. */
+  /** Rows fetched for the request that asked for it. */
   readonly request: RequestReads | undefined;
 }
 
-/** What the works of a transaction are run on. */
+/** Basis of a run of a transaction's callbacks. */
 interface ReadAssumptions {
-  /** What is not fetched first. */
+  /** Rows that are not fetched first. */
   readonly known: KnownRows | undefined;
-  /** Whether what they are going to change is locked before anything is fetched. */
+  /** True if what they are going to change is locked before anything is fetched. */
   readonly isPessimistic: boolean;
-  /** What that is, where an attempt has found out. */
+  /** Rows to lock, where an attempt has found out. */
   readonly expected?: Expected;
 }
 
-/** What commits will read and lock, most likely. */
+/** Rows that commits will read and lock, most likely. */
 interface Expected {
   readonly read: ReadSet;
   readonly locks: Locks;
 }
 
-/** What came of a transaction that was not committed: something was another by then, was locked for too long, or had to be locked, too. */
+/** Outcome of a transaction that was not committed: something was another by then, was locked for too long, or had to be locked, too. */
 type Failed = "conflict" | "locked" | Expected;
 
 const COMMITS_PER_TRANSACTION = 32;
@@ -74,12 +74,12 @@ const LOCK_TIMEOUT: Statement = { text: "set local lock_timeout = '500ms'", valu
 const SHARED_MS = 10_000;
 /** … and after one in spite of that the rows that it was about are locked before each. */
 const CONTENDED_MS = 1_000;
-/** How far the clocks of servers may be apart for the changes of a session to be in order. */
+/** Distance of the clocks of servers allowed for the changes of a session to be in order. */
 const SKEW_MS_MAX = 60_000;
 /** More than a server gives in a millisecond. */
 const REVISIONS_KNOWN = 1_000;
 
-/** What commits need of the store. */
+/** Dependencies of commits on the store. */
 export interface CommitParts {
   readonly database: Database;
   readonly clock: Clock;
@@ -100,9 +100,9 @@ export class Commits {
   readonly #fetches: FetchQueue;
   readonly #requests: RequestsUnderWay;
   readonly #onCommitted: RecordStore["onCommitted"];
-  /** Where new ids come from. */
+  /** Source of new ids. */
   readonly ids: IdSource;
-  /** What commits build on without fetching it. */
+  /** Rows that commits build on without fetching them. */
   readonly last = new LastRows();
   #queue: CommitOfRequest[] = [];
   #transactions = 0;
@@ -110,12 +110,12 @@ export class Commits {
   readonly #usual = new Set<readonly CommitOfRequest[]>();
   /** Partitions of the commits of transactions under way: others of them would only meet those in the database. */
   readonly #busyPartitions = new Set<Partition>();
-  /** When records of a partition were last found to be changed by others, and whether although they had just been fetched. */
+  /** Time at which records of a partition were last found changed by others, and whether although they had just been fetched. */
   readonly #conflicts = new Map<Partition, { readonly at: number; readonly isContended: boolean }>();
   /** The last ones that this server has given: ids that it gives in the same millisecond are later than those of the rows. */
   readonly #revisions = new Set<number>();
   bytesWritten = 0;
-  /** How many transactions were run again, since others had changed what they build on. */
+  /** Number of transactions that were run again, since others had changed what they build on. */
   conflicts = 0;
 
   constructor({ database, clock, outages, tokens, fetches, requests, onCommitted }: CommitParts) {
@@ -217,7 +217,7 @@ export class Commits {
     for (const { partition } of commits) this.#conflicts.set(partition, conflict);
     return { known: undefined, isPessimistic: conflict.isContended };
   }
-  /** What this server has written last and what the requests have read; others may have changed it. */
+  /** Rows that this server has written last and that the requests have read; others may have changed it. */
   #knownTo(commits: readonly CommitOfRequest[]): KnownRows {
     return knownToAny([this.last, ...new Set(commits.flatMap(({ request }) => request ?? []))]);
   }
@@ -346,13 +346,13 @@ export class Commits {
     else await load(readSet, fetched, connection);
   }
 
-  /** What a transaction has read that was not committed may be another by now. */
+  /** Forgets rows that an uncommitted transaction has read: they may differ by now. */
   #forget({ keys, spans }: ReadSet): void {
     for (const [table, some] of keys) for (const key of some) this.last.delete(table, key);
     for (const { table } of spans.values()) this.last.deleteSpansOf(table);
   }
 
-  /** What the next commits build on. */
+  /** Rows that the next commits build on. */
   #remember(changes: readonly Change[], fetched: FetchedRows, rev: number): void {
     const { keys, spans } = fetched.read;
     for (const [table, some] of keys) {

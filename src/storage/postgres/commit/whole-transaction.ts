@@ -24,7 +24,7 @@ const TEXT_PER_PAGE = 1024 * 1024;
 
 const BY_NAME = new Map(TEXT_TABLES.map((table) => [table.name, table]));
 
-/** What such a transaction needs of the store. */
+/** Dependencies of such a transaction on the store. */
 export interface WholeParts {
   readonly connection: Connection;
   readonly now: number;
@@ -75,7 +75,7 @@ export class WholeTransaction implements WholeStore, ChangedStore {
     }
   }
 
-  /** What the items miss is fetched together, and only those that missed something are worked on again. */
+  /** Fetches together what the items miss; only those that missed something are worked on again. */
   async readEach<Item, Result>(items: readonly Item[], work: (reader: Reader, item: Item) => Result): Promise<Result[]> {
     const fetched = new FetchedRows();
     const results: Result[] = [];
@@ -94,7 +94,7 @@ export class WholeTransaction implements WholeStore, ChangedStore {
     return results;
   }
 
-  /** What `work` has written is committed, or dropped, with the transaction. Nobody else changes anything meanwhile. */
+  /** Writes of `work` are committed, or dropped, with the transaction. Nobody else changes anything meanwhile. */
   async commit<Result>(partition: Partition, work: (tx: Tx) => Result): Promise<Result> {
     const { connection, now, elapsed, ids, newRevision } = this.#parts;
     const fetched = new FetchedRows();

@@ -21,7 +21,7 @@ const STANDS_STILL_MS_MAX = 60_000;
 export class DatabaseClock implements Clock {
   readonly #own: Clock;
   readonly #readTime: () => Promise<number>;
-  /** What is to be added to `elapsed()`. */
+  /** Milliseconds to add to `elapsed()`. */
   #base: number;
   #shown = 0;
   #isMeasured = false;
@@ -51,7 +51,7 @@ export class DatabaseClock implements Clock {
     return this.#own.timer(ms, onTime);
   }
 
-  /** How far the system's clock is ahead of the database's, in milliseconds. */
+  /** Lead of the system's clock over the database's, in milliseconds. */
   get offsetMs(): number {
     return this.#own.now() - this.#own.elapsed() - this.#base;
   }
@@ -63,7 +63,7 @@ export class DatabaseClock implements Clock {
     const answeredAt = this.#own.elapsed();
     const latest = earliest + answeredAt - sentAt;
     this.#base = Math.min(Math.max(this.#base, earliest - answeredAt), latest - answeredAt);
-    // What it has shown before is the time of this machine alone: nothing was made at it.
+    // The time that it has shown before is this machine's alone: nothing was created at it.
     if (!this.#isMeasured) this.#shown = 0;
     this.#isMeasured = true;
   }

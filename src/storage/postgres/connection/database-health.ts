@@ -1,5 +1,5 @@
 /**
- * Whether the database can be reached, as the statements so far have shown.
+ * Health of the database: it can be reached, as the statements so far have shown.
  *
  * @module
  */

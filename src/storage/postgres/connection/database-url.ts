@@ -7,18 +7,18 @@
 const SSL_MODES = ["disable", "prefer", "require", "verify-ca", "verify-full"] as const;
 /** The default of the clients of PostgreSQL. */
 const SSL_MODE = "prefer";
-/** How many connections a server has at most, in the word of pgx for it: PostgreSQL's own clients have one. */
+/** Largest number of connections of a server, in the word of pgx for it: PostgreSQL's own clients have one. */
 const POOL = "pool_max_conns";
 /** For four transactions at the same time, reads, and commands for the whole store. */
 const POOL_CONNECTIONS = 12;
 /** With fewer, what takes its time on a connection can leave none for requests. */
 const POOL_CONNECTIONS_MIN = 4;
 const POOL_CONNECTIONS_MAX = 100;
-/** What else a URL may say, in the words of PostgreSQL's own clients. */
+/** Other parameters of a URL, in the words of PostgreSQL's own clients. */
 const PARAMETERS = ["sslmode", "sslrootcert", "sslcert", "sslkey", "channel_binding", "application_name", "options", POOL];
 const APPLICATION = "cairn";
 
-/** What is wrong with a URL; undefined when it names a database. Never repeats any of it: it has a password. */
+/** Problem of a URL; undefined when it names a database. Never repeats any of it: it has a password. */
 export function databaseUrlProblem(text: string): string | undefined {
   const url = URL.parse(text);
   if (url === null || !["postgres:", "postgresql:"].includes(url.protocol))
@@ -63,18 +63,18 @@ export function connectionUrl(text: string): string {
   return url.href;
 }
 
-/** How many connections there are to be at most. */
+/** Largest number of connections. */
 export function poolSize(text: string): number {
   return Number(new URL(text).searchParams.get(POOL) ?? POOL_CONNECTIONS);
 }
 
-/** What may be shown of a URL: `postgres://user@host:port/database`. */
+/** Form of a URL that may be shown: `postgres://user@host:port/database`. */
 export function shownDatabase(text: string): string {
   const { username, hostname, port, pathname } = new URL(text);
   return `postgres://${username}@${hostname}:${port || "5432"}${pathname}`;
 }
 
-/** Where a URL leads. */
+/** Server and database of a URL. */
 export function placeOfDatabase(text: string): { host: string; sslMode: string } {
   const { hostname, port, searchParams } = new URL(connectionUrl(text));
   return { host: `${hostname}:${port || "5432"}`, sslMode: searchParams.get("sslmode") ?? SSL_MODE };

@@ -23,8 +23,8 @@ export interface Statement {
 export type AnswerRow = Readonly<Record<string, string | number | boolean | null>>;
 
 /**
- * Why statements failed. `conflict`: others have changed what the transaction builds on; `unsent`: there is no connection to a primary,
- * and none of them was done; `lost`: the connection went, and whether they were done is not known; `refused`: for another
+ * Reason why statements failed. `conflict`: others have changed what the transaction builds on; `unsent`: there is no connection to a
+ * primary, and none of them was done; `lost`: the connection went, and whether they were done is not known; `refused`: for another
  * reason of the database's, which has done none of them.
  */
 type FailureKind = "conflict" | "unsent" | "lost" | "refused";
@@ -32,13 +32,13 @@ type FailureKind = "conflict" | "unsent" | "lost" | "refused";
 export class DatabaseError extends Error {
   override name = "DatabaseError";
   readonly kind: FailureKind;
-  /** Whether the database has no room for what was to be written. */
+  /** True if the database has no room for what was to be written. */
   readonly isOutOfRoom: boolean;
-  /** Whether it takes no changes. */
+  /** True if it takes no changes. */
   readonly isReadOnly: boolean;
-  /** Whether a newer Cairn has migrated the database since this server has opened it. */
+  /** True if a newer Cairn has migrated the database since this server has opened it. */
   readonly isOutdated: boolean;
-  /** Whether a lock that it needs was held for too long. */
+  /** True if a lock that it needs was held for too long. */
   readonly isLocked: boolean;
 
   constructor(kind: FailureKind, cause: unknown) {
@@ -59,7 +59,7 @@ const CONFLICTS: ReadonlySet<string> = new Set(["22012", "23505", "40001", "40P0
 const OUTDATED = "22P02";
 /** The server ends, starts, or takes no more connections. */
 const LOSSES = /^(08...|57P0[1-4]|53300)$/;
-/** What a standby says of the first change of a transaction, which it undoes. */
+/** Code with which a standby refuses the first change of a transaction. */
 const READ_ONLY = "25006";
 
 /** A server that has not answered by then is as good as gone. */
@@ -77,7 +77,7 @@ export class Database {
   #pool: SQL;
   /** On the clock that only counts on. */
   #renewedAt = Number.NEGATIVE_INFINITY;
-  /** How often an answer was waited for, the opening of connections left out; answers that were waited for together are one. */
+  /** Number of answers that were waited for, the opening of connections left out; answers that were waited for together are one. */
   roundTrips = 0;
   #awaited = 0;
   /** Called before a new connection is used, and when one is lost. */
@@ -191,7 +191,7 @@ export class Database {
   }
 }
 
-/** What others commit while a transaction waits for a lock is seen by its next statement, whatever the default of the database is. */
+/** Isolation in which a statement sees what others committed while the transaction waited for a lock, whatever the database's default. */
 export const BEGIN: Statement = { text: "begin isolation level read committed", values: [] };
 export const BEGIN_SNAPSHOT: Statement = { text: "begin isolation level repeatable read read only", values: [] };
 export const COMMIT: Statement = { text: "commit", values: [] };

@@ -1,5 +1,5 @@
 /**
- * Why a database cannot be opened, in the words of an operator. Never says its password.
+ * Reason why a database cannot be opened, in the words of an operator. Never says its password.
  *
  * @module
  */
@@ -7,7 +7,7 @@ import { messageOf } from "../../../lib/errors.ts";
 import { placeOfDatabase } from "./database-url.ts";
 import { DatabaseError } from "./database.ts";
 
-/** What the driver says of a connection that it could not make. */
+/** Error of the driver for a connection that it could not make. */
 const UNREACHABLE = ["ERR_POSTGRES_CONNECTION_REFUSED", "ERR_POSTGRES_CONNECTION_TIMEOUT", "ERR_POSTGRES_CONNECTION_CLOSED"];
 const WITHOUT_TLS = "ERR_POSTGRES_TLS_NOT_AVAILABLE";
 /** Codes of OpenSSL: `DEPTH_ZERO_SELF_SIGNED_CERT`, `ERR_TLS_CERT_ALTNAME_INVALID`. */

@@ -1,5 +1,5 @@
 /**
- * What a server does while it has no connection to its database, and before it answers what it has read on a new one.
+ * Conduct of a server while it has no connection to its database, and before it answers what it has read on a new one.
  *
  * A primary that came back shows what no standby has, until it has committed something more: so after a connection was lost or opened
  * a row is committed before anything is answered that was only read.
@@ -19,7 +19,7 @@ export class Outages {
   readonly #clock: Clock;
   readonly #health: DatabaseHealth;
   readonly #commitRow: () => Promise<unknown>;
-  /** How often a connection was opened or lost, … */
+  /** Number of connections opened or lost, … */
   #changes = 1;
   /** … and how often that was when the last barrier began. */
   #changesPassed = 0;
@@ -43,7 +43,9 @@ export class Outages {
     return this.#changes;
   }
 
-  /** Whether no connection was opened or lost since there were that many changes of them, and the barrier was passed after the last. */
+  /**
+   * Checks whether no connection was opened or lost since there were that many changes of them, and the barrier was passed after the last.
+   */
   isPassed(changes: number): boolean {
     return this.#changesPassed === changes && this.#changes === changes;
   }

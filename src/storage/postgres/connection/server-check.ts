@@ -1,5 +1,5 @@
 /**
- * Whether a database can have the store, and keeps what it acknowledges.
+ * Check that a database can have the store, and keeps what it acknowledges.
  *
  * @module
  */

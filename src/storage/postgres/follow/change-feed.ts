@@ -1,5 +1,5 @@
 /**
- * What all servers commit of the records that are searched, for the copies of them that servers search (`vectors/replica.ts`).
+ * Feed of the commits of all servers to the records that are searched, for the copies of them that servers search (`vectors/replica.ts`).
  *
  * ```
  * cairn.changes (xid, rev, at, keys)      a row of each transaction that changed any: `m1a2b… d3c4d… p`
@@ -20,7 +20,7 @@ import { indexedDocuments, memories, provider } from "../../tables.ts";
 import type { Change } from "../commit/commit-statements.ts";
 import type { AnswerRow, Statement } from "../connection/database.ts";
 
-/** How long a change is kept, for servers that have stopped or cannot reach the database. */
+/** Time that a change is kept, for servers that have stopped or cannot reach the database. */
 const CHANGES_KEPT_MS = HOUR_MS;
 const REMOVED_MAX = 5_000;
 /** Rows of the feed that one statement gives. */
@@ -38,7 +38,7 @@ export interface FeedPosition {
   /** As PostgreSQL writes one: `xmin:xmax:those under way`. */
   readonly snapshot: string;
   readonly anchor: { readonly xid: number; readonly rev: number };
-  /** How often connections had changed; -1 for a position of another process. */
+  /** Number of changes of connections; -1 for a position of another process. */
   readonly connections: number;
 }
 
@@ -46,11 +46,11 @@ export interface FeedPosition {
 export interface FeedPage {
   /** Keys of the rows that were put or removed, by table. */
   readonly keys: ReadonlyMap<string, ReadonlySet<string>>;
-  /** How many transactions it has. */
+  /** Number of its transactions. */
   readonly transactions: number;
   /** The position after the first page is that after all of them. */
   readonly position: FeedPosition;
-  /** What to continue behind; undefined at the end. */
+  /** Position to continue behind; undefined at the end. */
   readonly last: number | undefined;
 }
 
@@ -58,7 +58,7 @@ export interface FeedOptions {
   /** Answers what only reads, once what it has read is there to stay. */
   readonly read: (statement: Statement) => Promise<readonly AnswerRow[]>;
   readonly change: (statements: readonly Statement[]) => Promise<unknown>;
-  /** How often connections were opened or lost. */
+  /** Number of connections opened or lost. */
   readonly connections: () => number;
   /** Unix milliseconds. */
   readonly now: () => number;
@@ -92,7 +92,7 @@ export class ChangeFeed {
    * @returns undefined while a transaction is under way that is older than all of the feed
    */
   async begin(): Promise<FeedPosition | undefined> {
-    // What another cluster has numbered, whose dump this database was made of, would be in the future.
+    // Numbers of another cluster, whose dump this database was made of, would be in the future.
     await this.#options.change([
       { text: "delete from cairn.changes where xid >= pg_snapshot_xmax(pg_current_snapshot())", values: [] },
       {
@@ -106,7 +106,7 @@ export class ChangeFeed {
   }
 
   /**
-   * What was committed since a position.
+   * Changes committed since a position.
    *
    * @param after - the `last` of the page before
    * @returns undefined when the feed does not reach back to it
@@ -155,7 +155,7 @@ function keysIn(rows: readonly AnswerRow[]): ReadonlyMap<string, ReadonlySet<str
 
 const FIRST_ROW = "pg_current_xact_id(), (random() * 2 ^ 52)::int8, $1::int8, ''";
 
-/** What a transaction leaves in the feed. @param at - Unix milliseconds */
+/** Entry of a transaction in the feed. @param at - Unix milliseconds */
 export function feedStatements(changes: readonly Change[], rev: number, at: number): Statement[] {
   const keys = changes.flatMap(({ table, key }) => {
     const letter = LETTERS.get(table);

@@ -12,7 +12,7 @@ import { traces } from "../../tables.ts";
 import type { AnswerRow, Statement } from "../connection/database.ts";
 import { idOfRecord, relationOf } from "../schema.ts";
 
-/** How much later than with lower ids a trace may be committed. */
+/** Time by which a trace may be committed later than those with higher ids. */
 const LATE_MS = 10_000;
 const TRACES_PER_STATEMENT = 5_000;
 
@@ -32,12 +32,12 @@ export class TraceFollower {
     this.#clock = clock;
   }
 
-  /** Those among the traces of a commit that no look has found, and none will. */
+  /** Traces of a commit that no look has found, and none will. */
   unseen(keys: readonly string[]): string[] {
     return keys.filter((key) => this.#isNew(key));
   }
 
-  /** What was committed since the last look, in the order of ids. @param since - Unix milliseconds; nothing earlier is looked for */
+  /** Traces committed since the last look, in the order of ids. @param since - Unix milliseconds; nothing earlier is looked for */
   async look(since: number): Promise<string[]> {
     const first = firstBareIdAt(Math.max(since, this.#clock.now() - LATE_MS));
     this.#seen = new Set(Array.from(this.#seen).filter((key) => idOf(key) >= first));

@@ -22,7 +22,7 @@ const WORKS_PER_STATEMENT = 64;
 export class FetchQueue {
   readonly #database: Database;
   readonly #textsMax: number;
-  /** Those that were sent as one statement. */
+  /** Fetches sent as one statement. */
   readonly #texts = new Set<string>();
   #waiting: Waiting[] = [];
   #statements = 0;
@@ -45,7 +45,7 @@ export class FetchQueue {
   #find(readSet: ReadSet, lengthMax: number | undefined): Promise<FoundRows | undefined> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ readSet, lengthMax, resolve, reject });
-      // Those that begin in the same turn share a statement.
+      // Fetches that begin in the same turn share a statement.
       if (this.#waiting.length === 1) queueMicrotask(() => this.#start());
     });
   }
@@ -60,7 +60,7 @@ export class FetchQueue {
     }
   }
 
-  /** How many of those that wait the next statement is for: what may not be long is asked for alone. */
+  /** Number of waiting fetches that the next statement is for: one that may not take long is sent alone. */
   #together(): number {
     const alone = this.#waiting.findIndex(({ lengthMax }) => lengthMax !== undefined);
     return Math.min(WORKS_PER_STATEMENT, alone < 0 ? this.#waiting.length : Math.max(1, alone));

@@ -87,7 +87,7 @@ function lastOfEach(relation: string, column: string, width: number): string {
   );
 }
 
-/** What is asked for as statements, and what their answers say. */
+/** Statements of a fetch, and the meaning of their answers. */
 export class Fetch {
   readonly #readSet: ReadSet;
   readonly #lengthMax: number | undefined;

@@ -1,5 +1,5 @@
 /**
- * What was fetched of the database for one work, and the reader of it.
+ * Rows fetched from the database for one callback, and their reader.
  *
  * Works are synchronous, and the database is far away. So a work is run on what was fetched; what it misses is noted and ends the run,
  * and once that was fetched too it is run again. An answer of the run in which nothing is missing holds.
@@ -22,7 +22,7 @@ export interface StoredRow {
 export interface SpanAsk {
   readonly table: string;
   readonly span: Span;
-  /** Whether the texts are wanted, or the keys alone. */
+  /** True if the texts are wanted, or the keys alone. */
   readonly withRows: boolean;
   /** The last key alone is wanted of those that begin with the same `width` characters; all are where it is left out. */
   readonly width?: number;
@@ -51,7 +51,7 @@ export class ReadSet {
   }
 }
 
-/** What an answer says, of more than one may have asked for. */
+/** Content of an answer, of more than one may have asked for. */
 export interface FoundRows {
   /** By table and key. */
   readonly rows: ReadonlyMap<string, ReadonlyMap<string, StoredRow>>;
@@ -59,7 +59,7 @@ export interface FoundRows {
 }
 
 /**
- * What is held for known although it was not fetched for this work: a commit finds out whether it is still so. It can be another with each
+ * Assumed rows that were not fetched for this callback: a commit finds out whether it is still so. It can be another with each
  * call, as others change it and caches are emptied.
  */
 export interface KnownRows {
@@ -81,12 +81,12 @@ export class FetchedRows implements KnownRows {
   readonly #known: KnownRows | undefined;
   readonly #rows = new Map<string, Map<string, StoredRow | null>>();
   readonly #spans = new Map<string, FoundSpan>();
-  /** What the present run has asked for and was not there. */
+  /** Keys that the present run has asked for and missed. */
   #missing = new ReadSet();
-  /** What the present run has read. */
+  /** Keys that the present run has read. */
   #read = new ReadSet();
   #runs = 0;
-  /** How many moments what was fetched is of. */
+  /** Number of snapshots that the fetched rows are of. */
   #snapshots = 0;
   #hasUsedKnown = false;
   #length = 0;
@@ -102,7 +102,7 @@ export class FetchedRows implements KnownRows {
     this.#read = new ReadSet();
   }
 
-  /** Whether all that the present run has read was fetched at once. */
+  /** Checks whether all that the present run has read was fetched at once. */
   get isOneSnapshot(): boolean {
     return this.#snapshots <= 1 && !this.#hasUsedKnown;
   }
@@ -251,19 +251,19 @@ export function nameOfSpan({ table, span: { from, to, limit, descending }, withR
   return JSON.stringify([table, from, to, limit ?? null, descending ?? false, withRows, width ?? null]);
 }
 
-/** What tells whether a table is empty. */
+/** Key that tells whether a table is empty. */
 export function firstKeyOf(table: string): SpanAsk {
   return { table, span: FIRST, withRows: false };
 }
 
 export class RerunReader implements LatestReader {
   readonly now: number;
-  /** When the row was changed that another server was the last to change, of those that were read and say so. */
+  /** Time of the latest change by another server among the rows that were read and say so. */
   newestChangeAt = 0;
   /** The time of the newest id up to which another server is taking something away, of what was read: new ids have to be later. */
   takenUntil = 0;
   readonly #fetched: FetchedRows;
-  /** Whether the work asks how many records it reads at once. */
+  /** True if the work asks how many records it reads at once. */
   isToldHowMany = false;
   readonly #isOwnRevision: (rev: number) => boolean;
   readonly #recordsAtOnce: number;

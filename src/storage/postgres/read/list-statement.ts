@@ -1,7 +1,7 @@
 /**
  * One statement for the ids of a list, whatever its filter: newest first, of records that pass all postings.
  *
- * Where a posting has one prefix, its entries in order are the ids in order: that index is walked, and the others decide about each
+ * If a posting has one prefix, its entries in order are the ids in order: that index is walked, and the others decide about each
  * record. What is without one is walked by the table's own ids. A statement walks a bounded number of records and says how far it
  * came: few may pass.
  *
@@ -16,7 +16,7 @@ import type { AnswerRow, Statement } from "../connection/database.ts";
 import { idOfEntry, idOfRecord, locationOf } from "../schema.ts";
 import { Parameters } from "./fetch-statement.ts";
 
-/** What a statement gives: ids that pass, and how many were walked, up to the last of them. */
+/** Result of a statement: ids that pass, and how many were walked, up to the last of them. */
 interface Walked {
   readonly ids: readonly BareId[];
   readonly walked: number;

@@ -1,5 +1,5 @@
 /**
- * What was fetched for one request so far, for the rest of it.
+ * Rows that were fetched for one request so far, for the rest of it.
  *
  * A request reads several times: its key, whether it was answered before, its session. Each of these reads may be of any moment since
  * the request came, so one that finds all it needs in what was fetched for an earlier one is answered from that; it never mixes two
@@ -37,7 +37,7 @@ export class RequestReads implements KnownRows {
     this.#reads = reads;
   }
 
-  /** What is to be fetched with the next read: all with the first one, and whether tables are empty with each. */
+  /** Rows to fetch with the next read: all with the first one, and whether tables are empty with each. */
   takeAhead(): ReadSet {
     if (this.#reads.length === 0) return this.#firsts;
     const fetched = new FetchedRows();
@@ -57,7 +57,7 @@ export class RequestReads implements KnownRows {
     return readSet;
   }
 
-  /** What was fetched, the newest first. @param now - on the clock that only counts on */
+  /** Fetched rows, the newest first. @param now - on the clock that only counts on */
   snapshotsAt(now: number): FetchedRows[] {
     return this.#hasEnded ? [] : this.#snapshots.filter(({ until }) => now < until).map(({ fetched }) => fetched);
   }
@@ -134,7 +134,7 @@ export class RequestsUnderWay {
   }
 }
 
-/** What the first of several knows. */
+/** Value that the first of several knows. */
 export function knownToAny(all: readonly KnownRows[]): KnownRows {
   return {
     row(table, key) {
