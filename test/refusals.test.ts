@@ -16,6 +16,8 @@ const LIMITED: Record<string, string> = {
   "ApiKeyRoll.force": "default false",
   "ApiKeyRoll.overlap_seconds": "0 to 604800, default 86400",
   "ContextRequest.explain": "default false",
+  "ContextRequest.filter.$and": "1 or more",
+  "ContextRequest.filter.$or": "1 or more",
   "ContextRequest.format": 'json or text or messages, default "json"',
   "ContextRequest.importance_weight": "0 to 1",
   "ContextRequest.include": "1 to 4",
@@ -110,6 +112,8 @@ const LIMITED: Record<string, string> = {
   "MemoryChanges.type": "1 to 64",
   "MemorySearch.agent_id": "1 to 256",
   "MemorySearch.explain": "default false",
+  "MemorySearch.filter.$and": "1 or more",
+  "MemorySearch.filter.$or": "1 or more",
   "MemorySearch.importance_weight": "0 to 1",
   "MemorySearch.limit": "1 to 50, default 10",
   "MemorySearch.query": "0 to 10000",
@@ -119,6 +123,7 @@ const LIMITED: Record<string, string> = {
   "MemorySearch.status": "current or past or future or all",
   "MemorySearch.tags": "0 to 64",
   "MemorySearch.tags[]": "1 to 128",
+  "MemorySearch.tags_match": "any or all",
   "MemorySearch.threshold": "0 to 1, default 0.7",
   "MemorySearch.type": "1 to 64",
   "MemorySearch.types": "0 to 64",
@@ -412,7 +417,7 @@ function extremes(name: string, reference: FieldSchema): unknown[] {
 }
 
 /** Not every text of their lengths is one of them. */
-const HAS_A_FORM = /url|api_key|expires_at|occurred_at|session_id|since|valid_(from|until)|as_of/;
+const HAS_A_FORM = /url|api_key|expires_at|occurred_at|session_id|since|valid_(from|until)|created_(after|before)|as_of/;
 
 test("the smallest and the largest values that the document allows are taken", async () => {
   await using cairn = await startCairn();
