@@ -64,8 +64,6 @@ import { Activator, type Task } from "./tasks/task.ts";
 import { TraceFeed } from "./traces/feed.ts";
 import { systemCaller, type Caller, type Deps } from "./traces/record.ts";
 import { traceRetention } from "./traces/retention.ts";
-import { turnIndexTask } from "./turns/index-task.ts";
-import { turnBackfills, turnTexts, type TurnDeps } from "./turns/indexed-turns.ts";
 import { RecentTurns } from "./turns/recent-turns.ts";
 import { userDirectory, USERS_FILL } from "./users/directory.ts";
 import { endsErasure, erasureWatch, forgetAll } from "./users/forgetting.ts";
@@ -90,7 +88,7 @@ export interface ServiceOptions extends StoreOptions {
   backupProgram?: readonly string[];
 }
 
-export interface Service extends ContextDeps, DocumentDeps, TurnDeps, WebhookDeps {
+export interface Service extends ContextDeps, DocumentDeps, WebhookDeps {
   readonly settings: Settings;
   /** Makes the changes that no request asks for. */
   readonly system: Caller;
@@ -174,7 +172,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
   opened.use(lockDirectory(directory));
   removeLeftovers(directory, log);
   const parts = await openStoreParts(opened, directory, given, log, options);
-  const { store, embedded, leases, vectors, documentVectors, turnVectors } = parts;
+  const { store, embedded, leases, vectors, documentVectors } = parts;
   const clock = bounded(parts.clock);
   await warnOfClock(store, parts.clock, log);
   const lastUses = opened.adopt(new LastUses(store, log), (uses) => writeLastUses(uses, store, log));
@@ -183,7 +181,6 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
   const settings = await Settings.open(store, options.environment ?? {});
   const system = systemCaller(() => settings.values.trace_retention_days);
   const backfillActivator = new Activator();
-  const turnBackfill = new Activator();
   const embeddings = await Embeddings.open(store, settings.effective.embedding, {
     clock,
     random: chance,
@@ -211,8 +208,6 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     backfill: backfillActivator,
     vectors,
     documentVectors,
-    turnVectors,
-    turnBackfill,
     documentQueries: new FairSemaphore({ max: LIMITS.documentQueriesAtOnceMax, ofOwnerMax: LIMITS.documentQueriesOfKeyAtOnceMax }),
     searches: new FairSemaphore({ max: LIMITS.searchesAtOnceMax, ofOwnerMax: LIMITS.searchesOfKeyAtOnceMax }),
     recentTurns: new RecentTurns(),
@@ -230,7 +225,6 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     if (hasEvents) hooks.wake();
   };
   const retentionDays = () => [...Object.values(TRACE_RETENTION_DAYS), settings.values.trace_retention_days];
-  const embeddedTexts = [memoryTexts(deps), documentTexts(deps)];
   // Tasks on the records of all run in one server at a time.
   const shared: ((leased: RecordStore) => Task)[] = [
     (leased) => sessionExpiry({ ...deps, store: leased }, system),
@@ -244,10 +238,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     (leased) => retrievalRetention({ ...records, store: leased }, log),
     (leased) => idempotencyRetention({ ...records, store: leased }, log),
     (leased) => keyExpiry({ ...records, store: leased }, log),
-    (leased) =>
-      backfill({ ...deps, store: leased }, { name: "embeddings", kinds: embeddedTexts, evicted: [...embeddedTexts, turnTexts(deps)] }),
-    (leased) => turnBackfills({ ...deps, store: leased }),
-    (leased) => turnIndexTask({ ...deps, store: leased }, log),
+    (leased) => backfill({ ...deps, store: leased }, [memoryTexts(deps), documentTexts(deps)]),
   ];
   const fill = await fillStore({
     store,

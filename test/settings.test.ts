@@ -11,8 +11,6 @@ const AT_FIRST = {
   endless_sessions_for_all: DEFAULT(true),
   trace_retention_days: DEFAULT(365),
   retrieval_log: DEFAULT(false),
-  index_turns: DEFAULT("words"),
-  index_turns_share: DEFAULT(0.25),
   max_body_bytes: DEFAULT(1_048_576),
   region: DEFAULT(null),
   state_versions_kept: DEFAULT(1_000),

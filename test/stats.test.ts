@@ -20,7 +20,6 @@ test("the statistics count what is stored, what is pending and how long the serv
     memories: 2,
     traces: traces + 5,
     vectors: { stored: 1, pending: 0 },
-    turn_index: { index_turns: "words", state: "indexing", looked_at: 0, indexed: 1, pending: 0 },
     deliveries: { pending: 0, failed: 0, exhausted: 0 },
     store: { bytes: expect.any(Number), used_bytes: expect.any(Number), max_bytes: null },
     uptime_seconds: 90,

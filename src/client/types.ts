@@ -1087,21 +1087,6 @@ export interface ListTracesQuery {
   created_before?: string;
 }
 
-export interface ListTurnsByTheirWordsQuery {
-  /** How many at most; default 20. */
-  limit?: number;
-  /** The last id of the previous page (`turn_…`); its record may be gone. */
-  starting_after?: string;
-  /** Only turns that have all of these words, whatever their endings. */
-  q?: string;
-  /** Only turns that this session shows. */
-  session_id?: string;
-  /** Only turns of sessions of this user. */
-  user_id?: string;
-  /** Only turns of sessions of this agent. */
-  agent_id?: string;
-}
-
 export interface ListTurnsQuery {
   /** How many at most; default 20. */
   limit?: number;
@@ -1588,11 +1573,6 @@ export interface NewSession {
    * expires stays until it is deleted.
    */
   ttl_seconds?: number | "never";
-  /**
-   * By what searches find its turns, instead of what the setting `index_turns` says: `off`, by their `words`, or by `meaning` too. It stays
-   * so for the session and its forks.
-   */
-  index_turns?: "off" | "words" | "meaning";
   /** When the conversation began, for history that is moved in; `created_at` is the time of this request. At most a day in the future. */
   occurred_at?: string;
 }
@@ -1897,8 +1877,6 @@ export interface Session {
   memory_count: number;
   /** Turns in the session that are shown: with those of the session it was forked from, without those that a rollback has hidden. */
   turn_count: number;
-  /** By what its turns are found, if that was given; left out where the setting `index_turns` says it. */
-  index_turns?: "off" | "words" | "meaning";
   /** When the session expires; null if it does not. */
   ttl_expires_at: string | null;
 }
@@ -2010,26 +1988,6 @@ export interface Settings {
   retrieval_log: {
     value: boolean;
     default?: boolean;
-    /** Where the value comes from. */
-    source: "default" | "environment" | "setting" | "probes" | "built-in";
-  };
-  /**
-   * By what searches find turns: `off`, by their `words`, or by `meaning` too. `meaning` embeds every turn, passage by passage. A session
-   * can be created with another one. After a change the turns that are there follow in the background; `/v1/stats` says how far that is.
-   */
-  index_turns: {
-    value: "off" | "words" | "meaning";
-    default?: "off" | "words" | "meaning";
-    /** Where the value comes from. */
-    source: "default" | "environment" | "setting" | "probes" | "built-in";
-  };
-  /**
-   * The share of its time that the server indexes turns in the background, 0.01 to 1. Both the turns that are there after a change of
-   * `index_turns` and the vectors of new ones are made within it.
-   */
-  index_turns_share: {
-    value: number;
-    default?: number;
     /** Where the value comes from. */
     source: "default" | "environment" | "setting" | "probes" | "built-in";
   };
@@ -2219,16 +2177,6 @@ export interface SettingsChanges {
    * They are kept as long as traces of the same key and no longer than the session.
    */
   retrieval_log?: boolean | null;
-  /**
-   * By what searches find turns: `off`, by their `words`, or by `meaning` too. `meaning` embeds every turn, passage by passage. A session
-   * can be created with another one. After a change the turns that are there follow in the background; `/v1/stats` says how far that is.
-   */
-  index_turns?: "off" | "words" | "meaning" | null;
-  /**
-   * The share of its time that the server indexes turns in the background, 0.01 to 1. Both the turns that are there after a change of
-   * `index_turns` and the vectors of new ones are made within it.
-   */
-  index_turns_share?: number | null;
   /** Largest body of a request. */
   max_body_bytes?: number | null;
   /** A label for this deployment, shown in `/health` to everybody. Without control characters. */
@@ -2392,19 +2340,6 @@ export interface Stats {
     /** Vectors of memories and documents. */
     stored: number;
     /** Vectors that are still to be made. */
-    pending: number;
-  };
-  /** How far the index of turns is. */
-  turn_index: {
-    /** The setting. */
-    index_turns: "off" | "words" | "meaning";
-    /** `indexing` while the turns that were there before a change of the setting follow. */
-    state: "ready" | "indexing";
-    /** Turns that follow the setting already. */
-    looked_at: number;
-    /** Turns that searches find. */
-    indexed: number;
-    /** Turns whose vectors are still to be made. */
     pending: number;
   };
   deliveries: {
@@ -2761,83 +2696,6 @@ export interface TurnOutput {
   type: "text" | "audio" | "image" | "tool_result" | "error";
   /** The text, a transcription, a description or what a tool was given or gave. */
   content: string;
-}
-
-/** The passage that has most of what was asked; null where the turn has no text. */
-export type TurnPassage = {
-  /** At most 300 characters. */
-  text: string;
-  /** Where it stands: in the content of the input or of the output, or in the reasoning. */
-  field: "input" | "output" | "reasoning";
-  /** Its first character in that text, counted in Unicode code points. */
-  start: number;
-  /** The character behind its last one. */
-  end: number;
-} | null;
-
-/** A turn that a search found. */
-export interface TurnResult {
-  object: "turn";
-  /** `turn_` and 12 characters. */
-  id: string;
-  /** The session. */
-  session_id: string;
-  /** 1, 2, 3 … in the order of the session. */
-  turn_number: number;
-  /**
-   * Version of the session's state that was current when the turn was logged; 0 for one that a fork has from its parent. For one that a
-   * Cairn without this field has logged it follows from the versions that are kept.
-   */
-  state_version: number;
-  /** The session that this one was forked from, for a turn that it has from there; left out for others. */
-  forked_from?: string;
-  /** When a rollback hid the turn; left out for those that are shown. */
-  rolled_back_at?: string;
-  /** The name that you gave it; left out if there is none. */
-  external_id?: string;
-  /** When the turn was logged. */
-  created_at: string;
-  /** When it happened, if that was given: for history that was moved in. */
-  occurred_at?: string;
-  input: TurnInput;
-  output: TurnOutput;
-  /** Left out when none was given. */
-  reasoning?: string;
-  /** Custom metadata. At most 64 KiB as JSON. */
-  metadata: JsonObject;
-  /** The state before the turn, if given. */
-  state_before: JsonObject | null;
-  /** The state after the turn, if given. */
-  state_after: JsonObject | null;
-  /** 0.0 to 1.0, higher is more relevant; from 0.7 on it is about the query. */
-  score: number;
-  passage: TurnPassage;
-}
-
-/** What a search found, best first. */
-export interface TurnResults {
-  object: "list";
-  /** The query, as it was sent. */
-  query: string;
-  /** By what the turns were searched: as the session says, or else the setting. With `off` none is found. */
-  index_turns: "off" | "words" | "meaning";
-  data: TurnResult[];
-}
-
-/** What to look for. */
-export interface TurnSearch {
-  /** What to look for, in words. */
-  query: string;
-  /** Only turns that this session shows. */
-  session_id?: string;
-  /** Only turns of sessions of this user. */
-  user_id?: string;
-  /** Only turns of sessions of this agent. */
-  agent_id?: string;
-  /** How many at most; default 10. */
-  limit?: number;
-  /** Lowest score; default 0.7. With 0 nothing is left out. */
-  threshold?: number;
 }
 
 /** A user that sessions, memories or documents name, with how much there is. */

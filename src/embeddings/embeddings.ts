@@ -15,17 +15,7 @@ import { MAX_KEY, successor } from "../storage/keys.ts";
 import { generationOf } from "../storage/memory-records.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import type { RecordStore } from "../storage/record-store.ts";
-import {
-  pendingEmbeddings,
-  documentVectors,
-  provider,
-  PROVIDER_KEY,
-  VECTOR_TABLES,
-  vectors,
-  type AnyTable,
-  type ProviderRow,
-  type VectorTable,
-} from "../storage/tables.ts";
+import { pendingEmbeddings, provider, PROVIDER_KEY, VECTOR_TABLES, type AnyTable, type ProviderRow } from "../storage/tables.ts";
 import { calibrate, calibrationOf } from "./calibration.ts";
 import { BuiltinEmbedder, WordEmbedder } from "./builtin/builtin.ts";
 import { EncoderThread } from "./builtin/encoder-thread.ts";
@@ -66,9 +56,6 @@ export interface EmbeddingsDeps extends OpenAiDeps {
   /** Called when a search could not be answered, so that the provider is probed until it is back. */
   readonly onFailure: () => void;
 }
-
-/** Tables whose progress counts here: vectors of turns are made apart, and most turns want none. */
-const WAITED_FOR: readonly VectorTable[] = [vectors, documentVectors];
 
 /** A provider with what is known of it. One that was tried and found to work is a candidate until it is activated. */
 export interface Provider {
@@ -168,7 +155,7 @@ export class Embeddings {
 
   /** Numbers of vectors, and of records that wait for one. */
   async counts(): Promise<VectorCounts> {
-    const counted = await Promise.all([pendingEmbeddings, ...WAITED_FOR].map(async (table) => this.#store.count(table)));
+    const counted = await Promise.all([pendingEmbeddings, ...VECTOR_TABLES].map(async (table) => this.#store.count(table)));
     const [pending = 0, ...stored] = counted;
     return { pending, stored: stored.reduce((sum, count) => sum + count, 0) };
   }
@@ -184,7 +171,7 @@ export class Embeddings {
     const replacesUntil = this.#notStarted === undefined ? reader.get(provider, PROVIDER_KEY)?.replacesUntil : MAX_KEY;
     // New ones are few as long as there are old ones, which are removed first.
     const newerThan = (until: string, table: AnyTable) => reader.keys(table, { from: successor(until), to: MAX_KEY }).length;
-    const found = replacesUntil === undefined ? stored : WAITED_FOR.reduce((sum, table) => sum + newerThan(replacesUntil, table), 0);
+    const found = replacesUntil === undefined ? stored : VECTOR_TABLES.reduce((sum, table) => sum + newerThan(replacesUntil, table), 0);
     // A pending record has its words there already.
     const ready = Math.max(0, found - pending);
     return { ready, pending: Math.max(pending, stored - ready) };
@@ -205,11 +192,6 @@ export class Embeddings {
       if (error instanceof ProviderError) return pending();
       throw error;
     }
-  }
-
-  /** Returns a query that finds by its words alone, whatever the provider. */
-  wordsQuery(text: string): EmbeddedQuery {
-    return this.#words.embedQuery(text);
   }
 
   /** @throws {ApiError} `service_unavailable` with what is wrong with the provider */

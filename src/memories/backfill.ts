@@ -25,7 +25,7 @@ import { NO_PARTITION, withPrefix, type BareId } from "../lib/ids.ts";
 import { BadRows } from "../storage/bad-rows.ts";
 import { MAX_KEY, successor } from "../storage/keys.ts";
 import { generationOf, removeVector } from "../storage/memory-records.ts";
-import { memories, PENDING_TABLES, provider, PROVIDER_KEY } from "../storage/tables.ts";
+import { memories, pendingEmbeddings, provider, PROVIDER_KEY } from "../storage/tables.ts";
 import { NotFetched, type Reader, type Tx } from "../storage/access.ts";
 import { hasVector, MEMORIES, type Collection } from "../storage/collections.ts";
 import type { RecordStore } from "../storage/record-store.ts";
@@ -35,6 +35,8 @@ import { storedGeneration, storedMemory } from "../vectors/encoding.ts";
 import { storeVector } from "../vectors/store-vector.ts";
 import type { CandidateIndex } from "../vectors/candidate-index.ts";
 import type { MemoryDeps } from "./deps.ts";
+
+const NAME = "embeddings";
 
 const EVICTED_PER_COMMIT = 200;
 /** The built-in provider makes these in a few milliseconds; another takes them as one request, which leaves room for others. */
@@ -80,24 +82,11 @@ export function memoryTexts({ vectors: index }: Pick<MemoryDeps, "vectors">): Em
 /** Dependencies of making vectors. */
 export type BackfillDeps = Pick<MemoryDeps, "store" | "clock" | "log" | "embeddings" | "backfill">;
 
-/** The records that one task makes vectors of. */
-export interface Backfilled {
-  /** The task's name. */
-  readonly name: string;
-  /** Kinds of records; all of them wait in one table. */
-  readonly kinds: readonly Embedded[];
-  /** Kinds whose vectors of earlier generations it evicts: one task evicts all, others leave that to it. */
-  readonly evicted?: readonly Embedded[];
-  /** The share of the time that it works, 0 to 1; all of it unless given. */
-  readonly share?: () => number;
-}
-
-export function backfill(deps: BackfillDeps, { name, kinds, evicted, share = () => 1 }: Backfilled): Task {
+/** @param kinds - all that vectors are made of */
+export function backfill(deps: BackfillDeps, kinds: readonly Embedded[]): Task {
   const { store, clock, embeddings } = deps;
   const watch = new ProgressLog(deps);
-  const bad = new BadRows(store, deps.log, name);
-  /** `clock.elapsed()` before which it does not work again. */
-  let restsUntil = Number.NEGATIVE_INFINITY;
+  const bad = new BadRows(store, deps.log, NAME);
   /** The key at which this pass continues, and what it came to. */
   let from = "";
   let made = 0;
@@ -107,13 +96,11 @@ export function backfill(deps: BackfillDeps, { name, kinds, evicted, share = () 
   let retryAllAt = Number.NEGATIVE_INFINITY;
   const eviction: Eviction = { generation: 0, kind: 0, after: "" };
   return {
-    name,
+    name: NAME,
     activator: deps.backfill,
     async run() {
-      const startedAt = clock.elapsed();
-      if (startedAt < restsUntil) return restsUntil - startedAt;
       await embeddings.startGenerationIfNeeded();
-      if (evicted !== undefined && (await evict(deps, evicted, bad, eviction))) {
+      if (await evict(deps, kinds, bad, eviction)) {
         await watch.logProgress();
         return 0;
       }
@@ -134,11 +121,9 @@ export function backfill(deps: BackfillDeps, { name, kinds, evicted, share = () 
         watch.logRejected(batch.pending.filter((_, i) => outcomes[i] === "rejected"));
       }
       from = batch.next ?? "";
-      const worked = clock.elapsed() - startedAt;
-      const rest = worked / share() - worked;
-      restsUntil = clock.elapsed() + rest;
+      if (batch.next !== undefined) return 0;
       // The end of a pass. Memories changed meanwhile may be pending again, so only a pass that makes nothing is the last.
-      if (batch.next !== undefined || made > 0) return rest;
+      if (made > 0) return 0;
       await watch.logEnd();
       return failed > 0 ? RETRY_MS : IDLE_MS;
     },
@@ -281,7 +266,7 @@ function evictOne(tx: Tx, of: Embedded, id: BareId, words: Words | undefined): v
   const isSame = words !== undefined && of.textOf(tx, record, true) === words.text;
   const embedding = isSame ? storeVector(tx, of.collection, record, generation, words.embedding) : undefined;
   tx.put(records, record, embedding === undefined ? rest : { ...rest, embedding });
-  tx.put(of.collection.pending, record, "");
+  tx.put(pendingEmbeddings, record, "");
 }
 
 /** Sees to it that the provider can be asked. @returns how long to wait before it makes sense to try; 0: it can be */
@@ -324,7 +309,7 @@ function nextBatch(
 ): { pending: Pending[]; next: string | undefined } {
   const batch: Pending[] = [];
   let characters = 0;
-  const rows = reader.rows(kinds[0]!.collection.pending, { from, to: MAX_KEY, limit: LOOKED_AT_PER_RUN });
+  const rows = reader.rows(pendingEmbeddings, { from, to: MAX_KEY, limit: LOOKED_AT_PER_RUN });
   for (const { key, row: mark } of rows) {
     const wasRejected = mark === markOf(active);
     if ((wasRejected && !isRetryingAll) || bad.has(key)) continue;
@@ -396,16 +381,16 @@ function settle(
 ): Outcome | undefined {
   const now = of?.textOf(tx, key);
   if (of === undefined || now === undefined) {
-    for (const table of PENDING_TABLES) tx.remove(table, key);
+    tx.remove(pendingEmbeddings, key);
     return undefined;
   }
   if (made === undefined || made === "failed" || now !== text || generationOf(tx) !== active.generation) return "failed";
   if (made === "rejected") {
-    tx.put(of.collection.pending, key, markOf(active));
+    tx.put(pendingEmbeddings, key, markOf(active));
     return wasRejected ? undefined : "rejected";
   }
+  tx.remove(pendingEmbeddings, key);
   const { collection } = of;
-  tx.remove(collection.pending, key);
   const row = tx.get(collection.records, key) ?? {};
   // Its words are there already, and there is nothing else.
   if (made.vector.length === 0 && row.embedding?.generation === active.generation) return undefined;

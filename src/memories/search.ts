@@ -206,21 +206,15 @@ function best(
 const LEFT_OUT = -1;
 
 /**
- * Gives the candidates to look at, best first, of equal ones the newer first unless the older is to be. Most are never asked for: those
- * that can be among the first `few` are sorted alone.
+ * Candidates to look at, best first, of equal ones the newer first. Most are never asked for: those that can be among the
+ * first `few` are sorted alone.
  */
-export function* inOrder(
-  candidates: readonly Candidate[],
-  scores: Float64Array,
-  few: number,
-  first: "newer" | "older" = "newer",
-): Generator<number> {
+export function* inOrder(candidates: readonly Candidate[], scores: Float64Array, few: number): Generator<number> {
   const bar = barOf(scores, few);
   const between = (from: number, to: number) => {
     const found: number[] = [];
     for (let i = 0; i < scores.length; i++) if ((scores[i] as number) >= from && (scores[i] as number) < to) found.push(i);
-    const isBefore = (a: number, b: number) => candidates[a]!.memory < candidates[b]!.memory === (first === "older");
-    return found.sort((a, b) => (scores[b] as number) - (scores[a] as number) || (isBefore(a, b) ? -1 : 1));
+    return found.sort((a, b) => (scores[b] as number) - (scores[a] as number) || (candidates[a]!.memory < candidates[b]!.memory ? 1 : -1));
   };
   yield* between(bar, Number.POSITIVE_INFINITY);
   yield* between(0, bar);

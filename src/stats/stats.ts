@@ -6,21 +6,8 @@
 import { toJson, type JsonText } from "../lib/json.ts";
 import { toIso } from "../lib/time.ts";
 import type { Settings } from "../settings/settings.ts";
-import {
-  deliveries,
-  documentVectors,
-  indexedTurns,
-  memories,
-  pendingEmbeddings,
-  pendingTurns,
-  sessions,
-  traces,
-  turns,
-  vectors,
-  versions,
-} from "../storage/tables.ts";
+import { deliveries, documentVectors, memories, pendingEmbeddings, sessions, traces, turns, vectors, versions } from "../storage/tables.ts";
 import type { Deps } from "../traces/record.ts";
-import { turnIndexingIn } from "../turns/index-task.ts";
 import { failedAttempts } from "../webhooks/stats.ts";
 import type { HISTORY_SPANS } from "./spans.ts";
 
@@ -50,10 +37,7 @@ export async function getStats(
   const counted = [sessions, turns, versions, memories, traces, vectors, documentVectors, pendingEmbeddings, inLine, failed];
   const [ofSessions, ofTurns, ofVersions, ofMemories, ofTraces, stored, storedOfDocuments, pending, ofPending, ofFailed] =
     await Promise.all(counted.map(async (table) => store.count(table)));
-  const [indexed, pendingOfTurns] = await Promise.all([indexedTurns, pendingTurns].map(async (table) => store.count(table)));
-  const [failedAttemptsOfDay, indexing] = await store.read((reader) => [failedAttempts(reader), turnIndexingIn(reader)] as const);
-  const { index_turns: index } = settings.values;
-  const isReady = indexing?.index === index && indexing.after === undefined;
+  const failedAttemptsOfDay = await store.read(failedAttempts);
   return toJson({
     object: "stats",
     sessions: ofSessions,
@@ -62,13 +46,6 @@ export async function getStats(
     memories: ofMemories,
     traces: ofTraces,
     vectors: { stored: Math.max(0, stored! + storedOfDocuments! - pending!), pending },
-    turn_index: {
-      index_turns: index,
-      state: isReady ? "ready" : "indexing",
-      looked_at: isReady ? ofTurns : indexing?.index === index ? indexing.done : 0,
-      indexed,
-      pending: pendingOfTurns,
-    },
     deliveries: { pending: ofPending, failed: failedAttemptsOfDay, exhausted: ofFailed },
     store: {
       bytes: store.bytes,

@@ -15,12 +15,6 @@
  * turns                session turn                 TurnRow
  *   byExternalId       session #external turn       if it has an external id
  *   byTime             session ms turn              from the first turn of the session on that has a time of its own
- * indexed_turns        turn                         IndexedTurnRow: one that a search finds
- *   bySession          session turn
- *   byUser             #user turn
- *   byAgent            #agent turn
- * turn_vectors         embedding                    bytes, as of vectors
- * turn_indexing        current                      TurnIndexingRow: how far the turns of before are indexed
  * branches             session version              BranchRow: which turns are shown from a rollback, or a fork, on
  *   byParent           session turn session version if it begins in another session, where its turns end before that id
  *   byMemorySession    session memory session version  for each session whose memories before that id it shows
@@ -43,7 +37,6 @@
  *   ahead              retrieval                    if its id is later than its time
  * vectors              embedding                    bytes: numbers, terms, generation, memory (`vectors/encoding.ts`)
  * pendingEmbeddings    memory or document           text: empty, or the generation of the provider that refuses it
- * pendingTurns         turn                         text, as of pendingEmbeddings
  * provider             current                      ProviderRow: what makes the vectors
  * traces               action trace                 TraceRow; one character for each action
  *   bySession          session trace action
@@ -349,10 +342,6 @@ export const fillMark = (fill: string): string => `filled.${fill}`;
 export const ALL_FILLED = "all";
 export const FILLED_FROM = "from ";
 
-/** By what turns are found: not at all, by their words, or by meaning too. */
-export const TURN_INDEXES = ["off", "words", "meaning"] as const;
-export type TurnIndex = (typeof TURN_INDEXES)[number];
-
 const SessionRow = Type.Object({
   agentId: Text,
   userId: OrNull(Text),
@@ -378,8 +367,6 @@ const SessionRow = Type.Object({
   expiresAt: Whole,
   /** Number of the current state version. */
   version: Whole,
-  /** By what its turns are found, where that is not what the setting `index_turns` says. */
-  indexTurns: Type.Optional(OneOf(TURN_INDEXES)),
   /** The session and the version that it was forked from. Its metadata says so too, but that can be changed. */
   forkedFrom: Type.Optional(Type.Object({ sessionId: IdText("sess"), version: Whole })),
 });
@@ -511,42 +498,6 @@ export const branches = table("branches", /^[0-9A-Za-z]{19}$/, BranchRow, json<B
 });
 
 const Embedding = Type.Object({ id: IdText("emb"), generation: Uint32, hasNoVector: Type.Optional(Type.Literal(true)) });
-
-const IndexedTurnRow = Type.Object({
-  /** The session that it was logged in, which may be gone while forks show it. */
-  session: BareIdText,
-  /** `hashKey` of that session's user, if it has one, and of its agent. */
-  user: Type.Optional(Type.String({ pattern: HASH.source })),
-  agent: Type.String({ pattern: HASH.source }),
-  /** false where it is found by its words alone. */
-  embed: Type.Optional(Type.Literal(false)),
-  /** Set while it can be found: the id of its words and its vector, which without the prefix is their key, and the generation. */
-  embedding: Type.Optional(Embedding),
-});
-export type IndexedTurnRow = Static<typeof IndexedTurnRow>;
-export const indexedTurns = table(
-  "indexed_turns",
-  ID,
-  IndexedTurnRow,
-  json<IndexedTurnRow>(),
-  {
-    bySession: (turn, { session }) => session + turn,
-    byUser: (turn, { user }) => (user === undefined ? undefined : user + turn),
-    byAgent: (turn, { agent }) => agent + turn,
-  },
-  ["session", "user", "agent"],
-);
-
-const TurnIndexingRow = Type.Object({
-  /** What the setting said when it began. */
-  index: OneOf(TURN_INDEXES),
-  /** The key up to which all turns are as they should be; left out once all are. */
-  after: Type.Optional(Text),
-  /** How many turns it has looked at. */
-  done: Whole,
-});
-export type TurnIndexingRow = Static<typeof TurnIndexingRow>;
-export const turnIndexing = table("turn_indexing", CURRENT, TurnIndexingRow, json<TurnIndexingRow>());
 
 export const MEMORY_SOURCES = ["user", "agent", "tool", "import"] as const;
 
@@ -698,16 +649,11 @@ export const retrievals = table("retrievals", ID, RetrievalRow, json<RetrievalRo
 });
 /** Memories and indexed documents whose vector is still to be made. */
 export const pendingEmbeddings = table("pending_embeddings", /^/, Text, text);
-/** The same of indexed turns, which wait apart: there are many more of them. */
-export const pendingTurns = table("pending_turns", /^/, Text, text);
-/** What waits for its vector: these rows are no records. */
-export const PENDING_TABLES: readonly Table<string>[] = [pendingEmbeddings, pendingTurns];
 /** A table whose rows are bytes, not text: `Tx` has calls of their own for them. */
 export interface VectorTable extends AnyTable {
   readonly isOfBytes: true;
 }
 export const vectors: VectorTable = { name: "vectors", isOfBytes: true };
-export const turnVectors: VectorTable = { name: "turn_vectors", isOfBytes: true };
 
 const TraceRow = Type.Object({
   expiresAt: Whole,
@@ -1134,8 +1080,6 @@ export const RECORD_TABLES: readonly Table<never>[] = [
   sessions,
   versions,
   turns,
-  indexedTurns,
-  turnIndexing,
   branches,
   memories,
   memoryVersions,
@@ -1159,7 +1103,7 @@ export const RECORD_TABLES: readonly Table<never>[] = [
 ] as unknown as readonly Table<never>[];
 
 /** Every table of bytes. */
-export const VECTOR_TABLES: readonly VectorTable[] = [vectors, documentVectors, turnVectors];
+export const VECTOR_TABLES: readonly VectorTable[] = [vectors, documentVectors];
 
 /** Every table of texts, and every index. */
-export const TABLES: readonly AnyTable[] = [...RECORD_TABLES.flatMap((one) => [one, ...one.indexes]), ...PENDING_TABLES];
+export const TABLES: readonly AnyTable[] = [...RECORD_TABLES.flatMap((one) => [one, ...one.indexes]), pendingEmbeddings];
