@@ -146,7 +146,7 @@ async function isAnythingLeft(): Promise<boolean> {
   for (;;) {
     const left = readdirSync(scratch).filter((name) => !name.startsWith("."));
     if (left.length === 0) return false;
-    if (performance.now() > end) {
+    if (performance.now() > end || !left.every((name) => name.startsWith("cairn-"))) {
       console.log(`LEFT by tests in the directory for temporary files: ${left.join(", ")}`);
       return true;
     }
