@@ -16,6 +16,7 @@ import {
   QUERY_EXAMPLE,
   RankingScore,
   Recency,
+  RetrievalId,
   Score,
 } from "../memories/schema.ts";
 import { Turn } from "../turns/schema.ts";
@@ -142,6 +143,7 @@ export const Context = Type.Object(
         { description: 'With `format: "messages"`: state and memories in the first one, then the turns, oldest first.' },
       ),
     ),
+    retrieval_id: RetrievalId,
   },
   { title: "Context", description: "All an agent needs for its next step." },
 );
