@@ -17,7 +17,7 @@ import { codePointLength } from "../lib/text.ts";
 import type { MemoryDeps } from "../memories/deps.ts";
 import { addMemory, deleteMemory, getMemory, listMemories, updateMemory } from "../memories/memories.ts";
 import { refuseLongContent } from "../memories/record.ts";
-import { Memory, MEMORY_FILTER, MemoryChanges, NewMemory, Score, Search, SearchAnswer } from "../memories/schema.ts";
+import { Memory, MEMORY_FILTER, MemoryChanges, NewMemory, Score, Search } from "../memories/schema.ts";
 import { searchMemories } from "../memories/search.ts";
 import { tagsOf, typesOf } from "../memories/comma-lists.ts";
 import { Rollback, SessionState } from "../sessions/schema.ts";
@@ -94,7 +94,6 @@ const FoundMemories = Type.Object(
       }),
       { description: "With a query best first, without one newest first and with all that a memory has." },
     ),
-    retrieval_id: SearchAnswer.properties.retrieval_id,
     // Left out with a query.
     ...Type.Partial(Type.Pick(ListOf(Memory, ""), ["has_more", "first_id", "last_id"])).properties,
   },

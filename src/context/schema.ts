@@ -16,7 +16,6 @@ import {
   QUERY_EXAMPLE,
   RankingScore,
   Recency,
-  RetrievalId,
   Score,
 } from "../memories/schema.ts";
 import { Turn } from "../turns/schema.ts";
@@ -143,7 +142,6 @@ export const Context = Type.Object(
         { description: 'With `format: "messages"`: state and memories in the first one, then the turns, oldest first.' },
       ),
     ),
-    retrieval_id: RetrievalId,
   },
   { title: "Context", description: "All an agent needs for its next step." },
 );

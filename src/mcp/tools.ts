@@ -65,7 +65,7 @@ const page = (item: TSchema) => ({ data: Type.Array(item), has_more: Type.Boolea
 const MemoryOfAnswer = Type.Pick(Memory, ["id", "content", "type", "tags"]);
 const { data: searched } = SearchAnswer.properties;
 const FoundOfAnswer = Type.Object({
-  ...Type.Omit(SearchAnswer, ["retrieval_id"]).properties,
+  ...SearchAnswer.properties,
   data: Type.Array(Type.Omit(searched.items, ["explanation", "ranking_score"])),
 });
 /** With `text` instead of fields, a block alone. */

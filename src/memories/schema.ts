@@ -243,12 +243,6 @@ export const RankingScore = Type.Optional(
   }),
 );
 
-export const RetrievalId = Type.Optional(
-  Type.String({
-    description: "Where it is logged (`retrieval_log`): for `GET /v1/retrievals/{retrieval_id}` and feedback. Left out where it is not.",
-  }),
-);
-
 const { id, session_id, user_id, agent_id, content, type, source, tags, created_at } = Memory.properties;
 const MemoryResult = Type.Object(
   {
@@ -290,7 +284,6 @@ export const SearchAnswer = Type.Object(
     query: Type.String({ description: "The query, as it was sent.", examples: [QUERY_EXAMPLE] }),
     data: Type.Array(MemoryResult),
     partial: Type.Optional(Partial),
-    retrieval_id: RetrievalId,
   },
   { title: "MemoryResults", description: "What a search found, best first." },
 );

@@ -8,7 +8,7 @@
  * @module
  */
 import { nextTurn } from "../lib/clock.ts";
-import { bare, withPrefix, type BareId, type Id } from "../lib/ids.ts";
+import { bare, withPrefix, type BareId } from "../lib/ids.ts";
 import type { Permit } from "../lib/fair-semaphore.ts";
 import { kthLargest } from "../lib/kth-largest.ts";
 import { jsonArray, jsonWith, toJson, type JsonText } from "../lib/json.ts";
@@ -17,7 +17,7 @@ import { type EmbeddedQuery, hasMeaning } from "../embeddings/embedder.ts";
 import { passagesOf } from "../embeddings/builtin/passages.ts";
 import type { Active } from "../embeddings/embeddings.ts";
 import { BUILTIN_CALIBRATION } from "../embeddings/score.ts";
-import { sentAs, type Asking } from "../retrievals/log.ts";
+import type { Asking } from "../retrievals/log.ts";
 import { isAnyMemoryHidden } from "../sessions/removal.ts";
 import type { Reader } from "../storage/access.ts";
 import { MAX_KEY } from "../storage/keys.ts";
@@ -341,12 +341,12 @@ export async function searchMemories(deps: MemoryDeps, searcher: Searcher, searc
   const shown = { ...search, rowFilter: rowFilterOf(search) };
   const ranking = await rank(deps, search.query, scope, { ...search, shown, limitsId: searcher.limitsId }, permit);
   const explanations = search.explain ? await explanationsJson(deps, ranking, filtersOf(search)) : undefined;
-  const retrieval = trackSearch(deps, searcher, search, ranking);
+  if (deps.retrievals.isOn) trackSearch(deps, searcher, search, ranking);
   return deps.store.read((reader) => {
     const data = ranking.matches.map((match, i) => {
       return resultJson(reader, match, explanations?.[i]);
     });
-    return resultsJson(search, data, { isPartial: ranking.isPartial, retrieval });
+    return resultsJson(search, data, ranking.isPartial);
   });
 }
 
@@ -384,21 +384,16 @@ export function resultJson(reader: Reader, match: Match, explanation?: JsonText)
 }
 
 /** A search that names no session is in no session's log. */
-function trackSearch({ retrievals }: MemoryDeps, searcher: Searcher, search: Search, { matches }: Ranking): Id<"ret"> | undefined {
-  const { sessionId, query, limit, threshold, explain: _, filter: __, ...more } = search;
-  const { type, types = [], tags = [] } = more;
-  if (sessionId === undefined || !retrievals.isOn) return undefined;
-  const isFiltered = rowFilterOf(search) !== undefined || type !== undefined || types.length + tags.length > 0;
-  return retrievals.note(searcher, { operation: "search", sessionId, query, limit, threshold, isFiltered, request: sentAs(more), matches });
+function trackSearch({ retrievals }: MemoryDeps, searcher: Searcher, search: Search, { matches }: Ranking): void {
+  const { sessionId, query, limit, threshold, type, types = [], tags = [] } = search;
+  const rowFilter = rowFilterOf(search);
+  if (sessionId === undefined) return;
+  const isFiltered = rowFilter !== undefined || type !== undefined || types.length + tags.length > 0;
+  retrievals.note(searcher, { operation: "search", sessionId, query, limit, threshold, isFiltered, matches });
 }
 
-function resultsJson(
-  { query }: Search,
-  data: readonly JsonText[],
-  { isPartial = false, retrieval }: { isPartial?: boolean; retrieval?: string | undefined } = {},
-): JsonText {
-  const id = retrieval === undefined ? undefined : toJson(retrieval);
-  return jsonWith({ object: "list", query }, { data: jsonArray(data), partial: isPartial ? toJson(true) : undefined, retrieval_id: id });
+function resultsJson({ query }: Search, data: readonly JsonText[], isPartial = false): JsonText {
+  return jsonWith({ object: "list", query }, { data: jsonArray(data), partial: isPartial ? toJson(true) : undefined });
 }
 
 /** The explanation of each match, in their order. One of two long texts takes milliseconds, so it yields in between. */

@@ -638,15 +638,6 @@ const RetrievalRow = Type.Object({
   threshold: Fraction,
   /** Set when only some types or tags were looked for. */
   filtered: Type.Optional(Type.Literal(true)),
-  /** What else was asked for, as it was sent; left out where it is long. */
-  request: Type.Optional(AnyObject),
-  /** The version of the state that a context showed, and its turns, newest first. */
-  stateVersion: Type.Optional(Whole),
-  turns: Type.Optional(Type.Array(IdText("turn"))),
-  /** What the caller said of it later. */
-  feedback: Type.Optional(
-    Type.Object({ at: Whole, useful: Type.Array(IdText("mem")), notUseful: Type.Array(IdText("mem")), note: Type.Optional(Text) }),
-  ),
   /** Best first, with the agent where it is not that of the session; null for a memory of none. */
   memories: Type.Array(Type.Object({ id: IdText("mem"), score: Fraction, agentId: Type.Optional(OrNull(Text)) })),
 });

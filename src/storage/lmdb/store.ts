@@ -300,10 +300,6 @@ export class Store implements RecordStore {
     return (this.#ids ??= new IdSource(this.#clock, { startAfter: this.newestId() }));
   }
 
-  newId(partition: Partition): BareId {
-    return this.#idSource().bare(partition);
-  }
-
   /** With a clock behind the newest id other processes continue after that too: what they have given is not given again. */
   #passIdsOfOthers(now: number): void {
     if (this.#ids !== undefined && this.#ids.newestMs > now) this.#ids.continueAfter(this.newestId() ?? "");

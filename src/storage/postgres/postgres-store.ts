@@ -262,10 +262,6 @@ export class PostgresStore implements RecordStore {
     return this.#commits.bytesWritten;
   }
 
-  newId(partition: Partition): BareId {
-    return this.#commits.ids.bare(partition, this.#commits.timeOfChanges());
-  }
-
   /** One page of a list: its ids are found by one statement, and what is shown of them is read together. */
   list<Prefix extends IdPrefix>(
     listing: Listing<Prefix>,
