@@ -17,7 +17,7 @@ constexpr size_t PLACE_AHEAD = 16;
 constexpr size_t LINES = 6;
 /** Terms that are looked up before it is asked whether one of them falls on a place: one that none does is soon left behind. */
 constexpr size_t TERMS_AT_ONCE = 4;
-/** Places by which a term is told from those that are looked for: hardly any other one falls on theirs. */
+/** Buckets of a Bloom filter with one hash, of the terms that are looked for: hardly any other term falls into theirs. */
 constexpr size_t TERM_PLACES = 4096;
 
 using TermPlaces = std::array<uint8_t, TERM_PLACES>;
