@@ -71,7 +71,7 @@ chmodSync(scratch, 0o711);
 /** File in which tests note what they cannot do on this machine. */
 const MISSING = join(scratch, ".missing");
 const ENVIRONMENT = { ...process.env, TMPDIR: scratch, CAIRN_TEST_MISSING: MISSING, ...(isAll ? { CAIRN_TEST_ALL: "1" } : {}) };
-/** For a server or a PostgreSQL that a test has ended, whose directory goes after it. */
+/** For a PostgreSQL that a test has ended, whose directory goes after it. */
 const LEAVING_SECONDS = 60;
 const isAllRequired = process.env["CAIRN_TEST_REQUIRE"] === "all";
 
@@ -146,7 +146,7 @@ async function isAnythingLeft(): Promise<boolean> {
   for (;;) {
     const left = readdirSync(scratch).filter((name) => !name.startsWith("."));
     if (left.length === 0) return false;
-    if (performance.now() > end || !left.every((name) => name.startsWith("cairn-"))) {
+    if (performance.now() > end || !left.every((name) => name.startsWith("cairn-postgres-"))) {
       console.log(`LEFT by tests in the directory for temporary files: ${left.join(", ")}`);
       return true;
     }

@@ -254,7 +254,7 @@ describe("a text that the provider refuses for itself", () => {
 
   test("stays pending without holding up others, is logged once, and is offered again an hour later", async () => {
     await using server = startEmbeddingServer({ length: 384 });
-    const cairn = await startCairn();
+    await using cairn = await startCairn();
     const memories = await addAll(cairn, [...NOTES(150), RENT]);
     const refused = memories.filter(({ content }) => content.includes("rent"));
     await setProvider(cairn, server);
