@@ -40,7 +40,7 @@ const FENCES: { what: string; pattern: RegExp; allowed: RegExp }[] = [
   {
     what: "TypeBox",
     pattern: /from "@sinclair\/typebox/,
-    allowed: /^src\/(app\.ts|http\/|(mcp|compat)\/|storage\/(tables|row-types)\.ts|[\w-]+\/(routes|schema)\.ts)/,
+    allowed: /^src\/(app\.ts|http\/|(mcp|compat)\/|storage\/(tables\/[\w-]+|row-types)\.ts|[\w-]+\/(routes|schema)\.ts)/,
   },
   { what: "lmdb", pattern: /from "lmdb"/, allowed: /^src\/storage\/lmdb\/(store|reader)\.ts$/ },
   {
@@ -321,6 +321,32 @@ test("no line of a comment is wider than the code", () => {
     text.split("\n").flatMap((line, i) => (line.length > printWidth && /^\s*(\/\/|\/?\*)/.test(line) ? [`${path}:${i + 1}`] : [])),
   );
   expect(wide).toEqual([]);
+});
+
+/** Files that were longer when the rule came, with the lines that they may have: a number here only shrinks. */
+const LONGER_FILES: Readonly<Record<string, number>> = {
+  "scripts/python-client.ts": 626,
+  "src/adapters/mastra/messages.ts": 415,
+  "src/dashboard/app/parts/timeline.tsx": 506,
+  "src/http/pipeline.ts": 543,
+  "src/keys/keys.ts": 408,
+  "src/memories/schema.ts": 456,
+  "src/memories/search.ts": 447,
+  "src/operations/checks.ts": 507,
+  "src/storage/lmdb/store.ts": 622,
+  "src/storage/postgres/postgres-store.ts": 432,
+  "src/traces/event-stream.ts": 545,
+  "src/vectors/indexer.ts": 494,
+};
+
+test("a file has at most 400 lines, and a longer one of before no more than it had", () => {
+  const lengths = [...PRODUCT, ...APP, ...sources("scripts/**/*.ts")].map(({ path, text }) => ({
+    path,
+    lines: text.split("\n").length - 1,
+  }));
+  expect(lengths.filter(({ path, lines }) => path !== GENERATED && lines > (LONGER_FILES[path] ?? 400))).toEqual([]);
+  const long = lengths.filter(({ lines }) => lines > 400).map(({ path }) => path);
+  expect(Object.keys(LONGER_FILES).filter((path) => !long.includes(path))).toEqual([]);
 });
 
 test("files and folders are named in kebab-case", () => {

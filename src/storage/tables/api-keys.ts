@@ -1,0 +1,60 @@
+/**
+ * Tables of API keys: those that are valid, and those that were deleted.
+ *
+ * @module
+ */
+import { Type, type Static } from "@sinclair/typebox";
+import { bare } from "../../lib/ids.ts";
+import { SCOPES } from "../../lib/scopes.ts";
+import { numberKey } from "../keys.ts";
+import { IdText, Instant, OneOf, OrNull, Positive, Text, Whole } from "../row-types.ts";
+import { having, json, parsedOnce } from "./codecs.ts";
+import { SHA256, SHA256_LENGTH, table } from "./table.ts";
+
+/** Each with one character of the keys of `byKind`. */
+const KIND_CODES = { key: "k", session: "s", link: "l" } as const;
+export type KeyKind = keyof typeof KIND_CODES;
+export const KEY_KINDS = Object.keys(KIND_CODES) as KeyKind[];
+/** Prefix of the entries of a kind. */
+export const kindCode = (kind: KeyKind): string => KIND_CODES[kind];
+
+const ApiKeyRow = Type.Object({
+  id: IdText("key"),
+  /** `link`: good for signing in once; `session`: what signing in gives. Both end by themselves. */
+  kind: OneOf(KEY_KINDS),
+  /** The key that a session key came from: it ends with that one. Left out where a link signed in. */
+  source: Type.Optional(IdText("key")),
+  name: OrNull(Text),
+  /** First 8 characters of the key: the actor in traces. */
+  prefix: Text,
+  scopes: Type.Array(OneOf(SCOPES)),
+  tier: OneOf(["free", "pro", "enterprise"]),
+  /** Set for a key that sees and changes nothing but records of this user or this agent. */
+  userId: Type.Optional(Text),
+  agentId: Type.Optional(Text),
+  perMinute: Positive,
+  burst: Positive,
+  createdAt: Whole,
+  /** Any time that a caller names: no key of the store is made of it. */
+  expiresAt: OrNull(Instant),
+  /** Up to a minute behind while a server runs; left out until the key is used. */
+  lastUsedAt: Type.Optional(Whole),
+  /** The key this one replaced, and the one that replaced it. */
+  rolledFrom: Type.Optional(IdText("key")),
+  rolledTo: Type.Optional(IdText("key")),
+});
+export type ApiKeyRow = Static<typeof ApiKeyRow>;
+const hashIn = (entry: string): string => entry.slice(-SHA256_LENGTH);
+export const apiKeys = table("api_keys", SHA256, ApiKeyRow, having(parsedOnce(json<ApiKeyRow>()), { isGlobal: true }), {
+  byId: { of: (hash, row) => bare(row.id) + hash, record: hashIn },
+  byKind: { of: (hash, row) => kindCode(row.kind) + bare(row.id) + hash, record: hashIn },
+  bySource: { of: (hash, row) => (row.source === undefined ? undefined : bare(row.source) + bare(row.id) + hash), record: hashIn },
+  byEnd: {
+    of: (hash, row) => (row.kind === "key" || row.expiresAt === null ? undefined : numberKey(row.expiresAt) + hash),
+    record: hashIn,
+  },
+});
+
+const DeletedKeyRow = Type.Object({ deletedAt: Whole });
+export type DeletedKeyRow = Static<typeof DeletedKeyRow>;
+export const deletedKeys = table("deleted_keys", SHA256, DeletedKeyRow, json<DeletedKeyRow>());

@@ -1,0 +1,35 @@
+/**
+ * Table of retrievals: what a search or a context found.
+ *
+ * @module
+ */
+import { Type, type Static } from "@sinclair/typebox";
+import { bare } from "../../lib/ids.ts";
+import { numberKey } from "../keys.ts";
+import { Fraction, IdText, OneOf, OrNull, Positive, Text, Whole } from "../row-types.ts";
+import { json } from "./codecs.ts";
+import { ID, table } from "./table.ts";
+
+export const RETRIEVAL_OPERATIONS = ["search", "context"] as const;
+const RetrievalRow = Type.Object({
+  expiresAt: Whole,
+  /** Set where the time of the id is later than that of the row, which this is: the clock was behind an earlier id. */
+  at: Type.Optional(Whole),
+  sessionId: IdText("sess"),
+  actor: Text,
+  operation: OneOf(RETRIEVAL_OPERATIONS),
+  /** Beginning of its text. */
+  query: Text,
+  limit: Positive,
+  threshold: Fraction,
+  /** Set when only some types or tags were looked for. */
+  filtered: Type.Optional(Type.Literal(true)),
+  /** Best first, with the agent where it is not that of the session; null for a memory of none. */
+  memories: Type.Array(Type.Object({ id: IdText("mem"), score: Fraction, agentId: Type.Optional(OrNull(Text)) })),
+});
+export type RetrievalRow = Static<typeof RetrievalRow>;
+export const retrievals = table("retrievals", ID, RetrievalRow, json<RetrievalRow>(), {
+  bySession: (retrieval, row) => bare(row.sessionId) + retrieval,
+  byExpiry: (retrieval, row) => numberKey(row.expiresAt) + retrieval,
+  ahead: (retrieval, row) => (row.at === undefined ? undefined : retrieval),
+});
