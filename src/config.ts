@@ -90,6 +90,52 @@ function userDirectory({ XDG_DATA_HOME: data, HOME: home }: Texts): string {
   return join(home, ".local", "share", "cairn");
 }
 
+/** Arguments of `cairn setup`. */
+export interface SetupConfig {
+  /** Names of agents, `all` among them. */
+  agents: readonly string[];
+  has: (name: (typeof SETUP_SWITCHES)[number]) => boolean;
+  /** Flags of `cairn mcp` as they were given here. */
+  mcp: Readonly<Record<"url" | "user" | "data-dir", string | undefined>>;
+  /** Name of who is logged in. */
+  login: string | undefined;
+  /** Directories of the user's programs, as variables name them. */
+  home: string;
+  config: string;
+  applications: string;
+  claude: string | undefined;
+  codex: string;
+}
+
+const SETUP_SWITCHES = ["project", "dry-run", "remove", "yes"] as const;
+
+/** Reads what `cairn setup` is called with. @throws {UsageError} as `readConfig` does */
+export function readSetupConfig(args: readonly string[], environment: Texts = process.env): SetupConfig {
+  const { flags, has, positionals } = parseFlags(args, { flags: ["url", "user"], switches: SETUP_SWITCHES, allowPositionals: true });
+  const { url, user, "data-dir": directory } = flags;
+  if (url !== undefined) parseUrl("--url", url);
+  if (url !== undefined && directory !== undefined) throw new UsageError("--url and --data-dir exclude each other");
+  const home = environment["HOME"] || environment["USERPROFILE"];
+  if (!home) throw new UsageError("there is no home directory (HOME), where agents have their files");
+  const { XDG_CONFIG_HOME: named } = environment;
+  const config = named && isAbsolute(named) ? named : join(home, ".config");
+  const systems: Readonly<Partial<Record<NodeJS.Platform, string>>> = {
+    darwin: join(home, "Library/Application Support"),
+    win32: environment["APPDATA"] || join(home, "AppData/Roaming"),
+  };
+  return {
+    agents: positionals,
+    has,
+    mcp: { url, user, "data-dir": directory },
+    login: environment["USER"] || environment["LOGNAME"] || environment["USERNAME"] || undefined,
+    home,
+    config,
+    applications: systems[process.platform] ?? config,
+    claude: environment["CLAUDE_CONFIG_DIR"] || undefined,
+    codex: environment["CODEX_HOME"] || join(home, ".codex"),
+  };
+}
+
 /** @throws {UsageError} unless it is the address of a server */
 export function parseUrl(source: string, text: string): URL {
   const url = URL.parse(text);

@@ -32,6 +32,7 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map(
       return (await import("./cli/serve.ts")).serve(config);
     },
     mcp: async (args) => (await import("./cli/mcp.ts")).mcp(args),
+    setup: async (args) => (await import("./cli/setup/setup.ts")).setup(args),
     keys: async (args) => (await import("./cli/keys.ts")).keys(args),
     dashboard: async (args) => (await import("./cli/dashboard.ts")).dashboard(args),
     health: async (args) => (await import("./cli/health.ts")).health(args),

@@ -41,6 +41,20 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     settings: [START_SETTINGS.database, START_SETTINGS.logLevel],
     example: "cairn mcp --user ada --agent my-agent",
   },
+  "setup [AGENT…] [flags]": {
+    says: "enter Cairn in the files of coding agents; alone it lists them and what would change",
+    flags: {
+      "--project": "in the files of the project that is the working directory, without a user or a path",
+      "--dry-run": "show the changes only",
+      "--remove": "take out what is Cairn's, and nothing else",
+      "--yes": "do not ask",
+      "--user NAME": "the user of the memories (the one who is logged in)",
+      "--url URL": "the server to ask, with the key in CAIRN_API_KEY, instead of a data directory",
+      "--data-dir DIR": "the data directory (that of cairn mcp)",
+    },
+    settings: [],
+    example: "cairn setup claude-code codex",
+  },
   "keys create [flags]": {
     says: "make an API key and print it, once",
     flags: {

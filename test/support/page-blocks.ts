@@ -18,6 +18,7 @@ const ADAPTERS = by("packaging/client.test.ts", "the example of ${name} prints w
 const QUICKSTART = by("process/pages.test.ts", "the quick start works line by line");
 const INSTALL = by("packaging/release.test.ts", "what the page on installing says installs");
 const MCP = by("process/pages.test.ts", "what the page on MCP has a client set up connects");
+const SETUP = by("process/setup.test.ts", "the file of every agent has the server");
 const ROOT_RIGHTS = none("it changes users and services of the machine; test/process/deploy.test.ts reads the unit");
 const DOCKER = none("it needs Docker; test/process/deploy.test.ts reads the Dockerfile and the compose file");
 const CLAUDE = none("it needs Claude Code; test/process/mcp.test.ts runs the command that it adds, and MCP over HTTP has tests of its own");
@@ -32,7 +33,7 @@ export const BLOCKS: Readonly<Record<string, Readonly<Record<string, Held>>>> = 
       "packaging/client.test.ts",
       "the examples of the README run as they are printed",
     ),
-    "claude mcp add": CLAUDE,
+    "cairn setup": SETUP,
   },
   "src/adapters/README.md": { "import {": ADAPTERS },
   "src/client/README.md": {
@@ -56,6 +57,7 @@ export const BLOCKS: Readonly<Record<string, Readonly<Record<string, Held>>>> = 
   "src/docs/guide/agent-loop.md": {
     "import { createInterface }": by("process/readme.test.ts", "the agent loop of the documentation asks a model"),
   },
+  "src/docs/guide/coding-agents.md": { "cairn setup ": SETUP },
   "src/docs/guide/concepts.md": {
     "# Context": by(
       "context-budget.test.ts",

@@ -1,0 +1,140 @@
+/**
+ * Coding agents and assistants: where each keeps its servers of MCP, and in which shape. A line of the table for each.
+ *
+ * @module
+ */
+import { join } from "node:path";
+
+/** Command that an agent starts, and its arguments. */
+export interface Program {
+  readonly command: string;
+  readonly args: readonly string[];
+}
+
+/** Directories of this user, and of the project. */
+export interface Places {
+  readonly home: string;
+  /** Files of the user's programs: XDG_CONFIG_HOME, `~/Library/Application Support`, `%APPDATA%`. */
+  readonly applications: string;
+  readonly config: string;
+  readonly claude: string | undefined;
+  readonly codex: string;
+  readonly project: string;
+}
+
+/** A file that has the server as one value below a path of names. */
+export interface ServerFile {
+  readonly path: string;
+  readonly format: "json" | "toml";
+  /** Names above the server. */
+  readonly below: readonly string[];
+  readonly value: (program: Program) => Readonly<Record<string, string | readonly string[]>>;
+}
+
+export interface Agent {
+  readonly name: string;
+  readonly title: string;
+  /** The command that starts it. */
+  readonly program?: string;
+  /** Paths of which one is there where it is installed. */
+  readonly signs: (places: Places) => readonly string[];
+  /** Its file for all projects of the user; of several names the first that is there counts, else the first. */
+  readonly user: (places: Places) => readonly ServerFile[];
+  /** Its file in a project; undefined where it has none. */
+  readonly project?: (places: Places) => readonly ServerFile[];
+}
+
+const plain = ({ command, args }: Program) => ({ command, args });
+const stdio = (program: Program) => ({ type: "stdio", ...plain(program) });
+const json = (path: string, below: readonly string[] = ["mcpServers"], value: ServerFile["value"] = plain): ServerFile => ({
+  path,
+  format: "json",
+  below,
+  value,
+});
+const toml = (path: string): ServerFile => ({ path, format: "toml", below: ["mcp_servers"], value: plain });
+const openCode = (folder: string) =>
+  ["opencode.json", "opencode.jsonc"].map((file) =>
+    json(join(folder, file), ["mcp"], ({ command, args }) => ({ type: "local", command: [command, ...args] })),
+  );
+
+export const AGENTS: readonly Agent[] = [
+  {
+    name: "claude-code",
+    title: "Claude Code",
+    program: "claude",
+    signs: ({ home, claude }) => [claude ?? join(home, ".claude"), join(claude ?? home, ".claude.json")],
+    user: ({ home, claude }) => [json(join(claude ?? home, ".claude.json"), ["mcpServers"], stdio)],
+    project: ({ project }) => [json(join(project, ".mcp.json"), ["mcpServers"], stdio)],
+  },
+  {
+    name: "codex",
+    title: "Codex",
+    program: "codex",
+    signs: ({ codex }) => [codex],
+    user: ({ codex }) => [toml(join(codex, "config.toml"))],
+    project: ({ project }) => [toml(join(project, ".codex/config.toml"))],
+  },
+  {
+    name: "cursor",
+    title: "Cursor",
+    program: "cursor",
+    signs: ({ home }) => [join(home, ".cursor")],
+    user: ({ home }) => [json(join(home, ".cursor/mcp.json"))],
+    project: ({ project }) => [json(join(project, ".cursor/mcp.json"))],
+  },
+  {
+    name: "opencode",
+    title: "OpenCode",
+    program: "opencode",
+    signs: ({ config }) => [join(config, "opencode")],
+    user: ({ config }) => openCode(join(config, "opencode")),
+    project: ({ project }) => openCode(project),
+  },
+  {
+    name: "vscode",
+    title: "VS Code",
+    program: "code",
+    signs: ({ applications }) => [join(applications, "Code")],
+    user: ({ applications }) => [json(join(applications, "Code/User/mcp.json"), ["servers"], stdio)],
+    project: ({ project }) => [json(join(project, ".vscode/mcp.json"), ["servers"], stdio)],
+  },
+  {
+    name: "copilot",
+    title: "Copilot CLI",
+    program: "copilot",
+    signs: ({ home }) => [join(home, ".copilot")],
+    user: ({ home }) => [
+      json(join(home, ".copilot/mcp-config.json"), ["mcpServers"], (program) => ({ type: "local", ...plain(program), tools: ["*"] })),
+    ],
+  },
+  {
+    name: "gemini",
+    title: "Gemini CLI",
+    program: "gemini",
+    signs: ({ home }) => [join(home, ".gemini/settings.json"), join(home, ".gemini/tmp")],
+    user: ({ home }) => [json(join(home, ".gemini/settings.json"))],
+    project: ({ project }) => [json(join(project, ".gemini/settings.json"))],
+  },
+  {
+    name: "windsurf",
+    title: "Windsurf",
+    program: "windsurf",
+    signs: ({ home }) => [join(home, ".codeium/windsurf")],
+    user: ({ home }) => [json(join(home, ".codeium/windsurf/mcp_config.json"))],
+  },
+  {
+    name: "zed",
+    title: "Zed",
+    program: "zed",
+    signs: ({ config }) => [join(config, "zed")],
+    user: ({ config }) => [json(join(config, "zed/settings.json"), ["context_servers"])],
+    project: ({ project }) => [json(join(project, ".zed/settings.json"), ["context_servers"])],
+  },
+  {
+    name: "claude-desktop",
+    title: "Claude Desktop",
+    signs: ({ applications }) => [join(applications, "Claude")],
+    user: ({ applications }) => [json(join(applications, "Claude/claude_desktop_config.json"))],
+  },
+];

@@ -1,0 +1,176 @@
+/**
+ * `cairn setup`: enters Cairn in the files of coding agents as a server of MCP, and takes it out again.
+ *
+ * It shows every change as a diff and asks before it writes. Called again it finds nothing to change.
+ *
+ * @module
+ */
+import { existsSync, realpathSync } from "node:fs";
+import { basename, relative, resolve } from "node:path";
+import { createInterface } from "node:readline/promises";
+import { structuredPatch } from "diff";
+import { readSetupConfig, UsageError, type SetupConfig } from "../../config.ts";
+import { systemReason } from "../../lib/system-errors.ts";
+import { target } from "../../lib/version.ts";
+import { checkedName } from "../command-line.ts";
+import { escaped, print } from "../print.ts";
+import { AGENTS, type Agent, type Places, type Program, type ServerFile } from "./agents.ts";
+import { planned, type Wanted } from "./plan.ts";
+import { readText, replaceText, type FileText } from "./text-file.ts";
+
+const ALL = "all";
+/** Other programs write their files, too: a file that has changed meanwhile is read again. */
+const ATTEMPTS_MAX = 3;
+
+interface Change {
+  readonly agent: Agent;
+  readonly file: ServerFile;
+  readonly before: FileText | undefined;
+  readonly after: string;
+}
+
+type Planned = { readonly change: Change | undefined } | { readonly problem: string };
+
+export async function setup(args: readonly string[]): Promise<number> {
+  const config = readSetupConfig(args);
+  const { agents, has } = config;
+  const places: Places = { ...config, project: process.cwd() };
+  const wanted = has("remove") ? undefined : programOf(config);
+  if (agents.length === 0) {
+    await list(places, has("project"), wanted);
+    return 0;
+  }
+  const changes: Change[] = [];
+  let isComplete = true;
+  for (const agent of chosen(agents, places)) {
+    const result = plan(agent, places, has("project"), wanted);
+    if ("problem" in result) {
+      isComplete = false;
+      console.error(escaped(`${agent.title}: ${result.problem}`));
+    } else if (result.change !== undefined) changes.push(result.change);
+  }
+  for (const change of changes) await printDiff(change, places);
+  if (changes.length === 0 && isComplete) await print("Nothing to change.");
+  else if (has("dry-run") || changes.length === 0) return isComplete ? 0 : 1;
+  else if (!(has("yes") || (await isConfirmed(changes.length)))) {
+    await print("Nothing was changed.");
+    return 1;
+  } else for (const change of changes) isComplete = (await apply(change, places, wanted)) && isComplete;
+  return isComplete ? 0 : 1;
+}
+
+function chosen(names: readonly string[], places: Places): readonly Agent[] {
+  if (names.includes(ALL)) return AGENTS.filter((agent) => isInstalled(agent, places));
+  return names.map((name) => {
+    const agent = AGENTS.find((one) => one.name === name);
+    if (agent === undefined)
+      throw new UsageError(`there is no agent ${name}: it is one of ${AGENTS.map((one) => one.name).join(", ")}, or all`);
+    return agent;
+  });
+}
+
+function isInstalled({ program, signs }: Agent, places: Places): boolean {
+  return (program !== undefined && Bun.which(program) !== null) || signs(places).some((path) => existsSync(path));
+}
+
+/** Returns what an agent is to start. In a project it is what everybody has who works there, so that it names no path and no user. */
+function programOf({ mcp, has, login }: SetupConfig): Program {
+  const { url, user, "data-dir": directory } = mcp;
+  const isShared = has("project");
+  if (isShared && directory !== undefined) throw new UsageError("--data-dir is a path of this machine: a project's files name none");
+  const name = checkedName("user", user ?? (isShared ? undefined : login));
+  const flags = { url, user: name, "data-dir": directory === undefined ? undefined : resolve(directory) };
+  const given = Object.entries(flags).flatMap(([flag, value]) => (value === undefined ? [] : [`--${flag}`, value]));
+  return { command: isShared ? "cairn" : executable(), args: ["mcp", ...given] };
+}
+
+/** Returns the path of this executable that stays when it is upgraded: where the shell finds it, if it is the same. */
+function executable(): string {
+  const own = process.execPath;
+  if (target === null)
+    throw new UsageError("agents start the executable: run cairn setup with it, not from source (scripts/build makes it)");
+  if (/[\\/]_npx[\\/]/.test(own)) throw new UsageError("npx removes this executable some day: install it with npm install --global first");
+  const found = Bun.which("cairn");
+  return found !== null && realpathSync(found) === realpathSync(own) ? found : own;
+}
+
+function plan(agent: Agent, places: Places, isProject: boolean, wanted: Wanted): Planned {
+  const files = isProject ? agent.project?.(places) : agent.user(places);
+  const file = files?.find(({ path }) => existsSync(path)) ?? files?.[0];
+  if (file === undefined) return { problem: "it has no file in a project: leave --project out" };
+  try {
+    const before = readText(file.path);
+    const after = before === undefined && wanted === undefined ? undefined : planned(file, before?.text ?? "", wanted);
+    return { change: after === undefined || after === before?.text ? undefined : { agent, file, before, after } };
+  } catch (error) {
+    return { problem: `${file.path} is left as it is: ${systemReason(error)}.` };
+  }
+}
+
+async function list(places: Places, isProject: boolean, wanted: Wanted): Promise<void> {
+  for (const agent of AGENTS) {
+    const result = isInstalled(agent, places) ? plan(agent, places, isProject, wanted) : undefined;
+    await print(escaped(`${agent.name.padEnd(16)}${agent.title.padEnd(16)}${stateOf(result, places)}`));
+  }
+  await print(
+    "\ncairn setup AGENT… shows what it would change in these files, and asks first; cairn setup all does so for all that are here.",
+  );
+}
+
+function stateOf(result: Planned | undefined, places: Places): string {
+  if (result === undefined) return "not installed";
+  if ("problem" in result) return result.problem;
+  return result.change === undefined ? "nothing to change" : `would change ${shown(result.change.file.path, places)}`;
+}
+
+function shown(path: string, { home, project }: Places): string {
+  for (const [directory, name] of [
+    [project, "."],
+    [home, "~"],
+  ] as const) {
+    const inside = relative(directory, path);
+    if (!inside.startsWith("..") && resolve(directory, inside) === path) return `${name}/${inside}`;
+  }
+  return path;
+}
+
+/** Prints the lines that change and no others: a file may hold secrets of its owner. */
+async function printDiff({ file, before, after }: Change, places: Places): Promise<void> {
+  const name = escaped(shown(file.path, places));
+  await print(`--- ${before === undefined ? "/dev/null" : name}\n+++ ${name}`);
+  const { hunks } = structuredPatch("", "", before?.text ?? "", after, undefined, undefined, { context: 0 });
+  for (const { oldStart, oldLines, newStart, newLines, lines } of hunks) {
+    await print(`@@ -${oldStart},${oldLines} +${newStart},${newLines} @@`);
+    for (const line of lines) await print(escaped(line.replace(/\r$/, "")));
+  }
+}
+
+async function isConfirmed(count: number): Promise<boolean> {
+  if (!process.stdin.isTTY) throw new UsageError("nobody can be asked here: add --yes to write this, or --dry-run to see it only");
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    const answer = await terminal.question(`Write ${count === 1 ? "this file" : `these ${count} files`}? [y/N] `);
+    return /^y(es)?$/i.test(answer.trim());
+  } finally {
+    terminal.close();
+  }
+}
+
+/** Writes a change as it was shown; one to a file that has changed meanwhile is made to that. */
+async function apply(change: Change, places: Places, wanted: Wanted): Promise<boolean> {
+  const { agent, file } = change;
+  const name = shown(file.path, places);
+  try {
+    let { before, after } = change;
+    for (let attempt = 1; !replaceText(file.path, before, after); attempt += 1) {
+      if (attempt === ATTEMPTS_MAX) throw new Error("it keeps changing");
+      before = readText(file.path);
+      after = planned(file, before?.text ?? "", wanted);
+    }
+    await print(escaped(`${agent.title}: wrote ${name}`));
+    return true;
+  } catch (error) {
+    console.error(escaped(`${agent.title}: ${basename(file.path)} is left as it is: ${systemReason(error)}.`));
+    return false;
+  }
+}
