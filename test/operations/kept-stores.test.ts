@@ -80,6 +80,17 @@ async function expectSameAnswers({ cairn, kept: { keys, reads, settings } }: Ope
   expect(await cairn.settings()).toMatchObject(settings);
 }
 
+/** Its memories and documents are found, which the provider of today has embedded. */
+async function expectFound({ cairn, kept }: Opened): Promise<void> {
+  expect((await cairn.settings()).embedding.vectors).toMatchObject({ pending: 0 });
+  for (const { query, finds } of kept.searches)
+    expect({ query, id: (await cairn.search(query)).data[0]?.id }).toEqual({ query, id: finds });
+  const { query, namespace, finds } = kept.documentSearch;
+  const operations = [{ op: "search", namespace, query }];
+  const { data } = await cairn.ok(cairn.post("/v1/documents/query", { operations }));
+  expect(data[0].data[0]).toMatchObject({ key: finds });
+}
+
 for (const name of KEPT_STORES) {
   for (const [kind, open] of [
     ["embedded store", openEmbedded],
@@ -87,57 +98,37 @@ for (const name of KEPT_STORES) {
   ] as const) {
     if (kind === "database" && !isHere(POSTGRES, "stores in databases that earlier executables have made")) continue;
     describe(`the ${kind} that ${name} has made`, () => {
-      test("has rows in every table that there was", async () => {
-        const { cairn, kept } = await open(name);
-        await using _ = cairn;
-        const counts = await cairn.countsByName([...RECORD_TABLES, ...VECTOR_TABLES]);
-        expect(kept.tables.filter((table) => (counts[table] ?? 0) === 0)).toEqual([]);
-      });
-
-      test("answers what was answered then, before and after its tasks have run", async () => {
-        const store = await open(name);
-        await using _ = store.cairn;
-        await expectSameAnswers(store);
-        await runTasks(store);
-        await expectSameAnswers(store);
-      });
-
-      test("repeats the answers that were kept for an Idempotency-Key", async () => {
-        const { cairn, kept } = await open(name);
-        await using _ = cairn;
-        for (const { method, path, body, headers, text } of kept.repeated)
-          expect((await cairn.plain(method, path, { body, headers })).text).toBe(text);
-      });
-
-      test("finds its memories and documents by meaning, once they are embedded by the provider of today", async () => {
+      test("is whole and answers what was answered then, before and after its tasks have run, and then finds by meaning", async () => {
         const store = await open(name);
         await using _ = store.cairn;
         const { cairn, kept } = store;
+        const counts = await cairn.countsByName([...RECORD_TABLES, ...VECTOR_TABLES]);
+        expect(kept.tables.filter((table) => (counts[table] ?? 0) === 0)).toEqual([]);
+        await expectSameAnswers(store);
+        expect(await cairn.findings()).toEqual([]);
         await runTasks(store);
-        expect((await cairn.settings()).embedding.vectors).toMatchObject({ pending: 0 });
-        for (const { query, finds } of kept.searches)
-          expect({ query, id: (await cairn.search(query)).data[0]?.id }).toEqual({ query, id: finds });
-        const { query, namespace, finds } = kept.documentSearch;
-        const operations = [{ op: "search", namespace, query }];
-        const { data } = await cairn.ok(cairn.post("/v1/documents/query", { operations }));
-        expect(data[0].data[0]).toMatchObject({ key: finds });
+        await expectSameAnswers(store);
+        await expectFound(store);
+        expect(await cairn.findings()).toEqual([]);
+        expect(await repairAll(cairn.service.store)).toEqual({ found: [], left: [] });
+        if (kind === "database") return;
+        const path = join(scratch, `${name}.backup`);
+        expect(await writeBackup(cairn.embedded, cairn.clock, path, { force: true })).toMatchObject({ schema: SCHEMA_VERSION });
       });
 
-      test("finds that a memory is there already, whatever said so first", async () => {
-        const { cairn, kept } = await open(name);
-        await using _ = cairn;
+      test("repeats kept answers, knows the memories that it has, takes changes, and tells its webhooks of them", async () => {
+        const store = await open(name);
+        await using _ = store.cairn;
+        const { cairn, kept } = store;
+        for (const { method, path, body, headers, text } of kept.repeated)
+          expect((await cairn.plain(method, path, { body, headers })).text).toBe(text);
         for (const { finds } of kept.searches) {
           const { content, type, session_id } = await cairn.ok(cairn.get(`/v1/memory/${finds}`));
           const again = await cairn.ok(cairn.post("/v1/memory", { content, type, session_id, on_duplicate: "return" }));
           expect(again).toMatchObject({ id: finds, duplicate: true });
         }
-      });
-
-      test("takes changes, and tells its webhooks of them", async () => {
-        const store = await open(name);
-        await using _ = store.cairn;
-        await runTasks(store);
-        const { cairn, kept } = store;
+        // Embedding is a matter of the other test; of these tasks it takes nearly all of the time.
+        await cairn.runTask("webhook outbox");
         const { state_version } = await cairn.session(kept.session);
         expect(await cairn.setState(kept.session, { goes: "on" })).toMatchObject({ state_version: state_version + 1 });
         const memory = await cairn.addMemory(kept.session, "Ada has sold her bicycle to a neighbour.");
@@ -147,18 +138,6 @@ for (const name of KEPT_STORES) {
         const [newest] = await cairn.deliveries(kept.webhook);
         expect(newest).toMatchObject({ event_type: "turn.added", status: "pending", session_id: kept.session });
         expect(turn).toMatchObject({ turn_number: 4 });
-      });
-
-      test("is whole: doctor finds nothing, before and after its tasks have run", async () => {
-        const store = await open(name);
-        await using _ = store.cairn;
-        expect(await store.cairn.findings()).toEqual([]);
-        await runTasks(store);
-        expect(await store.cairn.findings()).toEqual([]);
-        expect(await repairAll(store.cairn.service.store)).toEqual({ found: [], left: [] });
-        if (kind === "database") return;
-        const path = join(scratch, `${name}.backup`);
-        expect(await writeBackup(store.cairn.embedded, store.cairn.clock, path, { force: true })).toMatchObject({ schema: SCHEMA_VERSION });
       });
     });
   }

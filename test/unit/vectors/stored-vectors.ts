@@ -204,14 +204,30 @@ export const ofUser = (user: string) => posting(memories.index.byUser, hashKey(u
 export const ofType = (type: string) => posting(memories.index.byType, hashKey(type));
 export const withAnyTag = (...tags: string[]) => posting(memories.index.byTag, ...tags.map(hashKey));
 
+/** The numbers of a vector as they are stored, in integers, and their scale: decoded once, since a test compares a vector many times. */
+const decoded = new WeakMap<Float32Array, { numbers: Int16Array; scale: number }>();
+
+function decodedOf(vector: Float32Array): { numbers: Int16Array; scale: number } {
+  let known = decoded.get(vector);
+  if (known === undefined) {
+    const bytes = storedBytes({ vector });
+    const { scale } = storedNumbers(bytes);
+    const one = cosineOf(1, scale) * 32_767;
+    known = { numbers: Int16Array.from(storedVector(bytes), (number) => Math.round(number / one)), scale };
+    decoded.set(vector, known);
+  }
+  return known;
+}
+
+const quantized = new WeakMap<Float32Array, Int16Array>();
+
 /** The cosine of a query and a vector as it is stored, of all its numbers one by one. */
 export function dot(query: Float32Array, vector: Float32Array): number {
-  const bytes = storedBytes({ vector });
-  const { scale } = storedNumbers(bytes);
-  const [left, right] = [quantize(query), storedVector(bytes)];
-  const one = cosineOf(1, scale) * 32_767;
+  const left = quantized.get(query) ?? quantize(query);
+  quantized.set(query, left);
+  const { numbers: right, scale } = decodedOf(vector);
   let sum = 0;
-  for (let i = 0; i < DIMENSION_MAX; i++) sum += (left[i] ?? 0) * ((right[i] ?? 0) / one);
+  for (let i = 0; i < left.length && i < right.length; i++) sum += left[i]! * right[i]!;
   return cosineOf(sum, scale);
 }
 
