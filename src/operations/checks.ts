@@ -1,24 +1,19 @@
 /**
  * Rules that hold in a store, and repairs where the records say how.
  *
- * A check looks at one key at a time, in order, and remembers nothing but the one before, so that a store of any size can be checked.
- * It reads one snapshot, and can be run again. A problem is repaired in a commit, which looks at its key again first.
- *
  * @module
  */
 import { fromBase62 } from "../lib/base62.ts";
 import { bare, BARE_ID_LENGTH, withPrefix, type BareId } from "../lib/ids.ts";
-import { toJson, type JsonObject } from "../lib/json.ts";
+import type { JsonObject } from "../lib/json.ts";
 import { textOf } from "../documents/embedded-text.ts";
-import { shownCount } from "../sessions/branches.ts";
 import { readable } from "../storage/bad-rows.ts";
 import { COLLECTIONS, DOCUMENTS, MEMORIES, wantsVector, type Collection, type EmbeddedRow } from "../storage/collections.ts";
 import { DocumentWriter, emptiedUntil, isEmptied, namespaceRow } from "../storage/document-records.ts";
 import { mayLackEntry } from "../storage/fills.ts";
-import { MAX_KEY, namespaceOfDocument, namespacesAbove, versionKey } from "../storage/keys.ts";
+import { namespaceOfDocument, namespacesAbove } from "../storage/keys.ts";
 import { generationOf, removeRecord, removeVector } from "../storage/memory-records.ts";
 import type { Reader, Tx } from "../storage/access.ts";
-import type { WholeRow, WholeStore } from "../storage/record-store.ts";
 import {
   branches,
   deliveries,
@@ -39,38 +34,12 @@ import {
   type DocumentRow,
   type Index,
   type MemoryRow,
-  type SessionRow,
 } from "../storage/tables.ts";
 import { hasNoVector, isEmbedding, storedGeneration, storedMemory } from "../vectors/encoding.ts";
 import { removeDeliveries } from "../webhooks/queue.ts";
+import { everyEntry, everyKey, keysOf, type Check, type Fault, type KeyCheck, type Looked } from "./check.ts";
 import { repairedText, parseRow, RECORDS, stored, type RecordTable } from "./records.ts";
-
-interface Fault {
-  /** The kind of problem. */
-  what: string;
-  /** The record or entry that has it. */
-  example: string;
-  /** Puts it right, as it was just found; absent when the records do not say what would be right. */
-  fix?: ((tx: Tx) => void) | undefined;
-  /** True if that is right whatever is there by then. */
-  isAlwaysRight?: true;
-}
-
-export interface Problem extends Pick<Fault, "what" | "example"> {
-  /** The record it was found at. */
-  record?: { table: AnyTable; key: string } | undefined;
-  repair?: ((tx: Tx) => void) | undefined;
-}
-
-/** Yields what is wrong with some rows, and how many they are. */
-export type Check = (snapshot: WholeStore) => AsyncGenerator<{ problems: readonly Problem[]; rows: number }>;
-
-/** A key with its row, whose text is empty for indexes and others whose keys say all. */
-interface Looked extends WholeRow {
-  /** The row before it, where a snapshot is looked at. */
-  readonly before?: WholeRow | undefined;
-}
-type KeyCheck = (reader: Reader, row: Looked) => Iterable<Fault>;
+import { checkBranch, checkSession, checkTurn, sessionCheck } from "./session-checks.ts";
 
 /** All checks in the order in which they repair: counters are counted from indexes. */
 export const CHECKS: readonly Check[] = [
@@ -92,36 +61,6 @@ export const CHECKS: readonly Check[] = [
   ...Object.values(COLLECTIONS).map((collection) => everyKey(collection.vectors, vectorCheck(collection))),
   everyKey(pendingEmbeddings, checkPending),
 ];
-
-function everyKey(table: AnyTable, check: KeyCheck): Check {
-  const isRecord = RECORDS.some(({ name }) => name === table.name);
-  const problemOf = (key: string, { what, example, fix, isAlwaysRight }: Fault): Problem => {
-    const repair = (tx: Tx) => {
-      const now = isRecord ? tx.get(stored(table), key) : "";
-      if (now === undefined) return;
-      for (const again of check(tx, { key, text: now })) if (again.what === what) again.fix?.(tx);
-    };
-    return { what, example, record: isRecord ? { table, key } : undefined, repair: isAlwaysRight === true ? fix : fix && repair };
-  };
-  return async function* (snapshot) {
-    let last: WholeRow | undefined;
-    for await (const batch of isRecord ? snapshot.rowBatches(table) : snapshot.keyBatches(table)) {
-      const rows = batch.map((row) => (typeof row === "string" ? { key: row, text: "" } : row));
-      const looked = rows.map((row, i): Looked => ({ ...row, before: i === 0 ? last : rows[i - 1] }));
-      const faults = await snapshot.readEach(looked, (reader, row) => Array.from(check(reader, row)));
-      yield { problems: looked.flatMap(({ key }, i) => faults[i]!.map((fault) => problemOf(key, fault))), rows: rows.length };
-      last = rows.at(-1);
-    }
-  };
-}
-
-/** Entries that are columns of their rows are checked with the rows. */
-function everyEntry(index: Index, check: KeyCheck): Check {
-  const every = everyKey(index, check);
-  return async function* (snapshot) {
-    if (index.hasMany || !snapshot.hasIndexColumns) yield* every(snapshot);
-  };
-}
 
 /** Every row can be read, and every entry it should have is there. */
 function rowCheck(table: RecordTable): KeyCheck {
@@ -169,147 +108,6 @@ function entryCheck(table: RecordTable, index: Index): KeyCheck {
     const isOfARow =
       text !== undefined && (parseRow(table, key, text).problem !== undefined || index.entriesOf(key, table.decode(text)).includes(entry));
     if (!isOfARow) yield { what: `${index.name}: entries of nothing`, example: entry, fix: (tx) => tx.remove(stored(index), entry) };
-  };
-}
-
-/**
- * Versions of a session end with the current one, and begin with 0, after which old ones may have been removed; turns count
- * from 1 without gaps. The session's row says which version is the current one, and how many turns and memories there are.
- */
-function* checkSession(reader: Reader, { key: session }: Looked): Generator<Fault> {
-  const row = readable(() => reader.get(sessions, session));
-  if (row === undefined) return;
-  const example = withPrefix("sess", session);
-  const correct = (right: Partial<SessionRow>) => (tx: Tx) => tx.put(sessions, session, { ...row, ...right });
-
-  let last: number | undefined;
-  let lacksVersions = false;
-  for (const key of keysOf(reader, versions, session)) {
-    const version = fromBase62(key.slice(BARE_ID_LENGTH));
-    if (last === undefined ? version !== 0 : last !== 0 && version !== last + 1) lacksVersions = true;
-    last = version;
-  }
-  if (last === undefined)
-    yield { what: "sessions: all versions of the state are missing", example, fix: (tx) => putEmptyState(tx, session, row) };
-  else if (last !== row.version)
-    yield { what: "sessions: the current version is not the last one", example, fix: correct({ version: last }) };
-  if (lacksVersions) yield { what: "sessions: versions of the state are missing", example };
-
-  const numberBefore = readable(() => firstNumber(reader, session) - 1) ?? Number.NaN;
-  let ownCount = 0;
-  let lastTurn: string | undefined;
-  for (lastTurn of keysOf(reader, turns, session)) ownCount++;
-  // Of a session that lacks turns nobody knows the count.
-  const lastNumber = lastTurn === undefined ? numberBefore : numberIn(reader.get(stored(turns), lastTurn) ?? "");
-  if (lastNumber === numberBefore + ownCount) {
-    const branch = readable(() => lastBranch(reader, session));
-    const shown = branch === undefined ? row : { ...row, branch };
-    const turnCount = branch === undefined ? ownCount : readable(() => shownCount(reader, { key: session, row: shown }));
-    const turnNumber = branch === undefined ? undefined : lastNumber;
-    if (turnCount !== undefined && (turnCount !== row.turnCount || turnNumber !== row.turnNumber || branch !== row.branch))
-      yield {
-        what: "sessions: the count of turns is wrong",
-        example,
-        fix: correct({ turnCount, turnNumber, branch } as Partial<SessionRow>),
-      };
-  }
-
-  let memoryCount = 0;
-  for (const _ of keysOf(reader, memories.index.bySession, session)) memoryCount++;
-  if (memoryCount !== row.memoryCount) yield { what: "sessions: the count of memories is wrong", example, fix: correct({ memoryCount }) };
-  if (reader.has(removals, session))
-    yield { what: "removals: notes of sessions that are there", example, fix: (tx) => tx.remove(removals, session) };
-}
-
-/** Each is a trip to a database, after which a check begins again. */
-const KEYS_PER_READ = 10_000;
-
-/** The keys of a table that begin with a prefix, in order. @param onKeys - called with some of them before they are given */
-function* keysOf(
-  reader: Reader,
-  table: AnyTable,
-  prefix: string,
-  onKeys: (keys: readonly string[]) => void = () => undefined,
-): Generator<string, void, undefined> {
-  const to = prefix + MAX_KEY;
-  for (let from = prefix; ;) {
-    const keys = reader.keys(table, { from, to, limit: KEYS_PER_READ });
-    onKeys(keys);
-    yield* keys;
-    if (keys.length < KEYS_PER_READ) return;
-    // No key has a character before it.
-    from = `${keys.at(-1)} `;
-  }
-}
-
-/** The turns of a session are numbered in their order. */
-function* checkTurn(reader: Reader, { key, text, before }: Looked): Generator<Fault> {
-  const session = key.slice(0, BARE_ID_LENGTH);
-  const isFirst = before?.key.startsWith(session) !== true;
-  if (!isFirst && numberIn(text) === numberIn(before.text) + 1) return;
-  // Of a session that is gone the first turns may be removed already, and others that no fork shows.
-  if (!reader.has(sessions, session)) return;
-  if (isFirst && numberIn(text) === readable(() => firstNumber(reader, session))) return;
-  yield {
-    what: "turns: missing, or numbered wrong",
-    example: `${withPrefix("turn", key.slice(BARE_ID_LENGTH))} of ${withPrefix("sess", session)}`,
-  };
-}
-
-/** The number of the first turn of its own that a session has or will have. */
-function firstNumber(reader: Reader, session: BareId): number {
-  return (reader.get(branches, versionKey(session, 0))?.number ?? 0) + 1;
-}
-
-/** The branch that is current; undefined for a session without rows of branches. */
-function lastBranch(reader: Reader, session: BareId): number | undefined {
-  const [key] = reader.keys(branches, { from: session, to: session + MAX_KEY, limit: 1, descending: true });
-  return key === undefined ? undefined : fromBase62(key.slice(BARE_ID_LENGTH));
-}
-
-/**
- * Turns come before a branch that says so: those of its session, or of another one. Of a session that is gone forks may show the last of
- * them alone.
- */
-function* checkBranch(reader: Reader, { key }: Looked): Generator<Fault> {
-  const { before } = readable(() => reader.get(branches, key)) ?? {};
-  if (before === undefined || !reader.has(sessions, key.slice(0, BARE_ID_LENGTH))) return;
-  const { session, until } = before;
-  if (reader.keys(turns, { from: session, to: session + until, limit: 1 }).length > 0) return;
-  yield { what: "branches: the turns that come before are missing", example: withPrefix("sess", key.slice(0, BARE_ID_LENGTH)) };
-}
-
-/** Reads the number of a stored turn where `turns.ts` writes it. */
-function numberIn(text: string): number {
-  return Number(/\n"session_id":"[^"]*","turn_number":(\d+)/.exec(text)?.[1]);
-}
-
-/** Nobody knows the state that was lost, and without one the session can neither be read nor end. */
-function putEmptyState(tx: Tx, session: BareId, row: SessionRow): void {
-  tx.put(sessions, session, { ...row, version: 0 });
-  tx.put(versions, versionKey(session, 0), {
-    id: session,
-    createdAt: row.updatedAt,
-    reasoning: "The state was lost; cairn doctor --fix put an empty one in its place.",
-    actor: "system",
-    source: "initial",
-    body: toJson({}),
-  });
-}
-
-/** Versions, turns and branches have a session, a note that they are left over from one, or a fork that shows them. */
-function sessionCheck(table: AnyTable): KeyCheck {
-  return function* (reader, { key }) {
-    const session = key.slice(0, BARE_ID_LENGTH);
-    if (reader.has(sessions, session) || reader.has(removals, session)) return;
-    const isIn = (index: AnyTable) => reader.keys(index, { from: session, to: session + MAX_KEY, limit: 1 }).length > 0;
-    const { byParent, byMemorySession } = branches.index;
-    const isShared = table !== versions && (isIn(byParent) || (table === branches && isIn(byMemorySession)));
-    if (isShared) return;
-    // The first row of a session stands for all of them.
-    if (reader.keys(table, { from: session, to: key, limit: 1 }).length > 0) return;
-    const example = withPrefix("sess", session);
-    yield { what: `${table.name}: rows of a session that is gone`, example, fix: (tx) => tx.put(removals, session, { memories: false }) };
   };
 }
 

@@ -10,7 +10,7 @@ import { lockDirectory } from "../storage/lmdb/directory/directory-lock.ts";
 import { DATA_FILE, readDataFile } from "../storage/lmdb/file/data-file.ts";
 import { repairMeta } from "../storage/lmdb/file/meta-pages.ts";
 import { assertMetaPages, Pages } from "../storage/lmdb/file/pages.ts";
-import { pinPages } from "../storage/lmdb/store.ts";
+import { pinPages } from "../storage/lmdb/environment.ts";
 import { VECTOR_TABLES } from "../storage/tables.ts";
 import { isEmbedding } from "../vectors/encoding.ts";
 import { RECORDS, type RecordTable } from "./records.ts";

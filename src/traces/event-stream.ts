@@ -4,23 +4,17 @@
  * @module
  */
 import { nextTurn, type Clock } from "../lib/clock.ts";
-import { bare, bareIdTime, firstBareIdAt, withPrefix, type BareId, type SessionId, type TraceId } from "../lib/ids.ts";
+import { bare, bareIdTime, firstBareIdAt, withPrefix, type BareId, type TraceId } from "../lib/ids.ts";
 import type { LatestReader, Reader } from "../storage/access.ts";
-import { readable } from "../storage/bad-rows.ts";
-import { isErased } from "../storage/erasure.ts";
-import { MAX_KEY, successor, hashKey } from "../storage/keys.ts";
+import { MAX_KEY } from "../storage/keys.ts";
 import { isOwned, narrowed, type Owner } from "../storage/owner.ts";
 import type { RecordStore } from "../storage/record-store.ts";
-import { traces, type Index, type TraceRow } from "../storage/tables.ts";
-import { actionCode, actionOf, isAdminAction, TRACE_ACTIONS, type TraceAction } from "./events.ts";
-import { shownTrace, traceJson, type FoundTrace, type TraceFilter, type TraceReader } from "./traces.ts";
+import { traces, type TraceRow } from "../storage/tables.ts";
+import { actionOf, isAdminAction, TRACE_ACTIONS, type TraceAction } from "./events.ts";
+import { TraceEvent, type HeldEvents, type Partly } from "./held-events.ts";
+import { keysAfter, type TraceFilter, type TraceReader } from "./traces.ts";
+import { UnreadBytes, UNREAD_BYTES_MAX } from "./unread-bytes.ts";
 
-/** Bytes that a reader may have been sent and not taken yet. Bun holds as much again, in a buffer of the socket of up to 128 KiB. */
-const UNREAD_BYTES_MAX = 64 * 1024;
-/** Bytes that all streams together hold of events that they have sent in part. */
-const HELD_BYTES_MAX = 4 * 1024 * 1024;
-/** Bytes that are sent at once: Bun holds it a second time until the socket has taken it. */
-const PIECE_BYTES = 32 * 1024;
 /** True if the keys of all streams are still valid is looked at as often, and whenever this server hears that a key has changed. */
 export const KEY_CHECK_MS = 1_000;
 /** Traces that are read at once while catching up: few at first, and twice as many each time that all of them were sent. */
@@ -52,107 +46,16 @@ export interface StreamDeps {
   readonly lateMs: number;
 }
 
-/** A trace, and its event once that is needed, which all streams that have it share. */
-export class TraceEvent {
-  readonly found: FoundTrace;
-  #bytes: Uint8Array | undefined;
-
-  constructor(found: FoundTrace) {
-    this.found = found;
-  }
-
-  get id(): BareId {
-    return this.found.key.slice(1);
-  }
-
-  get bytes(): Uint8Array {
-    return (this.#bytes ??= new TextEncoder().encode(
-      `id: ${withPrefix("trace", this.id)}\nevent: trace\ndata: ${traceJson(this.found)}\n\n`,
-    ));
-  }
-}
-
-/** A row that cannot be read keeps no other from being sent. */
-export function eventAt(reader: Reader, key: string): TraceEvent | undefined {
-  const row = readable(() => reader.get(traces, key));
-  return row === undefined ? undefined : new TraceEvent(shownTrace(reader, { key, row }));
-}
-
-/** Progress of sending an event, and its text then, or the event itself where that is held. */
-interface Partly {
-  readonly key: string;
-  readonly of: TraceEvent | { readonly hash: number | bigint };
-  from: number;
-}
-
-interface Held {
-  readonly event: TraceEvent;
-  /** The revision of its row, once that was found to be the same. */
-  revision?: number | bigint | undefined;
-  holders: number;
-}
-
-/** Events of which streams have sent a part, once for all of them. Those for which there is no room are read again for each part. */
-export class HeldEvents {
-  readonly #events = new Map<string, Held>();
-  #bytes = 0;
-
-  has(key: string): boolean {
-    return this.#events.has(key);
-  }
-
-  /** The event of a trace as it is now: the one that is held, where that is the same, without reading all of it again. */
-  eventAt(reader: LatestReader, key: string): TraceEvent | undefined {
-    const held = this.#events.get(key);
-    if (held === undefined) return eventAt(reader, key);
-    const revision = reader.revision(traces, key);
-    const isSame = revision !== undefined && revision === held.revision && !isErased(reader, held.event.found.row, held.event.id);
-    if (isSame) return held.event;
-    const event = eventAt(reader, key);
-    if (event?.found.row.body !== held.event.found.row.body) return event;
-    held.revision = revision;
-    return held.event;
-  }
-
-  /** The bytes of an event of which a part was sent, if it is what it was. */
-  again(reader: LatestReader, { key, of }: Partly): Uint8Array | undefined {
-    const event = this.eventAt(reader, key);
-    if (of instanceof TraceEvent) return event === of ? of.bytes : undefined;
-    return event !== undefined && Bun.hash(event.bytes) === of.hash ? event.bytes : undefined;
-  }
-
-  hold(event: TraceEvent): boolean {
-    const { key } = event.found;
-    const held = this.#events.get(key);
-    if (held === undefined && this.#bytes + event.bytes.byteLength <= HELD_BYTES_MAX) {
-      this.#bytes += event.bytes.byteLength;
-      this.#events.set(key, { event, holders: 1 });
-      return true;
-    }
-    if (held?.event !== event) return false;
-    held.holders++;
-    return true;
-  }
-
-  release(event: TraceEvent): void {
-    const held = this.#events.get(event.found.key);
-    if (held?.event !== event || --held.holders > 0) return;
-    this.#events.delete(event.found.key);
-    this.#bytes -= event.bytes.byteLength;
-  }
-}
-
 export class EventStream {
-  readonly readable: ReadableStream<Uint8Array>;
   readonly #store: RecordStore;
   readonly #clock: Clock;
   readonly #held: HeldEvents;
+  readonly #unread: UnreadBytes;
   readonly watcher: Watcher;
   readonly #onEnd: () => void;
   readonly #actions: readonly TraceAction[];
   /** Owner of its traces; undefined where the filter names somebody else than the key's owner. */
   readonly #owner: Owner | undefined;
-  #controller!: ReadableStreamDefaultController<Uint8Array>;
   /** Everything up to this was sent, or is not for this reader; undefined for who wants only what is new. */
   #cursor: BareId | undefined;
   #isLive: boolean;
@@ -172,15 +75,11 @@ export class EventStream {
   #batches = 0;
   /** An event of which a part was sent: the rest is read again when there is room. */
   #partly: Partly | undefined;
-  /** Held events of which the last part waits to be taken, with what the reader will have taken by then. */
-  #waiting: { readonly event: TraceEvent; readonly until: number }[] = [];
   /** True if it is dropped unless it has taken something since it fell behind, and what it had taken by then. */
   #mustTake: number | undefined;
-  #queuedBytes = 0;
   /** Bytes that it had taken when the last comment was due. */
   #takenBefore = 0;
   #readingOn: Promise<void> | undefined;
-  #hasEnded = false;
   /** True if it ends once its reader has taken what it was sent. */
   #isEnding = false;
   #isChecking = false;
@@ -204,25 +103,22 @@ export class EventStream {
     }
     this.#isLive = lastEventId === null;
     this.#checkedAt = clock.elapsed();
-    this.readable = new ReadableStream<Uint8Array>(
-      {
-        start: (controller) => {
-          this.#controller = controller;
-          // With it the reader gets the headers of the response, and from where to continue if it gets nothing more.
-          const begin = lastEventId ?? withPrefix("trace", firstBareIdAt(clock.now()));
-          this.#enqueue(new TextEncoder().encode(`retry: ${RETRY_MS}\nid: ${begin}\n\n`));
-        },
-        // Sending under way may have found no space before there was some.
-        pull: async () => {
-          this.#releaseTaken();
-          await this.#readingOn;
-          if (this.#isEnding) this.#endIfTaken();
-          else await this.#readOn();
-        },
-        cancel: () => this.#ended(),
+    this.#unread = new UnreadBytes({
+      // Sending under way may have found no space before there was some.
+      pull: async () => {
+        await this.#readingOn;
+        if (this.#isEnding) this.#endIfTaken();
+        else await this.#readOn();
       },
-      new ByteLengthQueuingStrategy({ highWaterMark: UNREAD_BYTES_MAX }),
-    );
+      cancel: () => this.#ended(),
+    });
+    // With it the reader gets the headers of the response, and from where to continue if it gets nothing more.
+    const begin = lastEventId ?? withPrefix("trace", firstBareIdAt(clock.now()));
+    this.#unread.sendText(`retry: ${RETRY_MS}\nid: ${begin}\n\n`);
+  }
+
+  get readable(): ReadableStream<Uint8Array> {
+    return this.#unread.stream;
   }
 
   /** Sends what was committed, in the order of ids. @param changesKeys - whether a key may have been revoked by it */
@@ -230,20 +126,20 @@ export class EventStream {
     this.#batches++;
     if (!(await this.#isStillAllowed(changesKeys))) return;
     if (this.#isLive) return this.#sendNow(events);
-    const takesNothing = this.#mustTake === this.#takenBytes();
+    const takesNothing = this.#mustTake === this.#unread.taken;
     if (takesNothing && events.some(({ found }) => this.#isWanted(found))) this.drop();
     else this.#keep(events);
   }
 
   #sendNow(events: readonly TraceEvent[]): void {
     const wanted = events.filter(({ found }) => this.#isWanted(found));
-    const hasTakenAll = this.#room === UNREAD_BYTES_MAX;
+    const hasTakenAll = this.#unread.isEmpty;
     let length = 0;
-    const unfitting = wanted.findIndex(({ bytes }) => (length += bytes.byteLength) > this.#room);
+    const unfitting = wanted.findIndex(({ bytes }) => (length += bytes.byteLength) > this.#unread.room);
     const fitting = unfitting === -1 ? wanted : wanted.slice(0, unfitting);
     for (const { id } of fitting) this.#trackSent(id);
     this.#forgetSent();
-    if (fitting.length > 0) this.#enqueue(Buffer.concat(fitting.map(({ bytes }) => bytes)));
+    if (fitting.length > 0) this.#unread.send(Buffer.concat(fitting.map(({ bytes }) => bytes)));
     const [first, ...others] = wanted.slice(fitting.length);
     if (first !== undefined) this.#fallBehind(first, others, hasTakenAll);
   }
@@ -252,7 +148,7 @@ export class EventStream {
   #fallBehind(first: TraceEvent, others: readonly TraceEvent[], hasTakenAll: boolean): void {
     this.#trackSent(first.id);
     this.#isLive = false;
-    this.#mustTake = hasTakenAll ? undefined : this.#takenBytes();
+    this.#mustTake = hasTakenAll ? undefined : this.#unread.taken;
     if (this.#lateMs > 0) {
       this.#goBack(others);
       // These keys are all that is left, unless they become too many.
@@ -264,10 +160,10 @@ export class EventStream {
 
   /** Sends a comment, unless there is something else to be taken; drops a reader that takes nothing from one comment to the next. */
   comment(): void {
-    const taken = this.#takenBytes();
+    const taken = this.#unread.taken;
     const hasTaken = taken > this.#takenBefore;
     this.#takenBefore = taken;
-    if (this.#room > 0 && this.#partly === undefined) this.#enqueue(new TextEncoder().encode(":\n\n"));
+    if (this.#unread.room > 0 && this.#partly === undefined) this.#unread.sendText(":\n\n");
     else if (!hasTaken) this.drop();
   }
 
@@ -280,21 +176,21 @@ export class EventStream {
   }
 
   end(): void {
-    if (this.#hasEnded) return;
+    if (this.#unread.hasEnded) return;
     this.#ended();
-    this.#controller.close();
+    this.#unread.close();
   }
 
   /** Ends it once its reader has taken what it was sent, or else a comment: what Bun holds for a reader is taken before that. */
   finish(): void {
-    if (this.#hasEnded || this.#isEnding) return;
+    if (this.#unread.hasEnded || this.#isEnding) return;
     this.#isEnding = true;
-    if (this.#room === UNREAD_BYTES_MAX) this.#enqueue(new TextEncoder().encode(":\n\n"));
+    if (this.#unread.isEmpty) this.#unread.sendText(":\n\n");
     this.#endIfTaken();
   }
 
   #endIfTaken(): void {
-    if (this.#room === UNREAD_BYTES_MAX) this.end();
+    if (this.#unread.isEmpty) this.end();
   }
 
   /** Reads on in the store. Where that cannot be read the reader asks again. */
@@ -308,7 +204,7 @@ export class EventStream {
   async #catchUp(): Promise<void> {
     while (!this.#isLive && (await this.#isStillAllowed(false))) {
       // A reader that takes something asks this again. Each part of an event costs reading all of it.
-      if (this.#room < UNREAD_BYTES_MAX / 2) return;
+      if (this.#unread.room < UNREAD_BYTES_MAX / 2) return;
       if (this.#partly !== undefined) {
         await this.#sendNextPart(this.#partly);
         continue;
@@ -318,7 +214,7 @@ export class EventStream {
       const settled = this.#settled();
       if (this.#from === undefined) [this.#from, this.#kept] = [this.#cursor, []];
       const passed = this.#keptAndPassed();
-      const room = this.#room;
+      const room = this.#unread.room;
       const { events, looked, isEnd, isFull } = await this.#store.read((reader) => this.#next(reader, passed, room));
       this.#atOnce = isFull ? Math.max(1, looked.size) : Math.min(TRACES_AT_ONCE_MAX, 2 * this.#atOnce);
       if (passed.length > 0) this.#kept = this.#kept?.filter((key) => !looked.has(key));
@@ -329,7 +225,7 @@ export class EventStream {
       else if (looked.size === 0 && this.#batches === batches) this.#beginLive();
       const [first] = events;
       if (first !== undefined && first.bytes.byteLength > room) this.#sendFirstPart(first);
-      else if (first !== undefined) return this.#enqueue(Buffer.concat(events.map(({ bytes }) => bytes)));
+      else if (first !== undefined) return this.#unread.send(Buffer.concat(events.map(({ bytes }) => bytes)));
       await nextTurn();
     }
   }
@@ -349,18 +245,13 @@ export class EventStream {
 
   /** Sends as much more of an event as there is room for. */
   #sendPart(partly: Partly, bytes: Uint8Array): void {
-    const part = bytes.subarray(partly.from, partly.from + this.#room);
+    const part = bytes.subarray(partly.from, partly.from + this.#unread.room);
     partly.from += part.byteLength;
     if (partly.from === bytes.byteLength) this.#partly = undefined;
-    if (!(partly.of instanceof TraceEvent)) return this.#enqueue(part);
-    this.#enqueueHeld(part);
-    if (this.#partly === undefined) this.#waiting.push({ event: partly.of, until: this.#queuedBytes });
-  }
-
-  /** Releases the held events of which all was taken. */
-  #releaseTaken(): void {
-    const taken = this.#takenBytes();
-    while (this.#waiting.length > 0 && this.#waiting[0]!.until <= taken) this.#held.release(this.#waiting.shift()!.event);
+    const event = partly.of;
+    if (!(event instanceof TraceEvent)) return this.#unread.send(part);
+    this.#unread.sendHeld(part);
+    if (this.#partly === undefined) this.#unread.whenTaken(() => this.#held.release(event));
   }
 
   /**
@@ -459,21 +350,8 @@ export class EventStream {
 
   #nextKeys(reader: Reader): string[] {
     if (this.#owner === undefined) return [];
-    const { userId, agentId } = this.#owner;
-    const { sessionId } = this.watcher.filter;
-    const after = this.#cursor ?? "";
-    const { byUser, byAgent, bySession } = traces.index;
-    const limit = this.#atOnce;
-    const keysIn = (index: Index<TraceRow>, of: string) =>
-      // Entries end with the action, which comes before what sorts behind all of them.
-      reader.keys(index, { from: `${of}${after}${MAX_KEY}`, to: of + MAX_KEY, limit }).map((entry) => index.recordOf(entry));
-    if (userId !== undefined) return keysIn(byUser, hashKey(userId));
-    if (agentId !== undefined) return keysIn(byAgent, hashKey(agentId));
-    if (sessionId !== undefined) return keysIn(bySession, bare(sessionId as SessionId));
-    return this.#actions
-      .flatMap((action) => reader.keys(traces, { from: successor(actionCode(action) + after), to: actionCode(action) + MAX_KEY, limit }))
-      .toSorted((a, b) => (a.slice(1) < b.slice(1) ? -1 : 1))
-      .slice(0, limit);
+    const wanted = { owner: this.#owner, sessionId: this.watcher.filter.sessionId, actions: this.#actions };
+    return keysAfter(reader, wanted, this.#cursor ?? "", this.#atOnce);
   }
 
   #isWanted({ key, row }: { key: string; row: TraceRow }): boolean {
@@ -496,7 +374,7 @@ export class EventStream {
 
   /** Ends the stream of a key that is not valid any more. */
   async #isStillAllowed(isDue: boolean): Promise<boolean> {
-    if (this.#hasEnded || this.#isEnding) return false;
+    if (this.#unread.hasEnded || this.#isEnding) return false;
     const now = this.#clock.elapsed();
     if (!isDue && now - this.#checkedAt < KEY_CHECK_MS) return true;
     this.#checkedAt = now;
@@ -505,41 +383,16 @@ export class EventStream {
     return false;
   }
 
-  /** Number of bytes more that may wait for the reader. */
-  get #room(): number {
-    return this.#controller.desiredSize ?? 0;
-  }
-
-  #takenBytes(): number {
-    return this.#queuedBytes - (UNREAD_BYTES_MAX - this.#room);
-  }
-
-  /** Without a reason, with which Bun would write a line to standard error. */
   drop(): void {
-    if (this.#hasEnded) return;
+    if (this.#unread.hasEnded) return;
     this.#ended();
-    this.#controller.error(undefined);
+    this.#unread.fail();
   }
 
   #ended(): void {
-    this.#hasEnded = true;
+    this.#unread.stop();
     if (this.#partly?.of instanceof TraceEvent) this.#held.release(this.#partly.of);
-    for (const { event } of this.#waiting) this.#held.release(event);
     this.#partly = undefined;
-    this.#waiting = [];
     this.#onEnd();
-  }
-
-  /** Copies them piece by piece: a view would hold all of what it is of. */
-  #enqueue(bytes: Uint8Array): void {
-    for (let at = 0; at < bytes.byteLength && !this.#hasEnded; at += PIECE_BYTES)
-      this.#enqueueHeld(new Uint8Array(bytes.subarray(at, at + PIECE_BYTES)));
-  }
-
-  /** Avoids a copy of what is held anyway. */
-  #enqueueHeld(bytes: Uint8Array): void {
-    if (this.#hasEnded) return;
-    this.#queuedBytes += bytes.byteLength;
-    this.#controller.enqueue(bytes);
   }
 }

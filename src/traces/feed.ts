@@ -25,7 +25,8 @@ import { eachFetched } from "../storage/access.ts";
 import type { RecordStore } from "../storage/record-store.ts";
 import type { Task } from "../tasks/task.ts";
 import { actionOf } from "./events.ts";
-import { eventAt, EventStream, HeldEvents, KEY_CHECK_MS, type StreamDeps, type Watcher } from "./event-stream.ts";
+import { EventStream, KEY_CHECK_MS, type StreamDeps, type Watcher } from "./event-stream.ts";
+import { eventAt, HeldEvents } from "./held-events.ts";
 
 /** A comment is sent as often, so that no proxy takes the connection for a dead one; Bun closes one after 60 s of silence. */
 const COMMENT_MS = LIMITS.eventCommentSeconds * 1000;

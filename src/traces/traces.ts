@@ -4,16 +4,16 @@
  * @module
  */
 import { ApiError } from "../lib/errors.ts";
-import { bare, bareIdTime, isId, nothingWithId, withPrefix, type BareId, type TraceId } from "../lib/ids.ts";
+import { bare, bareIdTime, isId, nothingWithId, withPrefix, type BareId, type SessionId, type TraceId } from "../lib/ids.ts";
 import { jsonWith, toJson, type JsonText } from "../lib/json.ts";
 import { toIso } from "../lib/time.ts";
 import type { Reader } from "../storage/access.ts";
-import { MAX_KEY } from "../storage/keys.ts";
+import { hashKey, MAX_KEY, successor } from "../storage/keys.ts";
 import { isErased } from "../storage/erasure.ts";
 import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
 import { isBound, mayBeOwned, narrowed, ownedPostings, type Owner } from "../storage/owner.ts";
 import { pageOf, type Page } from "../storage/page.ts";
-import { traces, type TraceRow } from "../storage/tables.ts";
+import { traces, type Index, type TraceRow } from "../storage/tables.ts";
 import { posting, type Posting } from "../storage/walk.ts";
 import { actionCode, actionOf, isAdminAction, TRACE_ACTIONS, type TraceAction } from "./events.ts";
 import type { Deps } from "./record.ts";
@@ -146,4 +146,24 @@ export function traceJson({ key, row }: FoundTrace): JsonText {
     { details: row.body },
     { metadata: requestId === undefined ? {} : { request_id: requestId, latency_ms: latencyMs } },
   );
+}
+
+/** Keys of the next traces after an id, in the order of ids: those of an owner, of a session, or else of some actions. */
+export function keysAfter(
+  reader: Reader,
+  { owner: { userId, agentId }, sessionId, actions }: { owner: Owner; sessionId: string | undefined; actions: readonly TraceAction[] },
+  after: string,
+  limit: number,
+): string[] {
+  const { byUser, byAgent, bySession } = traces.index;
+  const keysIn = (index: Index<TraceRow>, of: string) =>
+    // Entries end with the action, which comes before what sorts behind all of them.
+    reader.keys(index, { from: `${of}${after}${MAX_KEY}`, to: of + MAX_KEY, limit }).map((entry) => index.recordOf(entry));
+  if (userId !== undefined) return keysIn(byUser, hashKey(userId));
+  if (agentId !== undefined) return keysIn(byAgent, hashKey(agentId));
+  if (sessionId !== undefined) return keysIn(bySession, bare(sessionId as SessionId));
+  return actions
+    .flatMap((action) => reader.keys(traces, { from: successor(actionCode(action) + after), to: actionCode(action) + MAX_KEY, limit }))
+    .toSorted((a, b) => (a.slice(1) < b.slice(1) ? -1 : 1))
+    .slice(0, limit);
 }
