@@ -15,6 +15,7 @@ import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync
 import { join, relative } from "node:path";
 import { Failure, readArguments, runScript } from "../failure.ts";
 import { TARGET_NAMES } from "../targets.ts";
+import { buildPython } from "./python.ts";
 import { changesOf, writeRelease } from "./release.ts";
 
 const root = join(import.meta.dir, "../..");
@@ -70,14 +71,17 @@ async function make({ version, url, latestUrl }: Arguments): Promise<void> {
   const executables = Object.fromEntries(TARGET_NAMES.map((target) => [target, join(root, "dist", target, "cairn")]));
   mkdirSync(join(root, "dist"), { recursive: true });
   const scratch = mkdtempSync(join(root, "dist/.release-"));
+  const packages = mkdtempSync(join(root, "dist/.python-release-"));
   try {
-    const names = writeRelease({ version, date, url, executables }, scratch);
+    const python = buildPython(packages).map((name) => join(packages, name));
+    const names = writeRelease({ version, date, url, executables, python }, scratch);
     rmSync(RELEASE, { recursive: true, force: true });
     renameSync(scratch, RELEASE);
     writeFileSync(ARGUMENTS, `${JSON.stringify({ version, url, latestUrl } satisfies Arguments)}\n`);
     console.log(`${relative(process.cwd(), RELEASE)}: ${names.length} files in ${((performance.now() - started) / 1000).toFixed(0)} s`);
   } finally {
     rmSync(scratch, { recursive: true, force: true });
+    rmSync(packages, { recursive: true, force: true });
   }
 }
 

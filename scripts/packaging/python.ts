@@ -14,8 +14,13 @@ import { Failure, runScript } from "../failure.ts";
 
 const root = join(import.meta.dir, "../..");
 
-/** Builds the packages into a directory. @returns their names */
-export function buildPython(to: string): string[] {
+/** Names of the wheel and of the sources. */
+export function pythonNames(version: string): [wheel: string, sources: string] {
+  return [`cairn_client-${version}-py3-none-any.whl`, `cairn_client-${version}.tar.gz`];
+}
+
+/** Builds the packages into a directory, the same bytes each time. @returns their names */
+export function buildPython(to: string): [wheel: string, sources: string] {
   mkdirSync(join(root, "dist"), { recursive: true });
   const directory = mkdtempSync(join(root, "dist/.python-"));
   try {
@@ -29,7 +34,7 @@ export function buildPython(to: string): string[] {
     const command = [join(root, "scripts/python"), "-m", "hatchling", "build", "-d", to];
     const { exitCode, stderr } = Bun.spawnSync(command, { cwd: directory, stdin: "ignore" });
     if (exitCode !== 0) throw new Failure(`The client for Python is not built:\n${stderr.toString().trimEnd()}`);
-    return [`cairn_client-${manifest.version}-py3-none-any.whl`, `cairn_client-${manifest.version}.tar.gz`];
+    return pythonNames(manifest.version);
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }

@@ -5,7 +5,7 @@
  */
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { SCHEMA_VERSION } from "../../src/storage/tables.ts";
 import { Failure } from "../failure.ts";
 import { TARGETS, targetOf, type Target, type TargetName } from "../targets.ts";
@@ -25,6 +25,8 @@ export interface Release {
   readonly url: string;
   /** Paths of the executables. */
   readonly executables: Partial<Record<TargetName, string>>;
+  /** Paths of the wheel of the Python client and of its sources. */
+  readonly python: readonly string[];
 }
 
 /** Writes all files of a release into a directory, which is made. @returns their names */
@@ -41,6 +43,7 @@ export function writeRelease(release: Release, directory: string, level: Level =
   for (const [target, path] of executables) put(archiveName(version, target), tarGz(archived(version, target, path), level));
   const packages = [...npmPackages(version, release.executables), clientPackage(version)];
   for (const { file, files } of packages) put(file, tarGz(files, level));
+  for (const path of release.python) put(basename(path), readFileSync(path));
   const shaOf = (target: TargetName) => sums.get(archiveName(version, target));
   const fill = (template: string) => filled(readFileSync(join(import.meta.dir, "templates", template), "utf8"), { version, url, shaOf });
   put("install.sh", fill("install.sh"));

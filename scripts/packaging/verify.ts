@@ -13,6 +13,7 @@ import { Failure } from "../failure.ts";
 import { readMachO, signatureProblems } from "../macho.ts";
 import { TARGET_NAMES, targetOf, type Target, type TargetName } from "../targets.ts";
 import { weightsProblems } from "../weights.ts";
+import { pythonNames } from "./python.ts";
 import { archiveName } from "./release.ts";
 import { smokeTest } from "./smoke.ts";
 import * as systems from "./systems.ts";
@@ -42,6 +43,7 @@ export async function verify(release: string): Promise<void> {
         executables.set(target, join(scratch, archiveName(version, target).replace(/\.tar\.gz$/, ""), "cairn"));
       });
     }
+    await pythonPackage(report, join(release, pythonNames(version)[0]), scratch, version);
     for (const [target, executable] of executables) await inspect(report, target, executable);
     for (const [target, executable] of executables) await run(report, target, executable);
     await report.check("linux-x64: the tests of the executable pass on it", () => processTests(executables.get("linux-x64") ?? ""));
@@ -90,6 +92,21 @@ function sums(release: string): string {
   assertNone(found.filter((name) => named.get(name) !== shaOf(name)).map((name) => `${name} has another`));
   assertNone([...named.keys()].filter((name) => !found.includes(name)).map((name) => `${name} is missing`));
   return `${found.length} files`;
+}
+
+/** Installs the wheel next to nothing else, and has it say its version. */
+async function pythonPackage(report: Report, wheel: string, scratch: string, version: string): Promise<void> {
+  const what = "the wheel of the Python client installs and says its version";
+  const python = join(root, "scripts/python");
+  const found = await $`${python} -c "import sys; print(sys.executable)"`.quiet().nothrow();
+  if (found.exitCode !== 0) return report.skip(what, found.stderr.toString().trim());
+  await report.check(what, async () => {
+    const [executable, to] = [found.text().trim(), join(scratch, "python")];
+    await $`${executable} -m pip install --quiet --no-deps --no-index --target ${to} ${wheel}`.quiet();
+    const program = "import cairn_client, importlib.metadata; print(importlib.metadata.version('cairn-client'), cairn_client.__file__)";
+    const said = await $`${executable} -c ${program}`.env({ ...process.env, PYTHONPATH: to }).text();
+    if (said.trim() !== `${version} ${join(to, "cairn_client/__init__.py")}`) throw new Failure(`it says ${said.trim()}`);
+  });
 }
 
 async function inspect(report: Report, name: TargetName, executable: string): Promise<void> {

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { pythonNames } from "../../scripts/packaging/python.ts";
 import { changesOf, writeRelease, type Release } from "../../scripts/packaging/release.ts";
 import { hostTarget, TARGET_NAMES } from "../../scripts/targets.ts";
 import { SCHEMA_VERSION } from "../../src/storage/tables.ts";
@@ -33,12 +34,13 @@ echo "cairn ${version} ${target}"
 
 function release(): Release {
   const executables = Object.fromEntries(TARGET_NAMES.map((target) => [target, directory.at(target)]));
-  return { version, date: "2027-01-31", url: URL_OF_FILES, executables };
+  return { version, date: "2027-01-31", url: URL_OF_FILES, executables, python: pythonNames(version).map((name) => directory.at(name)) };
 }
 
 beforeAll(() => {
   directory = scratchDirectory();
   for (const target of TARGET_NAMES) writeFileSync(directory.at(target), standIn(target));
+  for (const name of pythonNames(version)) writeFileSync(directory.at(name), name);
   made = directory.at("release");
   writeRelease(release(), made, 1);
 });
@@ -81,6 +83,10 @@ test("an archive unpacks into one directory with the executable, the licences an
     expect(Array.from(readFileSync(directory.at(`${name}/README.md`), "utf8").matchAll(/\]\((?!https?:)[^)]*\)/g), String)).toEqual([]);
     expect(readFileSync(directory.at(`${name}/LICENSE`))).toEqual(readFileSync(join(ROOT, "LICENSE")));
   }
+});
+
+test("the wheel of the Python client and its sources are part of it as they were built", () => {
+  expect(pythonNames(version).map(read)).toEqual(pythonNames(version));
 });
 
 test("latest.json says the version, its day, the schema of its store and the archives with their sums", () => {

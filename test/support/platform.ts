@@ -87,21 +87,14 @@ export const PYTHON = program("Python", "python3", "-c", "");
 export const PYTHON_3_11 = program("Python 3.11", "python3", "-c", "import sys; sys.exit(sys.version_info < (3, 11))");
 
 /** What the client for Python is tested with; the first who asks installs it. */
-export const PYTHON_PACKAGES = inPythonEnvironment("packages for Python", "");
-
-/** Not among the pinned packages: its old versions are withdrawn. */
-export const CLAUDE_AGENT_SDK = inPythonEnvironment("the Claude Agent SDK", "import claude_agent_sdk");
-
-function inPythonEnvironment(name: string, code: string): Part {
-  return {
-    name,
-    problem: once(() => {
-      const script = join(dirname(dirname(import.meta.dir)), "scripts/python");
-      const { exitCode, stderr } = Bun.spawnSync([script, "-c", code], { stdin: "ignore", stdout: "ignore" });
-      return exitCode === 0 ? undefined : (stderr.toString().trimEnd().split("\n").at(-1) ?? "");
-    }),
-  };
-}
+export const PYTHON_PACKAGES: Part = {
+  name: "packages for Python",
+  problem: once(() => {
+    const script = join(dirname(dirname(import.meta.dir)), "scripts/python");
+    const { exitCode, stderr } = Bun.spawnSync([script, "-c", ""], { stdin: "ignore", stdout: "ignore" });
+    return exitCode === 0 ? undefined : (stderr.toString().trimEnd().split("\n").at(-1) ?? "");
+  }),
+};
 
 /** A compiler of C++ with AddressSanitizer and UndefinedBehaviorSanitizer. */
 export const SANITIZERS: Part = {

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 import uuid
 from typing import Any
 
+from adapter_programs import run_program
 from claude_agent_sdk.testing import run_session_store_conformance
 
 from cairn_client import AsyncCairn, Cairn
@@ -99,10 +98,5 @@ asyncio.run(main())
 def test_another_process_lists_reads_and_forks_a_session_by_the_functions_of_the_sdk() -> None:
     name, session = uuid.uuid4().hex, str(uuid.uuid4())
 
-    def run(what: str) -> str:
-        ended = subprocess.run([sys.executable, "-c", PROGRAM, name, session, what], capture_output=True, text=True)
-        assert ended.returncode == 0, ended.stderr
-        return ended.stdout.strip()
-
-    assert run("write") == "written"
-    assert run("read") == "2 message 1 [2, 2]"
+    assert run_program(PROGRAM, name, session, "write") == "written"
+    assert run_program(PROGRAM, name, session, "read") == "2 message 1 [2, 2]"
