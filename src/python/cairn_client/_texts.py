@@ -9,7 +9,7 @@ import json
 import random
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from . import documents
 from ._core import Sleep, Steps
@@ -23,6 +23,11 @@ TRIES = 20
 PAUSE_SECONDS_MAX = 0.5
 
 Json = dict[str, Any]
+T = TypeVar("T")
+
+
+class PartMissing(LookupError):
+    """Raised when a text was changed or deleted while it was read."""
 
 
 class TextStore(Store):
@@ -42,6 +47,15 @@ class TextStore(Store):
                 if error.code != "version_conflict" or tries == TRIES:
                     raise
             yield Sleep(random.random() * min(PAUSE_SECONDS_MAX, 0.002 * 2**tries))
+
+    def until_whole(self, attempt: Callable[[], Steps[T]]) -> Steps[T]:
+        """Reads what others may put or delete meanwhile; when parts are gone, again with what is there then."""
+        for _ in range(TRIES):
+            try:
+                return (yield from attempt())
+            except PartMissing:
+                yield Sleep(random.random() * PAUSE_SECONDS_MAX)
+        raise PartMissing("A text was changed each time it was read.")
 
     def first(self, listing: Json, count: int) -> Steps[list[Document]]:
         """Reads the first documents of a list."""
@@ -70,7 +84,36 @@ class TextStore(Store):
         if "text" in value:
             return str(value["text"])
         found = yield from self.query([{"op": "get", **place} for place in places(parts, value)])
+        if None in found:
+            raise PartMissing("A part of a text is gone: others have changed or deleted it meanwhile.")
         return "".join(part.value["text"] for part in found)
+
+    def get_text(self, at: Json, parts: Sequence[str]) -> Steps[tuple[Document, str] | None]:
+        """Reads a document and its text, whole, whatever others do meanwhile."""
+        return (yield from self.until_whole(lambda: self._text_at(at, parts)))
+
+    def _text_at(self, at: Json, parts: Sequence[str]) -> Steps[tuple[Document, str] | None]:
+        [found] = yield from self.query([{"op": "get", **at}])
+        return None if found is None else (found, (yield from self.text_of(parts, found.value)))
+
+    def put_text(self, at: Json, parts: Sequence[str], text: str, **more: Any) -> Steps[None]:
+        """Puts a text, with other members, in the place of what was there."""
+        puts, value = self.split(parts, text)
+        yield from self.change(puts)
+        put: Json = {"op": "put", **at, "value": {**value, **more}}
+        yield from self.until_unchanged(lambda: self._replace(at, parts, put))
+
+    def delete_text(self, at: Json, parts: Sequence[str]) -> Steps[None]:
+        """Deletes a document with its text, if there is one."""
+        yield from self.until_unchanged(lambda: self._replace(at, parts, {"op": "delete", **at}))
+
+    def _replace(self, at: Json, parts: Sequence[str], change: Json) -> Steps[None]:
+        [found] = yield from self.query([{"op": "get", **at}])
+        if found is None and change["op"] == "delete":
+            return
+        yield from self.together([{**change, "if_version": 0 if found is None else found.version}])
+        if found is not None:
+            yield from self.change(self.removals(parts, found.value))
 
     def removals(self, parts: Sequence[str], value: Json) -> list[Json]:
         """Returns the operations that delete the parts of a text."""

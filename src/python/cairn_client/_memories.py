@@ -1,0 +1,43 @@
+"""Memories of a user, of an agent, or of an agent about a user, without colour: what the adapters for memories share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ._client import Client
+from ._core import Call, Steps, answered
+from ._given import Omit, given, path
+from ._types import AddedMemory, DeletedMemory, MemoryResults
+
+LENGTH_MAX = 10_000
+"""Of a memory, and of a query, in characters."""
+
+
+class Memories:
+    """Memories of one owner."""
+
+    def __init__(self, client: Client, user_id: str | Omit, agent_id: str | Omit) -> None:
+        """Makes them.
+
+        Raises:
+            TypeError: Neither is given, which would be the memories of all users, or one of them is None.
+        """
+        self.client = client
+        self._owner = given({"user_id": user_id, "agent_id": agent_id})
+        if not self._owner:
+            raise TypeError("user_id or agent_id is needed: without either these would be the memories of all users.")
+
+    def add(self, content: str, **more: Any) -> Steps[AddedMemory]:
+        """Adds a memory; one that says the same as another of its owner is that one."""
+        body = {**self._owner, "content": content, "on_duplicate": "return", **more}
+        return answered(Call("POST", "/v1/memory", body=given(body)), self.client.options, AddedMemory)
+
+    def search(self, query: str, *, limit: int | None, **more: Any) -> Steps[MemoryResults]:
+        """Finds memories, the best first."""
+        body = given({**self._owner, "query": query[:LENGTH_MAX], "limit": limit, **more})
+        return answered(Call("POST", "/v1/memory/search", body=body, is_change=False), self.client.options, MemoryResults)
+
+    def delete(self, memory_id: str) -> Steps[DeletedMemory]:
+        gone: Mapping[str, Any] = {"object": "memory", "id": memory_id, "deleted": True}
+        return answered(Call("DELETE", path("/v1/memory/{}", memory_id), gone=gone), self.client.options, DeletedMemory)
