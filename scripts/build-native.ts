@@ -107,7 +107,7 @@ function recipes(compiler: Compiler): Recipe[] {
 }
 
 /** Changes to hnswlib's source, as those to lmdb's. */
-const HNSW_PATCHES = ["load", "memory", "bytes", "deleted", "damage"].map((name) => join(root, "scripts/hnswlib", `${name}.patch`));
+const HNSW_PATCHES = ["load", "memory", "bytes", "deleted", "damage", "ties"].map((name) => join(root, "scripts/hnswlib", `${name}.patch`));
 
 function hnswRecipe(compiler: Compiler, name: string, level: Level | undefined): Recipe {
   const flags = [

@@ -437,6 +437,19 @@ test("of more equal vectors than are ever looked at the newest come, newest firs
   expect(ask(indexer, same, NO_FILTER, 100)).toEqual(newest.slice(0, 100));
 });
 
+test("of more equal vectors in the graph than it is asked for the newest come, newest first", async () => {
+  await using vectors = await storedVectors();
+  const random = chance(3);
+  const same = unitVector(random);
+  await vectors.add(Array.from({ length: 300 }, () => unitVector(random)));
+  const equals = await vectors.add(Array.from({ length: 3_000 }, () => same));
+  const indexer = new Indexer(vectors.store, snapshots(vectors));
+  await indexer.start();
+  finish(indexer);
+  const newest = equals.map(({ memory }) => memory).reverse();
+  expect(ask(indexer, same, NO_FILTER, 100)).toEqual(newest.slice(0, 100));
+});
+
 test("points of deleted vectors do not stand in the way of others, before anything has swept them", async () => {
   await using vectors = await storedVectors();
   const random = chance(4);
