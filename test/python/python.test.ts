@@ -94,17 +94,27 @@ needs(PYTHON_PACKAGES)("the Python client and its tests pass ruff", async () => 
     await run(python("-m", "ruff", ...what, "--no-cache", "--config", "src/python/pyproject.toml", "src/python", "test/python"));
 });
 
-/** Has mypy and pyright check files next to the package, as strictly as they can. */
-async function checkTypes(files: readonly string[]): Promise<void> {
-  const folder = join(ROOT, "src/python");
-  await run(python("-m", "mypy", "--cache-dir", directory, "--warn-unused-ignores", "cairn_client", ...files), {}, folder);
-  const executable = (await run(python("-c", "import sys; print(sys.executable)"))).trim();
-  await run(python("-m", "basedpyright", "--pythonpath", executable, "cairn_client", ...files), {}, folder);
+/** Writes each example of the page of the Python client as a program that calls the server. */
+function examplePrograms(): { program: string; text: string }[] {
+  const blocks = blocksOf(pageText(README)).filter(({ language }) => language === "python");
+  expect(blocks.length).toBeGreaterThan(6);
+  const address = `http://127.0.0.1:${server.port}`;
+  return blocks.map(({ text }, i) => {
+    const program = join(directory, `example_${i}.py`);
+    writeFileSync(program, text.replaceAll('"crn_…"', `"${server.cairn.key}"`).replaceAll("http://127.0.0.1:8700", address));
+    return { program, text };
+  });
 }
 
 needs(PYTHON_PACKAGES)(
-  "the types of the Python client are strict, and what is wrong is refused, by mypy and pyright",
-  () => checkTypes([join(ROOT, "test/python/typing")]),
+  "the types of the Python client and of each example of its page are strict, and what is wrong is refused, by mypy and pyright",
+  async () => {
+    const files = [join(ROOT, "test/python/typing"), ...examplePrograms().map(({ program }) => program)];
+    const folder = join(ROOT, "src/python");
+    await run(python("-m", "mypy", "--cache-dir", directory, "--warn-unused-ignores", "cairn_client", ...files), {}, folder);
+    const executable = (await run(python("-c", "import sys; print(sys.executable)"))).trim();
+    await run(python("-m", "basedpyright", "--pythonpath", executable, "cairn_client", ...files), {}, folder);
+  },
   MANY_PROCESSES_MS,
 );
 
@@ -121,27 +131,22 @@ needs(PYTHON_PACKAGES)(
 );
 
 needs(PYTHON_PACKAGES)(
-  "each example of the page of the Python client runs as it is printed, and its types are strict",
+  "each example of the page of the Python client runs as it is printed",
   async () => {
-    const blocks = blocksOf(pageText(README)).filter(({ language }) => language === "python");
-    expect(blocks.length).toBeGreaterThan(6);
-    const address = `http://127.0.0.1:${server.port}`;
-    const programs = blocks.map(({ text }, i) => {
-      const program = join(directory, `example_${i}.py`);
-      writeFileSync(program, text.replaceAll('"crn_…"', `"${server.cairn.key}"`).replaceAll("http://127.0.0.1:8700", address));
-      return { program, hasEvents: text.includes("cairn.events") };
-    });
-    for (const { program, hasEvents } of programs) {
+    for (const { program, text } of examplePrograms()) {
       const running = run(python(program), {}, directory);
       const ended = running.then(() => true);
       // Its loop ends with the first session that is deleted once it has begun.
-      for (let isRunning = hasEvents; isRunning; isRunning = !(await Promise.race([ended, Bun.sleep(20).then(() => false)]))) {
+      for (
+        let isRunning = text.includes("cairn.events");
+        isRunning;
+        isRunning = !(await Promise.race([ended, Bun.sleep(20).then(() => false)]))
+      ) {
         const { id } = (await server.cairn.createSession({ agent_id: "a", user_id: "user-42" })) as { id: string };
         await server.cairn.delete(`/v1/sessions/${id}`);
       }
       await running;
     }
-    await checkTypes(programs.map(({ program }) => program));
   },
   MANY_PROCESSES_MS,
 );
@@ -156,10 +161,10 @@ needs(PYTHON_PACKAGES)(
     for (const name of [wheel, sources]) expect(readFileSync(join(again, name))).toEqual(readFileSync(join(directory, name)));
     const home = await run(python("-c", "import sys; print(sys.prefix)"));
     const environment = join(directory, "environment");
-    await run(["python3", "-m", "venv", environment]);
+    await run(["python3", "-m", "venv", "--without-pip", environment]);
     const [executable, wheels] = [join(environment, "bin/python"), join(home.trim(), "wheels")];
     const install = (file: string) =>
-      run([executable, "-m", "pip", "install", "--quiet", "--no-index", "--find-links", wheels, join(directory, file)]);
+      run(python("-m", "pip", "--python", executable, "install", "--quiet", "--no-index", "--find-links", wheels, join(directory, file)));
     await install(wheel);
     const program = join(directory, "first.py");
     writeFileSync(
@@ -174,4 +179,5 @@ needs(PYTHON_PACKAGES)(
     for (const name of ["LICENSE", "README.md", "pyproject.toml", "cairn_client/py.typed", "cairn_client/_sync.py"])
       expect(names).toContain(`/${name}\n`);
   },
+  MANY_PROCESSES_MS,
 );
