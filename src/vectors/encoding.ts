@@ -54,7 +54,7 @@ const TRAILER_BYTES = GENERATION_BYTES + BARE_ID_LENGTH + SCALE_BYTES + SHAPE_BY
  * Before that looked at it, the numbers that were raised to 1 could make a vector of 1536 numbers up to (1 + sqrt(1536) / 127)^2 long.
  */
 const SQUARE_MAX = 1.75;
-/** `encodeVector` brings what is longer to unit length; what rounding alone makes of a vector of unit length is not. */
+/** `encodeVector` gives what is longer a scale that brings it to unit length; what rounding alone makes of such a vector is not. */
 const WRITTEN_SQUARE_MAX = 1.005;
 const ID = /^[0-9A-Za-z]{12}$/;
 
@@ -73,8 +73,7 @@ export function quantize(vector: Float32Array): Int16Array {
 
 /** Encodes a vector: the result always passes `isEmbedding`, whatever numbers a provider gives. */
 export function encodeVector({ vector: given, passages = 1, terms }: Embedding, { memory, generation }: VectorOwner): Uint8Array {
-  const vector =
-    passages > 1 ? Float32Array.from(parts(given, passages).flatMap((one) => Array.from(ofUnitLength(one)))) : ofUnitLength(given);
+  const vector = finite(given);
   const used = vector.findLastIndex((number) => !isZero(number)) + 1;
   const length = passages > 1 ? vector.length : STEP * Math.ceil(used / STEP) || STEP;
   const scale = vector.length === 0 ? NO_VECTOR_SCALE : scaleOf(vector);
@@ -90,12 +89,9 @@ export function encodeVector({ vector: given, passages = 1, terms }: Embedding, 
   return bytes;
 }
 
-/** A vector that is longer, or has numbers that are none, becomes one of unit length. */
-function ofUnitLength(vector: Float32Array): Float32Array {
-  if (squareLength(vector) <= WRITTEN_SQUARE_MAX) return vector;
-  const finite = vector.map((number) => (Number.isFinite(number) ? number : 0));
-  const length = Math.sqrt(squareLength(finite));
-  return length > 1 ? finite.map((number) => number / length) : finite;
+/** Puts 0 in place of what is no number. */
+function finite(vector: Float32Array): Float32Array {
+  return Number.isFinite(squareLength(vector)) ? vector : vector.map((number) => (Number.isFinite(number) ? number : 0));
 }
 
 /**

@@ -56,6 +56,15 @@ test("a vector that is far longer than it should be keeps its direction, at unit
   }
 });
 
+test("what is no number in a vector is stored as 0, beside what is", () => {
+  for (const none of [Number.NaN, Infinity, -Infinity]) {
+    const bytes = storedBytes({ vector: Float32Array.of(0.6, none, 0.8) });
+    const [first, second, third] = storedVector(bytes);
+    expect({ none, isEmbedding: isEmbedding(bytes), second }).toEqual({ none, isEmbedding: true, second: 0 });
+    expect([first, third].map((number) => Math.round(10 * number!))).toEqual([6, 8]);
+  }
+});
+
 test("a vector loses less than 0.002 of a cosine", () => {
   for (const text of [...TEXTS, LONG, "x"]) {
     const { vector, terms } = embedder.embedMemory(text);
