@@ -26,13 +26,15 @@ import { documentEndpoints } from "./documents/routes.ts";
 import { EVENT_CALLBACK } from "./events/schema.ts";
 import { docsPages } from "./http/docs.ts";
 import { preflightHeaders, refuseForeignOrigin } from "./http/cors.ts";
+import type { KeyLookup } from "./http/admission.ts";
 import type { Endpoint } from "./http/endpoint.ts";
+import type { Answer, Exchange } from "./http/exchange.ts";
 import type { Idempotency } from "./http/idempotency.ts";
 import { Metrics } from "./http/metrics.ts";
 import { operationsOf, type Operation } from "./http/operation.ts";
 import { originalRequest, pathWithoutQuery, withLongHost } from "./http/path.ts";
 import { parametersOf } from "./http/query.ts";
-import { Pipeline, type Answer, type Exchange, type KeyLookup, type PipelineDeps } from "./http/pipeline.ts";
+import { Pipeline, type PipelineDeps } from "./http/pipeline.ts";
 import { findKey, hasEnded, type KeyDeps } from "./keys/keys.ts";
 import type { LastUses } from "./keys/last-use.ts";
 import { findLocalKey, isLocalSecret, type LocalKey } from "./keys/local-key.ts";
@@ -129,7 +131,7 @@ export function createApp(deps: AppDeps) {
     ...(deps.localKey === undefined ? {} : { [PROOF_PATH]: proofPage(deps.localKey) }),
     "/metrics": async (exchange) => {
       const isOpen = deps.metrics === "open" && !cameByProxy(exchange.request);
-      if (!isOpen && !hasScope((await pipeline.authenticate(exchange)).scopes, "admin")) {
+      if (!isOpen && !hasScope((await pipeline.admission.authenticate(exchange)).scopes, "admin")) {
         throw new ApiError("permission_denied", "This needs a key with the scope admin.");
       }
       return { status: 200, body: await metrics.text(), headers: { "Content-Type": metrics.contentType } };
@@ -138,7 +140,7 @@ export function createApp(deps: AppDeps) {
   app.all("/*", ({ request, server }) =>
     pipeline.exchange("other", request, server, async (exchange) => {
       const path = pathWithoutQuery(request.url);
-      if (path.startsWith("/v1/")) await pipeline.authenticate(exchange);
+      if (path.startsWith("/v1/")) await pipeline.admission.authenticate(exchange);
       throw nothingAt(path);
     }),
   );
@@ -168,7 +170,7 @@ function serveOperations(app: Elysia, pipeline: Pipeline, operations: readonly O
       pipeline.exchange("other", request, server, async (exchange) => {
         const preflight = preflightHeaders(corsOrigins, request, allow);
         if (preflight !== undefined) return { status: 204, body: "", headers: preflight };
-        await pipeline.authenticate(exchange);
+        await pipeline.admission.authenticate(exchange);
         throw wrongMethod(request, allow);
       }),
     );
@@ -212,7 +214,7 @@ function serveMcp(app: Elysia, pipeline: Pipeline, operations: readonly Operatio
       const preflight = preflightHeaders(corsOrigins, request, "POST");
       if (preflight !== undefined) return { status: 204, body: "", headers: preflight };
       refuseForeignOrigin(request.headers, corsOrigins);
-      await pipeline.authenticate(exchange);
+      await pipeline.admission.authenticate(exchange);
       throw wrongMethod(request, "POST");
     }),
   );

@@ -34,7 +34,8 @@ import {
   type StorageResourceType,
 } from "@mastra/core/storage";
 import type { Documents } from "../client/index.ts";
-import { asMastraHasThem, Messages, type MessageUpdate, type Order } from "./mastra/messages.ts";
+import { Messages, type Order } from "./mastra/messages.ts";
+import { asMastraHasThem, type MessageUpdate } from "./mastra/stored-message.ts";
 import { Threads } from "./mastra/threads.ts";
 import { timeOf } from "./mastra/times.ts";
 import { Clock } from "./shared/clock.ts";

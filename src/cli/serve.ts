@@ -5,7 +5,7 @@
  */
 import { createApp } from "../app.ts";
 import { isPrivateListener, type Config } from "../config.ts";
-import { createFirstKey } from "../keys/keys.ts";
+import { createFirstKey } from "../keys/first-key.ts";
 import { makeLocalKey, type LocalKey } from "../keys/local-key.ts";
 import { createLink } from "../keys/sign-in.ts";
 import { isLoopback } from "../lib/addresses.ts";

@@ -7,7 +7,7 @@
  * @module
  */
 import { nextTurn, type Clock } from "../lib/clock.ts";
-import { ApiError } from "../lib/errors.ts";
+import type { ApiError } from "../lib/errors.ts";
 import { whenThere } from "../lib/when-there.ts";
 import { IdSource, isId } from "../lib/ids.ts";
 import { LIMITS } from "../lib/limits.ts";
@@ -16,44 +16,25 @@ import { readsAhead } from "../storage/ahead.ts";
 import { EVERYBODY, type Owner } from "../storage/owner.ts";
 import type { RecordStore } from "../storage/record-store.ts";
 import type { ApiKeyRow } from "../storage/tables.ts";
+import { Admission, limitsIdOf, presentedKey, type KeyLookup } from "./admission.ts";
 import type { Arrivals } from "./arrivals.ts";
 import { readBody, refuseDeclaredBody, type Body } from "./body.ts";
-import type { KeyBuckets, Level, Rate } from "../lib/bucket.ts";
+import type { KeyBuckets } from "../lib/bucket.ts";
 import { corsHeaders } from "./cors.ts";
-import { EarlyTokens, type EarlyToken } from "./early-tokens.ts";
 import type { ApiCaller, Endpoint, StreamResponse } from "./endpoint.ts";
 import { apiErrorOf, errorJson, statusOf, type FailingStore } from "./errors.ts";
 import { acceptsEncoding, isPackable } from "./gzip.ts";
+import type { Answer, AnsweredRequest, Exchange, Remote } from "./exchange.ts";
 import { foreignHost, hostCheck, nameCheck } from "./host.ts";
 import { httpsLocation } from "./https.ts";
 import { checkIdempotencyKey, readKept } from "./idempotency.ts";
 import type { Metrics } from "./metrics.ts";
 import type { BodySettings, CheckedCall, Operation } from "./operation.ts";
-import { decodedPart, originalRequest, pathOf, pathWithoutQuery } from "./path.ts";
+import { decodedPart, pathOf, pathWithoutQuery } from "./path.ts";
 import { parametersOf, readQuery } from "./query.ts";
-import { RateLimiter, rateLimitHeaders } from "./rate-limit.ts";
+import { rateLimitHeaders } from "./rate-limit.ts";
 import { requestIdOf } from "./request-id.ts";
 import { ResponseBuffer } from "./response-buffer.ts";
-
-/** Look-ups of API keys that the pipeline needs. */
-export interface KeyLookup {
-  /** Returns the presented key while it is valid. */
-  find(presented: string): ApiKeyRow | undefined | Promise<ApiKeyRow | undefined>;
-  /** The same for a request that is going to look again. */
-  findTwice(presented: string): ApiKeyRow | undefined | Promise<ApiKeyRow | undefined>;
-  /** The same while the request is answered. */
-  findAgain(presented: string): ApiKeyRow | undefined | Promise<ApiKeyRow | undefined>;
-  /** Returns the key that a ticket for this path stands for, and uses the ticket up. */
-  redeem(ticket: string, path: string): ApiKeyRow | undefined | Promise<ApiKeyRow | undefined>;
-  /** Returns what distinguishes the idempotency keys of this API key from those of others, and encrypts secrets in kept answers. */
-  ownerOf(key: ApiKeyRow, presented: string): string;
-  /** Called for every request of a key. */
-  trackUse(key: ApiKeyRow): void;
-  /** Returns how long traces of changes by a key are kept. */
-  retentionDays(key: ApiKeyRow): number;
-  /** Requests without a key share a bucket of this rate per address. */
-  readonly anonymousRate: Rate;
-}
 
 export interface PipelineDeps {
   readonly clock: Clock;
@@ -79,65 +60,12 @@ export interface PipelineDeps {
   readonly onAnswered?: ((request: AnsweredRequest) => void) | undefined;
 }
 
-/** Report of a request for metrics, spans and the log: never its content, its key or its query. */
-export interface AnsweredRequest {
-  readonly method: string;
-  readonly route: string;
-  readonly status: number;
-  readonly ms: number;
-  readonly requestId: string;
-  /** First 8 characters of the API key. */
-  readonly key: string | undefined;
-  /** Operation on memories. */
-  readonly memoryOperation: string | undefined;
-  readonly sessionId: string | undefined;
-  readonly traceparent: string | null;
-}
-
-/**
- * The address and port a request came from, if the server knows them, and where it listens. Bun's types do not know `address` (seen with
- * Bun 1.4.5).
- */
-type Remote = { requestIP(request: Request): End | null; readonly address?: End } | null;
-type End = { readonly address: string; readonly port: number };
-
-/** A request and what is known of it so far. */
-export interface Exchange {
-  readonly request: Request;
-  readonly remote: Remote;
-  /** Path of the endpoint, with the names of its parameters. */
-  readonly route: string;
-  /** Empty only where making one failed. */
-  requestId: string;
-  startedAt: number;
-  /** Set by `authenticate`. */
-  key: ApiKeyRow | undefined;
-  level: Level | undefined;
-  /** Set by `answer`: the header of a success that says how long it took. */
-  latencyHeader: string | undefined;
-  /** Set by `trackOperation`. */
-  memoryOperation: string | undefined;
-  sessionId: string | undefined;
-}
-
-export interface Answer {
-  readonly status: number;
-  readonly body: string | Blob | ReadableStream<Uint8Array>;
-  /** Added to those of every response; one of the same name replaces it. */
-  readonly headers?: Record<string, string>;
-  readonly replayed?: boolean;
-  /** True if a success may have changed something, so that it can no longer be refused. */
-  readonly isChange?: boolean;
-}
-
 export class Pipeline {
   readonly #deps: PipelineDeps;
   readonly #corsOrigins: readonly string[];
   readonly #isOwnHost: (host: string | null) => boolean;
   readonly #isOwnName: (host: string) => boolean;
-  readonly #limiter: RateLimiter;
-  /** Set where several servers share the buckets of keys. */
-  readonly #earlyTokens: EarlyTokens | undefined;
+  readonly admission: Admission;
   readonly #sending = new ResponseBuffer();
   /** Not the source of records' ids, which can run out: a request always has an id. */
   readonly #requestIds: IdSource;
@@ -149,8 +77,7 @@ export class Pipeline {
     this.#corsOrigins = deps.corsOrigins ?? [];
     this.#isOwnHost = hostCheck(deps.host, deps.allowedHosts);
     this.#isOwnName = nameCheck(deps.host, deps.allowedHosts);
-    this.#limiter = new RateLimiter(deps.clock);
-    this.#earlyTokens = deps.buckets && new EarlyTokens(deps.buckets);
+    this.admission = new Admission(deps.keys, deps.clock, deps.buckets);
     this.#requestIds = new IdSource(deps.clock);
     this.#headers = new Headers({
       "Content-Type": "application/json",
@@ -206,7 +133,7 @@ export class Pipeline {
   }
 
   #answer(operation: Operation, exchange: Exchange, params: Record<string, string | null>): Answer | Promise<Answer> {
-    const key = this.authenticate(exchange, operation.endpoint);
+    const key = this.admission.authenticate(exchange, operation.endpoint);
     return key instanceof Promise
       ? key.then((found) => this.#answerTo(operation, exchange, params, found))
       : this.#answerTo(operation, exchange, params, key);
@@ -244,7 +171,7 @@ export class Pipeline {
       const stream = body instanceof ReadableStream ? body : this.#sending.streamOf(limitsIdOf(key), body);
       return { status, body: stream, headers: { ...type, ...more } };
     };
-    const sent = send(call as never, { headers, isAllowed: () => this.#isAllowed(exchange) });
+    const sent = send(call as never, { headers, isAllowed: () => this.admission.isAllowed(exchange) });
     return sent instanceof Promise ? sent.then(answer) : answer(sent);
   }
 
@@ -254,7 +181,7 @@ export class Pipeline {
    * @param work - gets the caller, and the value of the body
    */
   async answerCalls(exchange: Exchange, work: (caller: ApiCaller, body: Record<string, unknown>) => Promise<Answer>): Promise<Answer> {
-    const key = await this.authenticate(exchange);
+    const key = await this.admission.authenticate(exchange);
     this.#sending.refuseWithoutRoom(limitsIdOf(key));
     refuseDeclaredBody(exchange.request.headers, this.#deps.settings.values.max_body_bytes);
     const caller = this.#callerOf(exchange, key);
@@ -273,95 +200,13 @@ export class Pipeline {
     try {
       const body = await readBody(request, bytesMax, arrival);
       // The key may have been revoked while the body arrived.
-      if ((await this.#keyOf(request, "again")) === undefined) throw notAuthenticated(KEY_NOT_VALID);
+      await this.admission.refuseUnlessAllowed(request);
       // And others may have been answered.
       this.#sending.refuseWithoutRoom(limitsIdOf(key));
       return await use(body);
     } finally {
       arrival.end();
     }
-  }
-
-  /**
-   * Returns the presented key, having taken a token from its bucket; without a key the token is from the address's bucket.
-   *
-   * @throws {ApiError} `rate_limit_exceeded`, or `authentication_failed` without a valid key
-   */
-  authenticate(exchange: Exchange, { takesTicket }: Partial<Pick<Endpoint, "takesTicket">> = {}): ApiKeyRow | Promise<ApiKeyRow> {
-    const { request } = exchange;
-    if (this.#earlyTokens === undefined) {
-      // The embedded store gives a key at once: without a closure or a promise that is a twentieth of a GET less.
-      const key = this.#keyOf(request);
-      if (key !== undefined && !(key instanceof Promise)) {
-        exchange.key = key;
-        return this.#admitAt(exchange, key, this.#limiter.takeOfKey(limitsIdOf(key), key));
-      }
-    }
-    const presented = this.#earlyTokens === undefined ? null : presentedKey(request.headers);
-    const early = presented === null ? undefined : this.#earlyTokens?.take(presented);
-    const found = whenThere(this.#keyOf(request), (key) => key ?? (takesTicket === true ? this.#keyOfTicket(request) : undefined));
-    return whenThere(found, (key) => this.#admit(exchange, key, presented, early));
-  }
-
-  #admit(
-    exchange: Exchange,
-    key: ApiKeyRow | undefined,
-    presented: string | null,
-    early: EarlyToken | undefined,
-  ): ApiKeyRow | Promise<ApiKeyRow> {
-    exchange.key = key;
-    if (key === undefined && presented !== null) this.#earlyTokens?.forget(presented);
-    return whenThere(this.#levelOf(exchange, key, presented, early), (taken) => this.#admitAt(exchange, key, taken));
-  }
-
-  #levelOf(
-    exchange: Exchange,
-    key: ApiKeyRow | undefined,
-    presented: string | null,
-    early: EarlyToken | undefined,
-  ): Level | Promise<Level> {
-    if (key === undefined) return this.#levelOfAddress(exchange, 1);
-    const owner = limitsIdOf(key);
-    if (this.#earlyTokens !== undefined && presented !== null) return this.#earlyTokens.levelOf(presented, owner, key, early);
-    return (this.#deps.buckets ?? this.#limiter).takeOfKey(owner, key);
-  }
-
-  #admitAt(exchange: Exchange, key: ApiKeyRow | undefined, level: Level): ApiKeyRow {
-    const { keys } = this.#deps;
-    const { request } = exchange;
-    exchange.level = level;
-    if (!level.allowed) throw rateLimited(key ?? keys.anonymousRate, level);
-    if (key === undefined) {
-      const wasPresented = presentedKey(request.headers) !== null;
-      throw notAuthenticated(
-        wasPresented ? KEY_NOT_VALID : "An API key is required: in the header X-API-Key, or as Authorization: Bearer.",
-      );
-    }
-    keys.trackUse(key);
-    return key;
-  }
-
-  #keyOf({ headers, method }: Request, when: "first" | "again" = "first"): ReturnType<KeyLookup["find"]> {
-    const presented = presentedKey(headers);
-    const { keys } = this.#deps;
-    if (presented === null) return undefined;
-    if (when === "again") return keys.findAgain(presented);
-    return method === "POST" ? keys.findTwice(presented) : keys.find(presented);
-  }
-
-  #keyOfTicket({ url, headers, method }: Request): ReturnType<KeyLookup["redeem"]> {
-    const ticket = parametersOf(url).get(TICKET);
-    if (ticket === null || presentedKey(headers) !== null || method !== "GET") return undefined;
-    return this.#deps.keys.redeem(ticket, pathWithoutQuery(url));
-  }
-
-  #isAllowed({ request }: Exchange): boolean | Promise<boolean> {
-    return whenThere(this.#keyOf(request, "again"), (key) => key !== undefined);
-  }
-
-  #levelOfAddress({ request, remote }: Exchange, tokens: 0 | 1): Level {
-    const address = remote?.requestIP(originalRequest(request))?.address ?? "unknown";
-    return this.#limiter.takeOfAddress(address, this.#deps.keys.anonymousRate, tokens);
   }
 
   #callerOf({ requestId, startedAt }: Exchange, key: ApiKeyRow): ApiCaller {
@@ -429,7 +274,7 @@ export class Pipeline {
   /** Returns the headers of every response, valid until the next one. */
   #commonHeaders(exchange: Exchange): Headers {
     const { clock, keys, stopping } = this.#deps;
-    exchange.level ??= this.#levelOfAddress(exchange, 0);
+    exchange.level ??= this.admission.levelOfAddress(exchange, 0);
     const [limit, remaining, reset] = rateLimitHeaders(exchange.key ?? keys.anonymousRate, exchange.level, clock.now());
     const headers = this.#headers;
     headers.set("X-Request-Id", exchange.requestId);
@@ -505,11 +350,6 @@ function partOf(path: string, template: string, name: string): string | null {
   return decodedPart(path.split("/")[template.split("/").indexOf(`{${name}}`)] ?? "") ?? null;
 }
 
-/** A session key shares the limits of the key it came from: signing in again gives nobody more. */
-function limitsIdOf({ id, source = id }: ApiKeyRow): ApiKeyRow["id"] {
-  return source;
-}
-
 /** The owner of an unbound key is always the same object. */
 function ownerOf({ userId, agentId }: ApiKeyRow): Owner {
   return userId === undefined && agentId === undefined ? EVERYBODY : { userId, agentId };
@@ -518,26 +358,4 @@ function ownerOf({ userId, agentId }: ApiKeyRow): Owner {
 /** Milliseconds with two digits behind the point. */
 function rounded(ms: number): number {
   return Math.round(ms * 100) / 100;
-}
-
-/** The parameter of a query that has a ticket. */
-const TICKET = "ticket";
-const KEY_NOT_VALID = "The API key is not valid, has expired or was revoked.";
-
-function notAuthenticated(message: string): ApiError {
-  return new ApiError("authentication_failed", message);
-}
-
-function rateLimited({ perMinute }: Rate, { nextInMs }: Level): ApiError {
-  const seconds = Math.max(1, Math.ceil(nextInMs / 1000));
-  return new ApiError("rate_limit_exceeded", `Too many requests: ${perMinute} per minute. Try again in ${seconds} s.`, {
-    retryAfterSeconds: seconds,
-  });
-}
-
-function presentedKey(headers: Headers): string | null {
-  const key = headers.get("x-api-key");
-  if (key !== null) return key;
-  const authorization = headers.get("authorization");
-  return authorization !== null && /^bearer /i.test(authorization) ? authorization.slice("bearer ".length).trim() : null;
 }

@@ -8,12 +8,11 @@
  * @module
  */
 import { randomBase62 } from "../lib/base62.ts";
-import { DAY_MS, HOUR_MS } from "../lib/duration.ts";
+import { HOUR_MS } from "../lib/duration.ts";
 import { ApiError } from "../lib/errors.ts";
-import { bare, isId, NO_PARTITION, nothingWithId, type KeyId } from "../lib/ids.ts";
+import { bare, isId, nothingWithId, type KeyId } from "../lib/ids.ts";
 import { toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
-import type { Log } from "../lib/log.ts";
 import { hasScope, type Scope } from "../lib/scopes.ts";
 import { isoOrNull, toIso } from "../lib/time.ts";
 import type { Reader, Tx } from "../storage/access.ts";
@@ -22,7 +21,6 @@ import { EVERYBODY, isBound, type Owner } from "../storage/owner.ts";
 import { pageOf, rowsOfEntries, type Page } from "../storage/page.ts";
 import { apiKeys, deletedKeys, kindCode, type ApiKeyRow, type KeyKind } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
-import type { Task } from "../tasks/task.ts";
 import { commitAdmin, commitSecret, recordAdmin, type Caller, type Deps } from "../traces/record.ts";
 import type { LastUses } from "./last-use.ts";
 import { hashOf, storedKey, type StoredKey } from "./stored-key.ts";
@@ -33,7 +31,7 @@ const PREFIX = "crn_";
 const SECRET_LENGTH = 24;
 export const KEY_SHAPE = /^crn_[0-9A-Za-z]{24}$/;
 /** Length of the part of a key that traces and lists show. */
-const SHOWN_LENGTH = 8;
+export const SHOWN_LENGTH = 8;
 
 export interface NewKey {
   name: string | null;
@@ -158,71 +156,6 @@ function refuseBoundAdmin({ scopes, owner }: NewKey): void {
   });
 }
 
-/** Makes the first key, with all scopes, when there is none. @returns it, to be shown once */
-export async function createFirstKey(deps: Deps, caller: Caller): Promise<string | undefined> {
-  // Without a commit where there is nothing to do, so that a start needs no space on the disk.
-  if (await deps.store.read(hasKeys)) return undefined;
-  const secret = newSecret();
-  return deps.store.commit(NO_PARTITION, (tx) => {
-    if (hasKeys(tx)) return undefined;
-    addNewKey(tx, caller, secret, { name: "first key", scopes: ["admin"], tier: "enterprise" });
-    return secret;
-  });
-}
-
-function hasKeys(reader: Reader): boolean {
-  return !reader.isEmpty(apiKeys);
-}
-
-/**
- * Registers a key that the operator chose. Where the disk is full a start succeeds with the keys there are, and the task that
- * this gives registers it when there is room. A key that was deleted once is never a key again: who deleted it may not know
- * where else it is used.
- *
- * @throws {ApiError} `service_unavailable` when it cannot be registered and there is no other: nobody could ask for anything
- */
-export async function keyRegistration(deps: Deps, caller: Caller, secret: string, log: Log): Promise<Task> {
-  let isDone = false;
-  try {
-    await registerKey(deps, caller, secret, log);
-    isDone = true;
-  } catch (error) {
-    if (!(error instanceof ApiError) || !(await deps.store.read(hasKeys))) throw error;
-    log.error("CAIRN_API_KEY is not registered yet: trying again until it can be written", { reason: error.message });
-  }
-  return {
-    name: "registration of CAIRN_API_KEY",
-    async run() {
-      // Once: it may be revoked meanwhile.
-      if (!isDone) await registerKey(deps, caller, secret, log);
-      isDone = true;
-      return DAY_MS;
-    },
-  };
-}
-
-/** With all scopes, unless it is there already or was deleted. */
-async function registerKey(deps: Deps, caller: Caller, secret: string, log: Log): Promise<void> {
-  const { store } = deps;
-  const hash = hashOf(secret);
-  const isNew = (reader: Reader) => !reader.has(apiKeys, hash) && !reader.has(deletedKeys, hash);
-  if (await store.read(isNew)) {
-    await store.commit(NO_PARTITION, (tx) => {
-      if (isNew(tx)) addNewKey(tx, caller, secret, { name: "from the environment", scopes: ["admin"], tier: "enterprise" });
-    });
-  }
-  const { row, reason } = await store.read((reader) => {
-    const found = reader.get(apiKeys, hash);
-    return { row: found, reason: found === undefined ? "it was deleted" : hasEnded(found, reader.now) ? "it has ended" : undefined };
-  });
-  if (reason === undefined) return;
-  log.warn("CAIRN_API_KEY is not registered: set another key", {
-    reason,
-    prefix: secret.slice(0, SHOWN_LENGTH),
-    ...(row === undefined ? {} : { key: row.id }),
-  });
-}
-
 /** Newest first. @param kind - all kinds unless given */
 export function listKeys(
   { store, lastUses }: Pick<KeyDeps, "store" | "lastUses">,
@@ -337,7 +270,8 @@ export function findById(reader: Reader, id: string): StoredKey {
   return found;
 }
 
-function addNewKey(tx: Tx, caller: Caller, secret: string, input: NewKey): ApiKeyRow {
+/** Makes a key that a caller names, with its trace. */
+export function addNewKey(tx: Tx, caller: Caller, secret: string, input: NewKey): ApiKeyRow {
   const { perMinute, burst } = (input.tier === "enterprise" ? input.rateLimit : undefined) ?? RATE_LIMITS[input.tier];
   return addTracedKey(tx, caller, secret, {
     kind: "key",

@@ -5,7 +5,7 @@
  *
  * @module
  */
-import { MessageList, type MastraDBMessage } from "@mastra/core/agent/message-list";
+import type { MastraDBMessage } from "@mastra/core/agent/message-list";
 import {
   calculatePagination,
   normalizePerPage,
@@ -19,7 +19,8 @@ import type { Document, DocumentChange, Documents, JsonObject } from "../../clie
 import type { Clock } from "../shared/clock.ts";
 import { changeInParts, check, getAll, type DocumentAddress } from "../shared/documents.ts";
 import { byKey, countOf, sliceOf, type Slice, type Span } from "../shared/slices.ts";
-import { fromStored, toStored } from "../shared/stored-json.ts";
+import { toStored } from "../shared/stored-json.ts";
+import { asMastraHasThem, contentOf, groupedByThread, messageOf, updated, type MessageUpdate } from "./stored-message.ts";
 import { bound, timeOf } from "./times.ts";
 import type { Threads } from "./threads.ts";
 
@@ -44,7 +45,6 @@ interface StoredEntry {
   readonly version: number;
 }
 
-export type MessageUpdate = Partial<Omit<MastraDBMessage, "content">> & { id: string; content?: object };
 export type Order = "asc" | "desc";
 type Filter = StorageListMessagesInput["filter"];
 type Page = { found: Document[]; total: number; isMore: boolean };
@@ -351,11 +351,6 @@ export class Messages {
 
 type Metadata = ReturnType<typeof validateStorageMetadataFilter>;
 
-/** Returns messages as Mastra's own stores give them. */
-export function asMastraHasThem(messages: MastraDBMessage[]): MastraDBMessage[] {
-  return new MessageList().add(messages, "memory").get.all.db();
-}
-
 function pagination(asked: number | false | undefined, page: number): { slice: Slice; perPage: number | false } {
   const limit = normalizePerPage(asked, PER_PAGE);
   if (page * limit > Number.MAX_SAFE_INTEGER / 2) throw new Error("page value too large");
@@ -380,36 +375,4 @@ function serverFilter(metadata: Metadata): { filter?: JsonObject } {
     .filter(([, value]) => value !== null)
     .slice(0, CONDITIONS_MAX);
   return entries.length === 0 ? {} : { filter: Object.fromEntries(entries.map(([name, value]) => [`content.metadata.${name}`, value])) };
-}
-
-function groupedByThread(messages: Iterable<MastraDBMessage>): Map<string, MastraDBMessage[]> {
-  const grouped = new Map<string, MastraDBMessage[]>();
-  for (const message of messages) {
-    const { threadId = "" } = message;
-    const ofThread = grouped.get(threadId) ?? [];
-    ofThread.push(message);
-    grouped.set(threadId, ofThread);
-  }
-  return grouped;
-}
-
-function updated(before: MastraDBMessage, { threadId, content, ...update }: MessageUpdate): MastraDBMessage {
-  const given = Object.fromEntries(Object.entries(update).filter(([, value]) => value !== undefined));
-  const after = { ...before, ...given, threadId: threadId || before.threadId } as MastraDBMessage;
-  if (content === undefined) return after;
-  const changed = { ...before.content, ...content } as MastraDBMessage["content"];
-  const both = before.content.metadata && changed.metadata ? { metadata: { ...before.content.metadata, ...changed.metadata } } : {};
-  return { ...after, content: { ...changed, ...both } };
-}
-
-function messageOf({ value }: Document): MastraDBMessage {
-  const message = fromStored(value) as MastraDBMessage;
-  return { ...message, createdAt: new Date(message.createdAt), content: contentOf(value) };
-}
-
-/** A text alone is content of an older format. */
-function contentOf({ content = {} }: JsonObject): MastraDBMessage["content"] {
-  const kept = fromStored(content);
-  if (typeof kept !== "string") return kept as MastraDBMessage["content"];
-  return { format: 2, content: kept, parts: [{ type: "text", text: kept }] };
 }

@@ -10,7 +10,7 @@ import { Dialog } from "./dialog.tsx";
 import { Json } from "./json.tsx";
 import { Loaded } from "./list.tsx";
 import { Time } from "./time.tsx";
-import { anchorOf } from "./timeline.tsx";
+import { anchorOf } from "./timeline-entry.tsx";
 
 const LATEST = 6;
 const KINDS = "turn,version,memory,fork";
