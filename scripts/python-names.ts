@@ -22,6 +22,7 @@ export const NAMES: Readonly<Record<string, string>> = {
   listTimeline: "sessions.timeline",
   listRetrievals: "sessions.retrievals",
   getRetrieval: "sessions.retrieval",
+  rateRetrieval: "sessions.rate_retrieval",
   addTurn: "turns.add",
   addTurns: "turns.add_batch",
   listTurns: "turns.list",

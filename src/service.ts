@@ -197,7 +197,8 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
   const hooks = openWebhooks({ ...records, log, random: chance, system, leases }, policy, options.network ?? {});
   const quotas = new StoreQuotas(store, clock, () => settings.values);
   const isOn = () => settings.values.retrieval_log;
-  const retrievals = opened.adopt(new RetrievalLog({ store, clock, quotas, log, isOn }), (open) => open.settled());
+  const days = () => settings.values.retrieval_log_days;
+  const retrievals = opened.adopt(new RetrievalLog({ store, clock, quotas, log, isOn, days }), (open) => open.settled());
   store.onCommit = () => retrievals.flush();
   const deps = {
     ...records,

@@ -108,7 +108,7 @@ test("every operation has a name of its own, which generated clients can rely on
     Context: "getContext",
     Documents: "changeDocuments queryDocuments",
     Timeline: "listTimeline",
-    Retrievals: "listRetrievals getRetrieval",
+    Retrievals: "listRetrievals getRetrieval rateRetrieval",
     Traces: "listTraces getTrace watchTraces",
     "API keys": "signIn getCurrentApiKey signOut createApiKey listApiKeys getApiKey revokeApiKey rollApiKey",
     Webhooks:
@@ -170,6 +170,7 @@ test("a field with a default may be left out, and generators of types see that: 
     ["explain", "limit", "threshold"],
     ["explain", "format"],
     ["offset"],
+    ["not_useful", "useful"],
     ["scopes", "tier"],
     ["force", "overlap_seconds"],
     ["enabled"],
@@ -406,6 +407,9 @@ test("the details of every action's trace have the fields that the document name
   await cairn.rollback(id, 0, { reason: "a slip", turns: "hide" });
   await cairn.addTurn(id, "in", "out", { reasoning: "because" });
   const memory = await cairn.addMemory(id, "The customer prefers e-mail.");
+  await cairn.ok(cairn.patch("/v1/settings", { retrieval_log: true }));
+  const { retrieval_id } = await cairn.ok(cairn.post("/v1/memory/search", { query: "e-mail", session_id: id, threshold: 0 }));
+  await cairn.ok(cairn.post(`/v1/retrievals/${retrieval_id}/feedback`, { useful: [memory.id] }));
   await cairn.ok(cairn.patch(`/v1/memory/${memory.id}`, { tags: ["contact"] }));
   await cairn.ok(cairn.delete(`/v1/memory/${memory.id}?reason=wrong`));
   const fork = await cairn.ok(cairn.post(`/v1/sessions/${id}/fork`, { turns: "all" }));

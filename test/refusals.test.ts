@@ -136,6 +136,11 @@ const LIMITED: Record<string, string> = {
   "NewApiKey.scopes": '1 to 3, default ["read","write"]',
   "NewApiKey.tier": 'free or pro or enterprise, default "enterprise"',
   "NewApiKey.user_id": "1 to 256",
+  "NewFeedback.not_useful": "0 to 50, default []",
+  "NewFeedback.not_useful[]": "1 or more",
+  "NewFeedback.note": "0 to 1000",
+  "NewFeedback.useful": "0 to 50, default []",
+  "NewFeedback.useful[]": "1 or more",
   "NewMemory.agent_id": "1 to 256",
   "NewMemory.content": "1 or more",
   "NewMemory.embed": "default true",
@@ -222,6 +227,7 @@ const LIMITED: Record<string, string> = {
   "SettingsChanges.memories_on_expiry": "keep or delete",
   "SettingsChanges.region": "0 to 64",
   "SettingsChanges.memory_versions_kept": "0 to 100",
+  "SettingsChanges.retrieval_log_days": "1 to 365",
   "SettingsChanges.state_versions_kept": "2 to 1000000000",
   "SettingsChanges.trace_retention_days": "1 to 2557",
   "SettingsChanges.webhooks.retry_schedule": "0 to 256",
@@ -417,7 +423,7 @@ function extremes(name: string, reference: FieldSchema): unknown[] {
 }
 
 /** Not every text of their lengths is one of them. */
-const HAS_A_FORM = /url|api_key|expires_at|occurred_at|session_id|since|valid_(from|until)|created_(after|before)|as_of/;
+const HAS_A_FORM = /url|api_key|expires_at|occurred_at|session_id|since|valid_(from|until)|created_(after|before)|as_of|useful/;
 
 test("the smallest and the largest values that the document allows are taken", async () => {
   await using cairn = await startCairn();

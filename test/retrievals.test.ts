@@ -15,7 +15,7 @@ const search = (cairn: Cairn, session_id: string, query: string, more: object = 
   cairn.ok(cairn.post("/v1/memory/search", { query, session_id, threshold: 0, ...more }));
 const context = (cairn: Cairn, id: string, query?: string, more: object = {}) =>
   cairn.ok(cairn.post(`/v1/sessions/${id}/context`, { query, ...more }));
-const found = (memories: any[]) => memories.map(({ id, score, content }) => ({ id, score, content_preview: content }));
+const found = (memories: any[]) => memories.map(({ id, score, content }) => ({ id, score, content_preview: content, status: "unchanged" }));
 /** Rows in the store, whoever may see them. */
 const rows = (cairn: Cairn) => cairn.count(table);
 
@@ -30,8 +30,8 @@ test("what a search and a context found is logged by session, with scores and th
   const given = await context(cairn, id, "Where does she live?", { memory_limit: 2 });
 
   const actor = cairn.key.slice(0, 8);
-  const common = { object: "retrieval", session_id: id, actor, id: expect.any(String), created_at: expect.any(String) };
-  const ofSearch = { ...common, operation: "search", query: "Is she allergic?", turn_id: turn.id };
+  const common = { object: "retrieval", session_id: id, actor, id: expect.any(String), created_at: expect.any(String), feedback: null };
+  const ofSearch = { ...common, state_version: null, turns: [], operation: "search", query: "Is she allergic?", turn_id: turn.id };
   expect(nothing.data).toEqual([]);
   expect(await retrievals(cairn, id)).toEqual([
     {
@@ -41,11 +41,14 @@ test("what a search and a context found is logged by session, with scores and th
       limit: 2,
       threshold: 0,
       filtered: false,
+      request: { memory_limit: 2, format: "json" },
       memories: found(given.memories),
+      state_version: 0,
+      turns: [turn.id],
       turn_id: null,
     },
-    { ...ofSearch, limit: 1, threshold: 0, filtered: false, memories: found(asked.data) },
-    { ...ofSearch, limit: 10, threshold: 1, filtered: true, memories: [] },
+    { ...ofSearch, limit: 1, threshold: 0, filtered: false, request: {}, memories: found(asked.data) },
+    { ...ofSearch, limit: 10, threshold: 1, filtered: true, request: { type: "event" }, memories: [] },
   ]);
   const next = await cairn.addTurn(id, "Where does she live?", "In Lyon.");
   expect((await retrievals(cairn, id)).map(({ turn_id }) => turn_id)).toEqual([next.id, turn.id, turn.id]);
@@ -187,27 +190,154 @@ test("of a query the first 1,000 characters are kept, whatever they are", async 
   expect(kept).toEqual(["😀".repeat(1_000), ...hostile.slice(1)]);
 });
 
-test("a retrieval is kept as long as the traces of its key, and no longer than its session", async () => {
+test("a retrieval is kept for retrieval_log_days, whatever the tier of its key, and no longer than its session", async () => {
   await using cairn = await startLogging();
-  const { id } = await cairn.createSession({ ttl_seconds: 30 * 86_400 });
+  const { id } = await cairn.createSession({ ttl_seconds: 20 * 86_400 });
   const free = await cairn.newKey({ tier: "free" });
-  await cairn.ok(cairn.post("/v1/memory/search", { query: "free", session_id: id }, { key: free }));
-  await search(cairn, id, "enterprise");
+  await cairn.ok(cairn.post("/v1/memory/search", { query: "a week", session_id: id }, { key: free }));
+  await cairn.ok(cairn.patch("/v1/settings", { retrieval_log_days: 30 }));
+  await search(cairn, id, "a month");
   const queries = async () => (await retrievals(cairn, id)).map(({ query }) => query);
-  expect(await queries()).toEqual(["enterprise", "free"]);
+  expect(await queries()).toEqual(["a month", "a week"]);
   const ids = (await retrievals(cairn, id)).map((one) => one.id);
   cairn.clock.advance({ hours: 7 * 24 - 1 });
-  expect(await queries()).toEqual(["enterprise", "free"]);
+  expect(await queries()).toEqual(["a month", "a week"]);
   cairn.clock.advance({ hours: 1 });
-  expect(await queries()).toEqual(["enterprise"]);
+  expect(await queries()).toEqual(["a month"]);
   expect(await cairn.list(`/v1/sessions/${id}/timeline?kinds=retrieval`)).toHaveLength(1);
   expect(await Promise.all(ids.map(async (one) => (await cairn.get(`/v1/retrievals/${one}`)).status))).toEqual([200, 404]);
   expect(await rows(cairn)).toBe(2);
   await cairn.runTask("retrieval retention");
   expect(await rows(cairn)).toBe(1);
-  cairn.clock.advance({ hours: 23 * 24 });
+  cairn.clock.advance({ hours: 13 * 24 });
   await cairn.runTask("session expiry");
   expect(await rows(cairn)).toBe(0);
+  for (const retrieval_log_days of [0, 366, "7"])
+    expect(refusal(await cairn.patch("/v1/settings", { retrieval_log_days }))).toMatchObject({ status: 400, param: "retrieval_log_days" });
+});
+
+test("answers say under which id they are logged, at once and while the log is on alone", async () => {
+  await using cairn = await startLogging();
+  const { id } = await cairn.createSession();
+  await cairn.addMemory(id, "She lives in Lyon.");
+  const asked = await search(cairn, id, "Where does she live?");
+  const given = await context(cairn, id, "Where does she live?", {
+    max_tokens: 500,
+    format: "text",
+    recency: { half_life_days: 9, weight: 0.5 },
+  });
+  for (const [{ retrieval_id }, operation] of [
+    [asked, "search"],
+    [given, "context"],
+  ])
+    expect(await cairn.ok(cairn.get(`/v1/retrievals/${retrieval_id}`))).toMatchObject({ id: retrieval_id, operation });
+  expect((await cairn.ok(cairn.get(`/v1/retrievals/${given.retrieval_id}`))).request).toEqual({
+    max_tokens: 500,
+    format: "text",
+    recency: { half_life_days: 9, weight: 0.5 },
+  });
+  expect(await context(cairn, id)).not.toHaveProperty("retrieval_id");
+  await cairn.ok(cairn.patch("/v1/settings", { retrieval_log: false }));
+  expect(await search(cairn, id, "Where does she live?")).not.toHaveProperty("retrieval_id");
+});
+
+test("all that a search or a context was asked for is kept, as it was sent", async () => {
+  await using cairn = await startLogging();
+  const { id, user_id } = await cairn.createSession({ user_id: "ada" });
+  const wishes = {
+    filter: {
+      "metadata.city": "Lyon",
+      created_at: { $gte: "2020-01-01T00:00:00Z" },
+      $or: [{ importance: { $gt: 0.5 } }, { pinned: true }],
+    },
+    as_of: "2026-05-07T08:00:00.000Z",
+    recency: { half_life_days: 9, weight: 0.5 },
+    importance_weight: 0.25,
+  };
+  const searched = {
+    ...wishes,
+    user_id,
+    agent_id: "guide",
+    type: "fact",
+    tags: ["home"],
+    tags_match: "all",
+    status: "all",
+    created_after: "2020-01-01T00:00:00.000Z",
+    created_before: "2020-01-02T00:00:00.000Z",
+  };
+  const shown = {
+    ...wishes,
+    memory_limit: 3,
+    turn_limit: 2,
+    max_tokens: 500,
+    format: "messages",
+    memory_scope: "session",
+    include: ["pinned", "memories"],
+  };
+  for (const [{ retrieval_id }, request] of [
+    [await search(cairn, id, "tea", searched), searched],
+    [await context(cairn, id, "tea", shown), shown],
+  ] as const)
+    expect(await cairn.ok(cairn.get(`/v1/retrievals/${retrieval_id}`))).toMatchObject({ filtered: true, request });
+});
+
+test("what else was asked for is kept up to 4,000 characters", async () => {
+  await using cairn = await startLogging();
+  const { id } = await cairn.createSession();
+  const types = Array.from({ length: 60 }, (_, i) => `${i}`.padStart(60, "t"));
+  for (const [count, request] of [
+    [60, { types }],
+    [64, null],
+  ] as const) {
+    const { retrieval_id } = await search(cairn, id, "tea", {
+      types: [...types, ..."abcd"].slice(0, count).map((one) => one.padEnd(count, "x")),
+    });
+    const kept = (await cairn.ok(cairn.get(`/v1/retrievals/${retrieval_id}`))).request;
+    expect(kept).toEqual(request);
+  }
+});
+
+test("feedback is kept with what was found, the last one, with a trace, and goes with it", async () => {
+  await using cairn = await startLogging();
+  const { id } = await cairn.createSession({ user_id: "ada" });
+  const [one, two] = await cairn.addMemories(id, ["She lives in Lyon.", "She lived in Paris."]);
+  const { retrieval_id } = await search(cairn, id, "Where does she live?");
+  const path = `/v1/retrievals/${retrieval_id}/feedback`;
+  await cairn.ok(cairn.post(path, { useful: [two.id], note: "older" }));
+  const answer = await cairn.ok(cairn.post(path, { useful: [one.id, one.id], not_useful: [two.id], note: "now" }));
+  const created_at = new Date(cairn.clock.now()).toISOString();
+  expect(answer.feedback).toEqual({ useful: [one.id], not_useful: [two.id], note: "now", created_at: expect.any(String) });
+  expect(Date.parse(answer.feedback.created_at)).toBeGreaterThanOrEqual(Date.parse(created_at) - 60_000);
+  expect(await cairn.ok(cairn.get(`/v1/retrievals/${retrieval_id}`))).toEqual(answer);
+  const [trace] = await cairn.traces(id, "retrieval.rated");
+  expect(trace!.details).toEqual({ retrieval_id, useful: [one.id], not_useful: [two.id] });
+  const wrong: [object, string][] = [
+    [{ useful: ["mem_000000000000"] }, "useful"],
+    [{ not_useful: [id] }, "not_useful"],
+    [{ useful: [one.id], not_useful: [one.id] }, "not_useful"],
+    [{ useful: one.id }, "useful"],
+    [{ note: "x".repeat(1_001) }, "note"],
+  ];
+  for (const [body, param] of wrong) expect(refusal(await cairn.post(path, body))).toEqual({ status: 400, code: "invalid_request", param });
+  const other = await cairn.newKey({ owner: { userId: "bob" } });
+  const missing = { status: 404, code: "resource_not_found", param: "retrieval_id" };
+  expect(refusal(await cairn.post(path, { useful: [] }, { key: other }))).toEqual(missing);
+  expect((await cairn.ok(cairn.get(`/v1/retrievals/${retrieval_id}`))).feedback).toEqual(answer.feedback);
+  await cairn.ok(cairn.delete("/v1/users/ada"));
+  expect(refusal(await cairn.post(path, {}))).toEqual(missing);
+});
+
+test("what a retrieval found is unchanged since, changed or gone", async () => {
+  await using cairn = await startLogging();
+  const { id } = await cairn.createSession();
+  const added = await cairn.addMemories(id, ["She lives in Lyon.", "She lives in Rome.", "She lives in Oslo."]);
+  const { retrieval_id } = await search(cairn, id, "Where does she live?");
+  cairn.clock.advance({ seconds: 1 });
+  await cairn.ok(cairn.patch(`/v1/memory/${added[1].id}`, { content: "She lives in Bari." }));
+  await cairn.ok(cairn.delete(`/v1/memory/${added[2].id}`));
+  const { memories } = await cairn.ok(cairn.get(`/v1/retrievals/${retrieval_id}`));
+  const statusOf = ({ id: memory }: any) => memories.find((one: any) => one.id === memory).status;
+  expect(added.map(statusOf)).toEqual(["unchanged", "changed", "gone"]);
 });
 
 test("retrievals go with a session that is deleted, and with a user who is erased", async () => {
@@ -401,9 +531,18 @@ onEmbedded("it has a disk of its own")(
     });
     // A test that fails must end, too.
     using _ = { [Symbol.dispose]: () => disk.resolve() };
-    const query = { sessionId: id, operation: "search", query: "?", limit: 1, threshold: 0, isFiltered: false, matches: [] } as const;
+    const query = {
+      sessionId: id,
+      operation: "search",
+      query: "?",
+      limit: 1,
+      threshold: 0,
+      isFiltered: false,
+      request: {},
+      matches: [],
+    } as const;
     const ask = (limitsId: string, times: number) => {
-      for (let i = 0; i < times; i++) log.note({ limitsId, actor: "crn_abcd", retentionDays: 1 }, query);
+      for (let i = 0; i < times; i++) log.note({ limitsId, actor: "crn_abcd" }, query);
       return log.counts.dropped;
     };
     expect([ask("a", 500), ask("a", 1), ask("b", 499), ask("c", 1), ask("c", 1), ask("b", 1)]).toEqual([0, 1, 1, 1, 2, 3]);

@@ -11,6 +11,7 @@ const AT_FIRST = {
   endless_sessions_for_all: DEFAULT(true),
   trace_retention_days: DEFAULT(365),
   retrieval_log: DEFAULT(false),
+  retrieval_log_days: DEFAULT(7),
   max_body_bytes: DEFAULT(1_048_576),
   region: DEFAULT(null),
   state_versions_kept: DEFAULT(1_000),

@@ -106,6 +106,9 @@ const sessionsOf = (rest: Rest) => ({
   /** Memories that searches and contexts found, if the setting `retrieval_log` is on. */
   retrievals: <Given extends Api.ListRetrievalsQuery>(id: string, query?: Filters<Api.ListRetrievalsQuery, Given>, options?: CallOptions) =>
     rest.list<Api.RetrievalList>(path`/v1/sessions/${id}/retrievals`, query, options),
+  /** Says which memories of a retrieval helped. */
+  rateRetrieval: (id: string, feedback: Api.NewFeedback, options?: CallOptions) =>
+    rest.post<Api.Retrieval>(path`/v1/retrievals/${id}/feedback`, feedback, options),
   /** Returns one retrieval. */
   retrieval: (id: string, options?: CallOptions) => rest.get<Api.Retrieval>(path`/v1/retrievals/${id}`, {}, options),
 });

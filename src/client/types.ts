@@ -280,6 +280,8 @@ export interface Context {
   text?: string;
   /** With `format: "messages"`: state and memories in the first one, then the turns, oldest first. */
   messages?: ContextMessage[];
+  /** Where it is logged (`retrieval_log`): for `GET /v1/retrievals/{retrieval_id}` and feedback. Left out where it is not. */
+  retrieval_id?: string;
 }
 
 /** A message for a chat API. */
@@ -1066,6 +1068,7 @@ export interface ListTracesQuery {
     | "memory.deleted"
     | "memory.superseded"
     | "memory.expired"
+    | "retrieval.rated"
     | "api_key.created"
     | "api_key.rolled"
     | "api_key.revoked"
@@ -1368,6 +1371,8 @@ export interface MemoryResults {
   data: MemoryResult[];
   /** Set where 10,000 memories were compared with the filter, and others were not: there may be better ones. */
   partial?: true;
+  /** Where it is logged (`retrieval_log`): for `GET /v1/retrievals/{retrieval_id}` and feedback. Left out where it is not. */
+  retrieval_id?: string;
 }
 
 /** What to look for. */
@@ -1464,6 +1469,16 @@ export interface NewApiKey {
   rate_limit?: RateLimit;
   /** When it stops working; default never. */
   expires_at?: string;
+}
+
+/** What helped. It takes the place of what was said before. */
+export interface NewFeedback {
+  /** Ids of memories of the retrieval that helped. */
+  useful?: string[];
+  /** Ids of those that did not. */
+  not_useful?: string[];
+  /** A note of yours. */
+  note?: string;
 }
 
 /** A memory to add. */
@@ -1791,10 +1806,17 @@ export interface Retrieval {
   limit: number;
   /** The lowest score that was asked for; 0 for a context. */
   threshold: number;
-  /** Whether only some types or tags were looked for. */
+  /** Whether a filter narrowed what was looked for: `type`, `types`, `tags`, `filter`, or times. */
   filtered: boolean;
+  /** What else was asked for, as it was sent; null where that has more than 4000 characters, or was not kept. */
+  request: JsonObject | null;
   /** What was found, best first. For a key that is bound to an agent, only memories of that agent. */
   memories: RetrievedMemory[];
+  /** The version of the state that a context showed; null for a search. */
+  state_version: number | null;
+  /** Ids of the turns of a context, newest first, before a budget left any out. */
+  turns: string[];
+  feedback: RetrievalFeedback;
   /** First 8 characters of the API key that asked. */
   actor: string;
   /** The turn that came of it: the next one of the session; null while there is none. */
@@ -1802,6 +1824,18 @@ export interface Retrieval {
   /** When it was found, give or take a tenth of a second. */
   created_at: string;
 }
+
+/** What was said of it last; null until then. */
+export type RetrievalFeedback = {
+  /** Ids of memories of the retrieval that helped. */
+  useful: string[];
+  /** Ids of those that did not. */
+  not_useful: string[];
+  /** The note. */
+  note: string | null;
+  /** When it was given. */
+  created_at: string;
+} | null;
 
 /** A page of retrievals. */
 export interface RetrievalList {
@@ -1826,6 +1860,8 @@ export interface RetrievedMemory {
   score: number;
   /** The first 100 characters of what the memory says now; null when it is gone. */
   content_preview: string | null;
+  /** `unchanged` since, `changed`, or `gone`: deleted, expired or erased. */
+  status: "unchanged" | "changed" | "gone";
 }
 
 export interface RevokeApiKeyQuery {
@@ -1983,11 +2019,18 @@ export interface Settings {
   };
   /**
    * Whether the server logs which memories a search or a context found for a query. `GET /v1/sessions/{session_id}/retrievals` lists them.
-   * They are kept as long as traces of the same key and no longer than the session.
+   * They are kept for `retrieval_log_days`, and no longer than the session.
    */
   retrieval_log: {
     value: boolean;
     default?: boolean;
+    /** Where the value comes from. */
+    source: "default" | "environment" | "setting" | "probes" | "built-in";
+  };
+  /** How many days the log of retrievals keeps what was found, with the query. A change concerns what is logged from then on. */
+  retrieval_log_days: {
+    value: number;
+    default?: number;
     /** Where the value comes from. */
     source: "default" | "environment" | "setting" | "probes" | "built-in";
   };
@@ -2174,9 +2217,11 @@ export interface SettingsChanges {
   trace_retention_days?: number | null;
   /**
    * Whether the server logs which memories a search or a context found for a query. `GET /v1/sessions/{session_id}/retrievals` lists them.
-   * They are kept as long as traces of the same key and no longer than the session.
+   * They are kept for `retrieval_log_days`, and no longer than the session.
    */
   retrieval_log?: boolean | null;
+  /** How many days the log of retrievals keeps what was found, with the query. A change concerns what is logged from then on. */
+  retrieval_log_days?: number | null;
   /** Largest body of a request. */
   max_body_bytes?: number | null;
   /** A label for this deployment, shown in `/health` to everybody. Without control characters. */
@@ -2516,6 +2561,7 @@ export interface Trace {
     | "memory.deleted"
     | "memory.superseded"
     | "memory.expired"
+    | "retrieval.rated"
     | "api_key.created"
     | "api_key.rolled"
     | "api_key.revoked"
@@ -2553,6 +2599,7 @@ export interface Trace {
    * - `memory.deleted`: memory_id, content_preview, reason
    * - `memory.superseded`: memory_id, content_preview, superseded_by, superseded_at
    * - `memory.expired`: memory_id, content_preview, expires_at
+   * - `retrieval.rated`: retrieval_id, useful, not_useful
    * - `api_key.created`: key_id, kind, prefix, name, scopes, tier, user_id, agent_id, source, rate_limit, expires_at
    * - `api_key.rolled`: key_id, kind, prefix, name, scopes, tier, user_id, agent_id, rolled_to, rolled_to_prefix, ends_at, expires_at
    * - `api_key.revoked`: key_id, kind, prefix, name, scopes, tier, user_id, agent_id, reason
@@ -2809,6 +2856,7 @@ export interface WatchTracesQuery {
     | "memory.deleted"
     | "memory.superseded"
     | "memory.expired"
+    | "retrieval.rated"
     | "api_key.created"
     | "api_key.rolled"
     | "api_key.revoked"

@@ -18,6 +18,7 @@ import type { MemoryDeps } from "../memories/deps.ts";
 import { addMemory, deleteMemory, getMemory, listMemories, updateMemory } from "../memories/memories.ts";
 import { refuseLongContent } from "../memories/record.ts";
 import { Memory, MEMORY_FILTER, MemoryChanges, NewMemory, Score, Search } from "../memories/schema.ts";
+import { RetrievalId } from "../retrievals/schema.ts";
 import { searchMemories } from "../memories/search.ts";
 import { tagsOf, typesOf } from "../memories/comma-lists.ts";
 import { Rollback, SessionState } from "../sessions/schema.ts";
@@ -94,6 +95,7 @@ const FoundMemories = Type.Object(
       }),
       { description: "With a query best first, without one newest first and with all that a memory has." },
     ),
+    retrieval_id: RetrievalId,
     // Left out with a query.
     ...Type.Partial(Type.Pick(ListOf(Memory, ""), ["has_more", "first_id", "last_id"])).properties,
   },

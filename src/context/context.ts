@@ -17,6 +17,7 @@ import { pinnedMemories } from "../memories/pins.ts";
 import { memoryMembers, visibleMemories } from "../memories/record.ts";
 import type { RankingParts } from "../memories/ranking-score.ts";
 import { explanationsJson, rank, scoreJson, type Ranking, type Searcher } from "../memories/search.ts";
+import { sentAs } from "../retrievals/log.ts";
 import { liveSession, type LiveSession } from "../sessions/live-session.ts";
 import { memoriesIn, shownMemoryRanges } from "../sessions/shared-memories.ts";
 import { readState } from "../sessions/versions.ts";
@@ -24,7 +25,7 @@ import type { Reader } from "../storage/access.ts";
 import type { OwnerOfMemory } from "../storage/keys.ts";
 import { ownedPostings, type Owner } from "../storage/owner.ts";
 import { memories as memoryTable, type MemoryRow } from "../storage/tables.ts";
-import type { RecentTurns } from "../turns/recent-turns.ts";
+import { idOfTurn, type RecentTurns } from "../turns/recent-turns.ts";
 import { answerOf, NO_STATE, type Found, type FoundMemory } from "./fit.ts";
 import type { ContextPart, ContextRequest } from "./request.ts";
 
@@ -33,15 +34,22 @@ export interface ContextDeps extends MemoryDeps {
 }
 
 export async function getContext(deps: ContextDeps, searcher: Searcher, id: string, request: ContextRequest): Promise<JsonText> {
-  const { ranking, ...found } = await find(deps, searcher, id, request);
+  const { ranking, stateVersion, ...found } = await find(deps, searcher, id, request);
   const answer = await answerOf(found, request);
   // Logged last: a budget that is too small is refused, and then nothing was given out.
-  if (ranking !== undefined && deps.retrievals.isOn) {
-    const limit = limitsOf(request).memoryLimit;
-    const asked = { sessionId: id, query: request.query ?? "", limit, threshold: 0, isFiltered: request.filter !== undefined };
-    deps.retrievals.note(searcher, { operation: "context", ...asked, matches: ranking.matches });
-  }
-  return answer;
+  if (ranking === undefined || !deps.retrievals.isOn) return answer;
+  const { query = "", explain: _, ...more } = request;
+  const asked = {
+    sessionId: id,
+    query,
+    limit: limitsOf(request).memoryLimit,
+    threshold: 0,
+    isFiltered: request.filter !== undefined,
+    request: sentAs(more),
+  };
+  const shown = { stateVersion, turns: found.turns.map(idOfTurn), matches: ranking.matches };
+  const retrieval = deps.retrievals.note(searcher, { operation: "context", ...asked, ...shown });
+  return retrieval === undefined ? answer : (`${answer.slice(0, -1)},"retrieval_id":"${retrieval}"}` as JsonText);
 }
 
 async function find(deps: ContextDeps, searcher: Searcher, id: string, request: ContextRequest): Promise<RankedFound> {
@@ -66,7 +74,7 @@ async function find(deps: ContextDeps, searcher: Searcher, id: string, request: 
       const session = liveSession(reader, owner, id);
       const state = shows(request, "state") ? readState(reader, session.key, session.row.version) : NO_STATE;
       const turns = deps.recentTurns.of(reader, session, turnLimit);
-      return { state, turns, isPartial, ...withPinned(items(reader), visibleItems(reader, pins)) };
+      return { state, stateVersion: session.row.version, turns, isPartial, ...withPinned(items(reader), visibleItems(reader, pins)) };
     });
     const others = found.memories.length - found.pinned;
     if (others >= memoryLimit || count < limit || limit >= memoryLimit + found.pinned) {
@@ -81,6 +89,7 @@ async function find(deps: ContextDeps, searcher: Searcher, id: string, request: 
 interface RankedFound extends Found {
   /** Matches of the query among what is shown; undefined where there was nothing to look for. */
   readonly ranking: Ranking | undefined;
+  readonly stateVersion: number;
 }
 
 interface FoundMemories {

@@ -18,6 +18,7 @@ import {
   Recency,
   Score,
 } from "../memories/schema.ts";
+import { RetrievalId } from "../retrievals/schema.ts";
 import { Turn } from "../turns/schema.ts";
 import { CONTEXT_FORMATS, CONTEXT_PARTS, MEMORY_SCOPES } from "./request.ts";
 
@@ -142,6 +143,7 @@ export const Context = Type.Object(
         { description: 'With `format: "messages"`: state and memories in the first one, then the turns, oldest first.' },
       ),
     ),
+    retrieval_id: RetrievalId,
   },
   { title: "Context", description: "All an agent needs for its next step." },
 );

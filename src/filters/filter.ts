@@ -33,6 +33,8 @@ export interface RecordFilter {
   passes(record: Readonly<Record<string, unknown>>): boolean;
   /** Comparisons that each record that passes has passed: an index may answer some of them. */
   readonly required: readonly Comparison[];
+  /** The filter as it was sent. */
+  readonly sent: JsonObject;
   /** Characters of its JSON: all of them may be compared with each record. */
   readonly length: number;
   /** Number of times that the whole of a record may be gone through. */
@@ -61,7 +63,7 @@ export function parseFilter(sent: JsonObject, param: string, members?: Members):
   const parsing: Parsing = { members, comparisons: 0, weight: 1 };
   const required: Comparison[] = [];
   const passes = allOf(sent, param, 0, parsing, required);
-  return { passes: (record) => passes(record as JsonObject), required, length, weight: parsing.weight };
+  return { passes: (record) => passes(record as JsonObject), required, sent, length, weight: parsing.weight };
 }
 
 /** @param required - gets the comparisons that must pass; left out where one of several will do */

@@ -139,6 +139,10 @@ export const LIMITS = {
   documentFieldsMax: 32,
   /** Code points that are kept of the query of a retrieval. */
   retrievalQueryLengthMax: 1_000,
+  /** Characters of the JSON that is kept of what a retrieval was asked for besides; more is not kept. */
+  retrievalRequestLengthMax: 4_000,
+  retrievalNoteLengthMax: 1_000,
+  retrievalLogDaysMax: 365,
   /** Retrievals that wait to be logged; further ones are not. Of one API key at most half. */
   retrievalsWaitingMax: 1_000,
   contextMemoriesDefault: 5,

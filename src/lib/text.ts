@@ -54,6 +54,11 @@ export function camelCase<const Name extends string>(snakeCase: Name): CamelCase
   return snakeCase.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()) as CamelCase<Name>;
 }
 
+/** `stateBefore` as `state_before`. */
+export function snakeCase(name: string): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
 /** Reason why a text can be no user's id, in words that follow the name of a field: no path names these, so that none could be erased. */
 export function userIdProblem(text: string): string | undefined {
   return text === "." || text === ".." ? `must not be "." or "..", which clients take out of a URL.` : undefined;

@@ -14,7 +14,8 @@ import { ApiError } from "../lib/errors.ts";
 import { bare, type MemoryId } from "../lib/ids.ts";
 import { toJson, type JsonObject } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
-import { Memory, MemoryChanges, NewMemory, Search, SearchAnswer } from "../memories/schema.ts";
+import { Memory, MemoryChanges, NewMemory, Search } from "../memories/schema.ts";
+import { SearchAnswer } from "../retrievals/schema.ts";
 import { Fork, NewSession, Rollback, Session, StateUpdate, StateVersion } from "../sessions/schema.ts";
 import { NewStep, Turn } from "../turns/schema.ts";
 import { SESSION_TTL_SECONDS, type ToolContext } from "./tool-context.ts";
@@ -65,7 +66,7 @@ const page = (item: TSchema) => ({ data: Type.Array(item), has_more: Type.Boolea
 const MemoryOfAnswer = Type.Pick(Memory, ["id", "content", "type", "tags"]);
 const { data: searched } = SearchAnswer.properties;
 const FoundOfAnswer = Type.Object({
-  ...SearchAnswer.properties,
+  ...Type.Omit(SearchAnswer, ["retrieval_id"]).properties,
   data: Type.Array(Type.Omit(searched.items, ["explanation", "ranking_score"])),
 });
 /** With `text` instead of fields, a block alone. */

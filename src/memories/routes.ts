@@ -24,8 +24,8 @@ import {
   MemoryHistory,
   NewMemory,
   Search,
-  SearchAnswer,
 } from "./schema.ts";
+import { SearchAnswer } from "../retrievals/schema.ts";
 import { searchMemories } from "./search.ts";
 import { withSimilar } from "./similar.ts";
 

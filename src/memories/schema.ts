@@ -244,7 +244,7 @@ export const RankingScore = Type.Optional(
 );
 
 const { id, session_id, user_id, agent_id, content, type, source, tags, created_at } = Memory.properties;
-const MemoryResult = Type.Object(
+export const MemoryResult = Type.Object(
   {
     id,
     session_id,
@@ -276,16 +276,6 @@ export const AddedMemory = Type.Object(
     ),
   },
   { title: "AddedMemory", description: "A memory that was added, or was there." },
-);
-
-export const SearchAnswer = Type.Object(
-  {
-    object: Type.Literal("list"),
-    query: Type.String({ description: "The query, as it was sent.", examples: [QUERY_EXAMPLE] }),
-    data: Type.Array(MemoryResult),
-    partial: Type.Optional(Partial),
-  },
-  { title: "MemoryResults", description: "What a search found, best first." },
 );
 
 export const NewMemory = Type.Object(

@@ -21,7 +21,6 @@ import type { Asking } from "../retrievals/log.ts";
 import { isAnyMemoryHidden } from "../sessions/removal.ts";
 import type { Reader } from "../storage/access.ts";
 import { MAX_KEY } from "../storage/keys.ts";
-import type { CreatedFilter } from "../storage/list.ts";
 import type { Owner } from "../storage/owner.ts";
 import { generationOf } from "../storage/memory-records.ts";
 import { memories, vectors, type MemoryRow } from "../storage/tables.ts";
@@ -32,9 +31,10 @@ import type { Query } from "../vectors/query.ts";
 import type { MemoryDeps } from "./deps.ts";
 import { rowFilterOf } from "./filter.ts";
 import { filteredCandidates } from "./filtered.ts";
-import { memoryScope, type MemoryFilter, type MemoryScope } from "./memories.ts";
+import { memoryScope, type MemoryScope } from "./memories.ts";
 import { firstByRanking, leastFactor, weightsOf, type RankingParts, type RankingWishes, type Weights } from "./ranking-score.ts";
 import { memoryMembers } from "./record.ts";
+import { trackSearch, type Search } from "./search-log.ts";
 import { explainer, relevance, scoreOf } from "./relevance.ts";
 import type { Shown } from "./status.ts";
 import { shownMemories } from "./validity.ts";
@@ -327,13 +327,6 @@ export function candidatesFrom(wanted: number): number {
   return Math.max(CANDIDATES_MIN, 2 * wanted);
 }
 
-export interface Search extends MemoryFilter, CreatedFilter, Shown, RankingWishes {
-  query: string;
-  limit: number;
-  threshold: number;
-  explain: boolean;
-}
-
 export async function searchMemories(deps: MemoryDeps, searcher: Searcher, search: Search): Promise<JsonText> {
   const scope = await deps.store.read((reader) => memoryScope(reader, searcher.owner, search));
   if (scope === undefined) return resultsJson(search, []);
@@ -341,12 +334,12 @@ export async function searchMemories(deps: MemoryDeps, searcher: Searcher, searc
   const shown = { ...search, rowFilter: rowFilterOf(search) };
   const ranking = await rank(deps, search.query, scope, { ...search, shown, limitsId: searcher.limitsId }, permit);
   const explanations = search.explain ? await explanationsJson(deps, ranking, filtersOf(search)) : undefined;
-  if (deps.retrievals.isOn) trackSearch(deps, searcher, search, ranking);
+  const retrieval = trackSearch(deps, searcher, search, ranking.matches);
   return deps.store.read((reader) => {
     const data = ranking.matches.map((match, i) => {
       return resultJson(reader, match, explanations?.[i]);
     });
-    return resultsJson(search, data, ranking.isPartial);
+    return resultsJson(search, data, { isPartial: ranking.isPartial, retrieval });
   });
 }
 
@@ -383,17 +376,13 @@ export function resultJson(reader: Reader, match: Match, explanation?: JsonText)
   return `{"id":"${withPrefix("mem", key)}",${beforeScore}${scoreJson(match)}${createdAt}${end}` as JsonText;
 }
 
-/** A search that names no session is in no session's log. */
-function trackSearch({ retrievals }: MemoryDeps, searcher: Searcher, search: Search, { matches }: Ranking): void {
-  const { sessionId, query, limit, threshold, type, types = [], tags = [] } = search;
-  const rowFilter = rowFilterOf(search);
-  if (sessionId === undefined) return;
-  const isFiltered = rowFilter !== undefined || type !== undefined || types.length + tags.length > 0;
-  retrievals.note(searcher, { operation: "search", sessionId, query, limit, threshold, isFiltered, matches });
-}
-
-function resultsJson({ query }: Search, data: readonly JsonText[], isPartial = false): JsonText {
-  return jsonWith({ object: "list", query }, { data: jsonArray(data), partial: isPartial ? toJson(true) : undefined });
+function resultsJson(
+  { query }: Search,
+  data: readonly JsonText[],
+  { isPartial = false, retrieval }: { isPartial?: boolean; retrieval?: string | undefined } = {},
+): JsonText {
+  const id = retrieval === undefined ? undefined : toJson(retrieval);
+  return jsonWith({ object: "list", query }, { data: jsonArray(data), partial: isPartial ? toJson(true) : undefined, retrieval_id: id });
 }
 
 /** The explanation of each match, in their order. One of two long texts takes milliseconds, so it yields in between. */

@@ -7,15 +7,19 @@
  *
  * @module
  */
+import type { RecordFilter } from "../filters/filter.ts";
 import type { Clock } from "../lib/clock.ts";
 import { within } from "../lib/deadline.ts";
 import { DAY_MS } from "../lib/duration.ts";
-import { bare, bareIdTime, partitionOf, withPrefix, type BareId, type SessionId } from "../lib/ids.ts";
+import { bare, bareIdTime, partitionOf, withPrefix, type BareId, type Id, type SessionId } from "../lib/ids.ts";
+import { toJson, type JsonObject } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { describeError, type Log } from "../lib/log.ts";
-import { copyOf, firstCodePoints } from "../lib/text.ts";
+import { copyOf, firstCodePoints, snakeCase } from "../lib/text.ts";
+import { toIso } from "../lib/time.ts";
 import { isLive } from "../sessions/live-session.ts";
 import type { Tx } from "../storage/access.ts";
+import type { CreatedFilter } from "../storage/list.ts";
 import type { RecordStore } from "../storage/record-store.ts";
 import { retrievals, sessions, type MemoryRow, type RetrievalRow } from "../storage/tables.ts";
 import { Activator, type Task } from "../tasks/task.ts";
@@ -35,7 +39,6 @@ const WARN_EVERY_MS = 60_000;
 export interface Asking {
   readonly limitsId: string;
   readonly actor: string;
-  readonly retentionDays: number;
 }
 
 /** Request of a search or a context, and its result. */
@@ -46,6 +49,11 @@ export interface Retrieval {
   readonly limit: number;
   readonly threshold: number;
   readonly isFiltered: boolean;
+  /** The rest of the request, as it was sent. */
+  readonly request: JsonObject;
+  /** The version of the state that a context showed, and the ids of its turns. */
+  readonly stateVersion?: number;
+  readonly turns?: readonly Id<"turn">[];
   /** Best first. */
   readonly matches: readonly { readonly key: BareId; readonly row: MemoryRow; readonly score: number }[];
 }
@@ -53,8 +61,9 @@ export interface Retrieval {
 /** A row that waits. Of rows of memories it keeps nothing, as those can be large. */
 interface Waiting {
   readonly limitsId: string;
+  readonly id: BareId;
   readonly session: BareId;
-  readonly retentionDays: number;
+  readonly expiresAfterMs: number;
   readonly row: Omit<RetrievalRow, "expiresAt" | "at">;
   /** The agent of each of its memories. */
   readonly agents: readonly (string | null)[];
@@ -67,6 +76,22 @@ interface Parts {
   readonly log: Log;
   /** The setting. */
   readonly isOn: () => boolean;
+  /** The setting of how many days a row is kept. */
+  readonly days: () => number;
+}
+
+interface Wishes extends CreatedFilter {
+  readonly asOf?: number | undefined;
+  readonly filter?: RecordFilter | undefined;
+}
+
+/** Names the members of a request as the API does, with its times as these are there. */
+export function sentAs({ filter, asOf, createdAfter, createdBefore, ...more }: Wishes): JsonObject {
+  const times = Object.entries({ asOf, createdAfter, createdBefore }).map(
+    ([name, at]) => [name, at === undefined ? at : toIso(at)] as const,
+  );
+  const sent = [...Object.entries(more), ...times, ["filter", filter?.sent] as const].filter(([, value]) => value !== undefined);
+  return Object.fromEntries(sent.map(([name, value]) => [snakeCase(name), value])) as JsonObject;
 }
 
 export class RetrievalLog {
@@ -90,33 +115,42 @@ export class RetrievalLog {
     return this.#parts.isOn();
   }
 
-  /** Notes what was found, while the log is on. */
-  note({ limitsId, actor, retentionDays }: Asking, { sessionId, query, matches, isFiltered, ...asked }: Retrieval): void {
-    if (!this.isOn) return;
+  /** Notes what was found, while the log is on. @returns the id that its row will have; undefined where there will be none */
+  note(
+    { limitsId, actor }: Asking,
+    { sessionId, query, matches, isFiltered, request, stateVersion, turns, ...asked }: Retrieval,
+  ): Id<"ret"> | undefined {
+    if (!this.isOn) return undefined;
     const ofKey = this.#heldByKey.get(limitsId) ?? 0;
     if (this.#held >= LIMITS.retrievalsWaitingMax || ofKey >= LIMITS.retrievalsWaitingMax / 2) {
       this.#drop(1, "more retrievals wait than may");
-      return;
+      return undefined;
     }
     this.#heldByKey.set(limitsId, ofKey + 1);
     this.#held++;
     const shown = firstCodePoints(query, LIMITS.retrievalQueryLengthMax);
+    const id = this.#parts.store.newId(partitionOf(sessionId));
     this.#waiting.push({
       limitsId,
+      id,
       session: bare(sessionId as SessionId),
-      retentionDays,
+      expiresAfterMs: this.#parts.days() * DAY_MS,
       row: {
         sessionId: sessionId as SessionId,
         actor,
         ...asked,
         query: shown === query ? query : copyOf(shown),
         ...(isFiltered ? { filtered: true as const } : {}),
+        ...(toJson(request).length > LIMITS.retrievalRequestLengthMax ? {} : { request }),
+        ...(stateVersion === undefined ? {} : { stateVersion }),
+        ...(turns === undefined ? {} : { turns: [...turns] }),
         memories: matches.map(({ key, score }) => ({ id: withPrefix("mem", key), score })),
       },
       agents: matches.map(({ row }) => row.agentId),
     });
     if (this.#waiting.length >= ROWS_PER_COMMIT) this.flush();
     else if (this.#waiting.length === 1) this.#activator.wake();
+    return withPrefix("ret", id);
   }
 
   /** Commits what waits, without waiting for that. */
@@ -190,12 +224,11 @@ export class RetrievalLog {
 }
 
 /** @returns whether it was written: not when the session has ended meanwhile */
-function put(tx: Tx, { session, retentionDays, row, agents }: Waiting): boolean {
+function put(tx: Tx, { id, session, expiresAfterMs, row, agents }: Waiting): boolean {
   const found = tx.get(sessions, session);
   if (found === undefined || !isLive(tx, session, found)) return false;
-  const id = tx.bareId(partitionOf(row.sessionId));
   tx.add(retrievals, id, {
-    expiresAt: tx.now + retentionDays * DAY_MS,
+    expiresAt: tx.now + expiresAfterMs,
     ...(bareIdTime(id) > tx.now ? { at: tx.now } : {}),
     ...row,
     memories: row.memories.map((memory, i) => (agents[i] === found.agentId ? memory : { ...memory, agentId: agents[i] as string | null })),

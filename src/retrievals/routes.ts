@@ -6,8 +6,8 @@
 import { endpointGroup, type Endpoint } from "../http/endpoint.ts";
 import { Cursor, ListOf } from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
-import { getRetrieval, listRetrievals, type RetrievalDeps } from "./retrievals.ts";
-import { Retrieval, RETRIEVAL_FILTER } from "./schema.ts";
+import { getRetrieval, giveFeedback, listRetrievals, type RetrievalDeps } from "./retrievals.ts";
+import { NewFeedback, Retrieval, RETRIEVAL_FILTER } from "./schema.ts";
 
 const retrievals = endpointGroup({ name: "Retrievals", description: "What searches and contexts found, by session." });
 
@@ -17,7 +17,7 @@ export function retrievalEndpoints(deps: RetrievalDeps): Endpoint[] {
       summary: "List the retrievals of a session",
       description:
         "Which memories searches and contexts found for a query, newest first. Logged while the setting `retrieval_log` is on: searches " +
-        "that name the session, and contexts with a query. Kept as long as traces of the key that asked, and no longer than the " +
+        "that name the session, and contexts with a query. Kept for `retrieval_log_days`, and no longer than the " +
         "session. What was answered before this request is in the list, unless the disk takes longer than a second. A row is written " +
         "after its answer: it is lost when the process is killed within a tenth of a second, when the disk or the store is nearly full " +
         `(a tenth of \`max_store_bytes\` is left to changes), or while ${LIMITS.retrievalsWaitingMax} others wait for the disk.`,
@@ -28,9 +28,16 @@ export function retrievalEndpoints(deps: RetrievalDeps): Endpoint[] {
     }),
     retrievals.get("/v1/retrievals/{retrieval_id}", {
       summary: "Get a retrieval",
-      description: "It is removed with its session, and when traces of the key that asked are no longer kept.",
+      description: "It is removed with its session, and after `retrieval_log_days`.",
       response: Retrieval,
       run: ({ params, caller }) => getRetrieval(deps, caller.owner, params.retrieval_id),
+    }),
+    retrievals.post("/v1/retrievals/{retrieval_id}/feedback", {
+      summary: "Rate a retrieval",
+      description: "Says which of the memories helped. Kept with the retrieval, and gone with it; it changes no score.",
+      body: NewFeedback,
+      response: Retrieval,
+      run: ({ params, body, caller }) => giveFeedback(deps, caller, params.retrieval_id, body),
     }),
   ];
 }

@@ -4,10 +4,27 @@
  * @module
  */
 import { Type } from "@sinclair/typebox";
-import { Created, OneOf, OrNull, RecordId, Timestamp } from "../http/types.ts";
+import { Created, Default, OneOf, OrNull, RecordId, Text, Timestamp, UserObject } from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { RETRIEVAL_OPERATIONS } from "../storage/tables.ts";
-import { QUERY_EXAMPLE, Score } from "../memories/schema.ts";
+import { MemoryResult, Partial, QUERY_EXAMPLE, Score } from "../memories/schema.ts";
+
+export const RetrievalId = Type.Optional(
+  Type.String({
+    description: "Where it is logged (`retrieval_log`): for `GET /v1/retrievals/{retrieval_id}` and feedback. Left out where it is not.",
+  }),
+);
+
+export const SearchAnswer = Type.Object(
+  {
+    object: Type.Literal("list"),
+    query: Type.String({ description: "The query, as it was sent.", examples: [QUERY_EXAMPLE] }),
+    data: Type.Array(MemoryResult),
+    partial: Type.Optional(Partial),
+    retrieval_id: RetrievalId,
+  },
+  { title: "MemoryResults", description: "What a search found, best first." },
+);
 
 const RetrievedMemory = Type.Object(
   {
@@ -19,8 +36,29 @@ const RetrievedMemory = Type.Object(
         examples: ["The customer prefers e-mail to phone calls."],
       }),
     ),
+    status: OneOf(["unchanged", "changed", "gone"], {
+      description: "`unchanged` since, `changed`, or `gone`: deleted, expired or erased.",
+      examples: ["unchanged"],
+    }),
   },
   { title: "RetrievedMemory", description: "A memory that was found." },
+);
+
+const MemoryIds = (description: string) => Type.Array(Text(1, undefined), { maxItems: LIMITS.searchMax, description, examples: [[]] });
+const feedbackMembers = {
+  useful: MemoryIds("Ids of memories of the retrieval that helped."),
+  not_useful: MemoryIds("Ids of those that did not."),
+};
+
+export const NewFeedback = Type.Object(
+  {
+    useful: Default(feedbackMembers.useful, []),
+    not_useful: Default(feedbackMembers.not_useful, []),
+    note: Type.Optional(
+      Text(0, LIMITS.retrievalNoteLengthMax, { description: "A note of yours.", examples: ["The second one is out of date."] }),
+    ),
+  },
+  { title: "NewFeedback", description: "What helped. It takes the place of what was said before." },
 );
 
 export const Retrieval = Type.Object(
@@ -35,10 +73,32 @@ export const Retrieval = Type.Object(
     }),
     limit: Type.Integer({ description: "How many memories were asked for.", examples: [5] }),
     threshold: Type.Number({ description: "The lowest score that was asked for; 0 for a context.", examples: [0] }),
-    filtered: Type.Boolean({ description: "Whether only some types or tags were looked for.", examples: [false] }),
+    filtered: Type.Boolean({
+      description: "Whether a filter narrowed what was looked for: `type`, `types`, `tags`, `filter`, or times.",
+      examples: [false],
+    }),
+    request: OrNull(
+      UserObject({
+        description: `What else was asked for, as it was sent; null where that has more than ${LIMITS.retrievalRequestLengthMax} characters, or was not kept.`,
+        examples: [{ max_tokens: 4000, format: "text" }],
+      }),
+    ),
     memories: Type.Array(RetrievedMemory, {
       description: "What was found, best first. For a key that is bound to an agent, only memories of that agent.",
     }),
+    state_version: OrNull(
+      Type.Integer({ description: "The version of the state that a context showed; null for a search.", examples: [3] }),
+    ),
+    turns: Type.Array(Type.String(), {
+      description: "Ids of the turns of a context, newest first, before a budget left any out.",
+      examples: [["turn_0VQk3aB9r7Ts"]],
+    }),
+    feedback: OrNull(
+      Type.Object(
+        { ...feedbackMembers, note: OrNull(Type.String({ description: "The note." })), created_at: Timestamp("When it was given.") },
+        { title: "RetrievalFeedback", description: "What was said of it last; null until then." },
+      ),
+    ),
     actor: Type.String({ description: "First 8 characters of the API key that asked.", examples: ["crn_9fK2"] }),
     turn_id: OrNull(RecordId("turn", "The turn that came of it: the next one of the session; null while there is none.")),
     created_at: Timestamp("When it was found, give or take a tenth of a second."),

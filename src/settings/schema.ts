@@ -156,8 +156,13 @@ export const SETTINGS = {
   retrieval_log: atRunTime(
     yesOrNo,
     false,
-    "Whether the server logs which memories a search or a context found for a query. `GET /v1/sessions/{session_id}/retrievals` lists them. They are kept as long as traces of the same key and no longer than the session.",
+    "Whether the server logs which memories a search or a context found for a query. `GET /v1/sessions/{session_id}/retrievals` lists them. They are kept for `retrieval_log_days`, and no longer than the session.",
     { variable: "CAIRN_RETRIEVAL_LOG" },
+  ),
+  retrieval_log_days: atRunTime(
+    integer(1, LIMITS.retrievalLogDaysMax),
+    7,
+    "How many days the log of retrievals keeps what was found, with the query. A change concerns what is logged from then on.",
   ),
   max_body_bytes: atRunTime(integer(1024, 64 * MIB), LIMITS.bodyBytesMax, "Largest body of a request."),
   region: atRunTime(

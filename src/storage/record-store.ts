@@ -46,6 +46,8 @@ export interface RecordStore {
    * @param partition - of the records it writes
    */
   commit<Result>(partition: Partition, work: (tx: Tx) => Result): Promise<Result>;
+  /** Gives an id for a record that a later commit writes: greater than those of all commits of this process before. */
+  newId(partition: Partition): BareId;
   /** One page of a list. */
   list<Prefix extends IdPrefix>(
     listing: Listing<Prefix>,

@@ -27,6 +27,7 @@ const ACTIONS = {
   "memory.deleted": { code: "o" },
   "memory.superseded": { code: "v", event: "memory.superseded" },
   "memory.expired": { code: "e", event: "memory.expired" },
+  "retrieval.rated": { code: "q" },
   "api_key.created": { code: "A", isAdmin: true },
   "api_key.rolled": { code: "B", isAdmin: true },
   "api_key.revoked": { code: "C", isAdmin: true },

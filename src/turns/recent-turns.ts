@@ -10,7 +10,7 @@
  */
 import { countQuoted } from "../embeddings/builtin/token-count.ts";
 import { Cache, type CacheUses } from "../lib/cache.ts";
-import type { BareId } from "../lib/ids.ts";
+import { BARE_ID_LENGTH, type BareId, type Id } from "../lib/ids.ts";
 import type { JsonText } from "../lib/json.ts";
 import { CACHE_BYTES_MAX, LIMITS } from "../lib/limits.ts";
 import type { Reader } from "../storage/access.ts";
@@ -34,6 +34,12 @@ export interface RecentTurn {
   readonly shown: string;
   /** Tokens of its input and output; undefined where that is still to be counted. */
   readonly tokens: number | undefined;
+}
+
+const ID_FROM = '"id":"'.length;
+
+export function idOfTurn({ shown }: RecentTurn): Id<"turn"> {
+  return shown.slice(ID_FROM, ID_FROM + "turn_".length + BARE_ID_LENGTH) as Id<"turn">;
 }
 
 /** Tokens of the texts of a turn in a context. */

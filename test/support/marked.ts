@@ -158,7 +158,10 @@ export async function useEverythingAs(cairn: Cairn, userId: string, agentId = "a
   // A user has one memory of a name.
   const ofMemories: Record<string, object> = {
     "/v1/memory": { external_id: `${markers.of("a memory's name")} ${cairn.clock.now()}`, supersedes: [ids["memory_id"]] },
+    "/v1/retrievals/{retrieval_id}/feedback": { useful: [], not_useful: [] },
   };
+  const search = { query: markers.of("a query"), session_id: ids["session_id"], threshold: 0 };
+  ids["retrieval_id"] = (await send(find("POST", "/v1/memory/search"), search)).answer.body.retrieval_id;
   ids["turn_id"] = (
     await send(find("POST", "/v1/sessions/{session_id}/turns"), markedBody(find("POST", "/v1/sessions/{session_id}/turns"), ids, markers))
   ).answer.body.id;

@@ -7,8 +7,8 @@
 import type { Static } from "@sinclair/typebox";
 import type { Backup as BackupSchema, BackupTicket } from "../../backups/schema.ts";
 import type { ApiKey } from "../../keys/schema.ts";
-import type { Memory as MemorySchema, SearchAnswer } from "../../memories/schema.ts";
-import type { Retrieval as RetrievalSchema } from "../../retrievals/schema.ts";
+import type { Memory as MemorySchema } from "../../memories/schema.ts";
+import type { Retrieval as RetrievalSchema, SearchAnswer } from "../../retrievals/schema.ts";
 import type { Session as SessionSchema, StateVersion as StateVersionSchema } from "../../sessions/schema.ts";
 import type { TimelineEntry as TimelineEntrySchema } from "../../timeline/schema.ts";
 import type { EmbeddingTrial as EmbeddingTrialSchema } from "../../trial/schema.ts";

@@ -1640,10 +1640,10 @@ class AsyncSessionsApi:
         """List the retrievals of a session.
 
         Which memories searches and contexts found for a query, newest first. Logged while the setting `retrieval_log` is on:
-        searches that name the session, and contexts with a query. Kept as long as traces of the key that asked, and no longer than
-        the session. What was answered before this request is in the list, unless the disk takes longer than a second. A row is
-        written after its answer: it is lost when the process is killed within a tenth of a second, when the disk or the store is
-        nearly full (a tenth of `max_store_bytes` is left to changes), or while 1000 others wait for the disk.
+        searches that name the session, and contexts with a query. Kept for `retrieval_log_days`, and no longer than the session.
+        What was answered before this request is in the list, unless the disk takes longer than a second. A row is written after its
+        answer: it is lost when the process is killed within a tenth of a second, when the disk or the store is nearly full (a tenth
+        of `max_store_bytes` is left to changes), or while 1000 others wait for the disk.
 
         Needs a key with the scope `read`.
 
@@ -1670,7 +1670,7 @@ class AsyncSessionsApi:
     ) -> Retrieval:
         """Get a retrieval.
 
-        It is removed with its session, and when traces of the key that asked are no longer kept.
+        It is removed with its session, and after `retrieval_log_days`.
 
         Needs a key with the scope `read`.
 
@@ -1682,6 +1682,39 @@ class AsyncSessionsApi:
             CairnError: `resource_not_found`: there is no such record.
         """
         return await self._client.arun(answered(Call("GET", path("/v1/retrievals/{}", retrieval_id), timeout=timeout), self._client.options, Retrieval))
+
+    async def rate_retrieval(
+        self,
+        retrieval_id: str,
+        *,
+        useful: Sequence[str] | Omit = OMIT,
+        not_useful: Sequence[str] | Omit = OMIT,
+        note: str | Omit = OMIT,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> Retrieval:
+        """Rate a retrieval.
+
+        Says which of the memories helped. Kept with the retrieval, and gone with it; it changes no score.
+
+        Needs a key with the scope `write`.
+
+        A key without the scope `read` gets a `Receipt` where the answer would show what the request did not send: the members of
+        the record that say which it is, its versions and its times.
+
+        Args:
+            retrieval_id: The retrieval.
+            useful: Ids of memories of the retrieval that helped.
+            not_useful: Ids of those that did not.
+            note: A note of yours.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+            idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
+                one unless given.
+
+        Raises:
+            CairnError: `resource_not_found`: there is no such record.
+        """
+        return await self._client.arun(answered(Call("POST", path("/v1/retrievals/{}/feedback", retrieval_id), body=given({"useful": useful, "not_useful": not_useful, "note": note}), idempotency_key=idempotency_key, timeout=timeout), self._client.options, Retrieval))
 
 
 class AsyncSettingsApi:
@@ -1711,6 +1744,7 @@ class AsyncSettingsApi:
         endless_sessions_for_all: bool | Omit | None = OMIT,
         trace_retention_days: int | Omit | None = OMIT,
         retrieval_log: bool | Omit | None = OMIT,
+        retrieval_log_days: int | Omit | None = OMIT,
         max_body_bytes: int | Omit | None = OMIT,
         region: str | Omit | None = OMIT,
         state_versions_kept: int | Omit | None = OMIT,
@@ -1735,8 +1769,10 @@ class AsyncSettingsApi:
                 "never"`). Such sessions stay until they are deleted. Turned off, it changes no session that is there.
             trace_retention_days: How many days traces made with an enterprise key are kept.
             retrieval_log: Whether the server logs which memories a search or a context found for a query. `GET
-                /v1/sessions/{session_id}/retrievals` lists them. They are kept as long as traces of the same key and no longer than the
+                /v1/sessions/{session_id}/retrievals` lists them. They are kept for `retrieval_log_days`, and no longer than the
                 session.
+            retrieval_log_days: How many days the log of retrievals keeps what was found, with the query. A change concerns what is
+                logged from then on.
             max_body_bytes: Largest body of a request.
             region: A label for this deployment, shown in `/health` to everybody. Without control characters.
             state_versions_kept: How many of the newest versions of a session's state are kept, including the current one; version 0
@@ -1755,7 +1791,7 @@ class AsyncSettingsApi:
             idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
                 one unless given.
         """
-        return await self._client.arun(answered(Call("PATCH", "/v1/settings", body=given({"memories_on_expiry": memories_on_expiry, "endless_sessions_for_all": endless_sessions_for_all, "trace_retention_days": trace_retention_days, "retrieval_log": retrieval_log, "max_body_bytes": max_body_bytes, "region": region, "state_versions_kept": state_versions_kept, "memory_versions_kept": memory_versions_kept, "max_store_bytes": max_store_bytes, "webhooks": webhooks, "embedding": embedding}, nullable=("memories_on_expiry", "endless_sessions_for_all", "trace_retention_days", "retrieval_log", "max_body_bytes", "region", "state_versions_kept", "memory_versions_kept", "max_store_bytes",)), idempotency_key=idempotency_key, timeout=timeout), self._client.options, Settings))
+        return await self._client.arun(answered(Call("PATCH", "/v1/settings", body=given({"memories_on_expiry": memories_on_expiry, "endless_sessions_for_all": endless_sessions_for_all, "trace_retention_days": trace_retention_days, "retrieval_log": retrieval_log, "retrieval_log_days": retrieval_log_days, "max_body_bytes": max_body_bytes, "region": region, "state_versions_kept": state_versions_kept, "memory_versions_kept": memory_versions_kept, "max_store_bytes": max_store_bytes, "webhooks": webhooks, "embedding": embedding}, nullable=("memories_on_expiry", "endless_sessions_for_all", "trace_retention_days", "retrieval_log", "retrieval_log_days", "max_body_bytes", "region", "state_versions_kept", "memory_versions_kept", "max_store_bytes",)), idempotency_key=idempotency_key, timeout=timeout), self._client.options, Settings))
 
     async def try_embedding(
         self,
@@ -1797,7 +1833,7 @@ class AsyncTracesApi:
         starting_after: str | None = None,
         session_id: str | Omit = OMIT,
         user_id: str | Omit = OMIT,
-        action: Literal["turn.added", "state.updated", "memory.created", "session.created", "session.expired", "session.updated", "session.deleted", "session.forked", "state.rolled_back", "memory.updated", "memory.deleted", "memory.superseded", "memory.expired", "api_key.created", "api_key.rolled", "api_key.revoked", "backup.started", "backup.created", "backup.failed", "backup.downloaded", "backup.deleted", "user.erased", "settings.updated", "webhook.created", "webhook.updated", "webhook.disabled", "webhook.secret_rotated", "webhook.deleted"] | Omit = OMIT,
+        action: Literal["turn.added", "state.updated", "memory.created", "session.created", "session.expired", "session.updated", "session.deleted", "session.forked", "state.rolled_back", "memory.updated", "memory.deleted", "memory.superseded", "memory.expired", "retrieval.rated", "api_key.created", "api_key.rolled", "api_key.revoked", "backup.started", "backup.created", "backup.failed", "backup.downloaded", "backup.deleted", "user.erased", "settings.updated", "webhook.created", "webhook.updated", "webhook.disabled", "webhook.secret_rotated", "webhook.deleted"] | Omit = OMIT,
         created_after: str | Omit = OMIT,
         created_before: str | Omit = OMIT,
         timeout: float | None = None,
@@ -2507,7 +2543,7 @@ class AsyncCairn(Awaiting):
         *,
         session_id: str | Omit = OMIT,
         user_id: str | Omit = OMIT,
-        action: Literal["turn.added", "state.updated", "memory.created", "session.created", "session.expired", "session.updated", "session.deleted", "session.forked", "state.rolled_back", "memory.updated", "memory.deleted", "memory.superseded", "memory.expired", "api_key.created", "api_key.rolled", "api_key.revoked", "backup.started", "backup.created", "backup.failed", "backup.downloaded", "backup.deleted", "user.erased", "settings.updated", "webhook.created", "webhook.updated", "webhook.disabled", "webhook.secret_rotated", "webhook.deleted"] | Omit = OMIT,
+        action: Literal["turn.added", "state.updated", "memory.created", "session.created", "session.expired", "session.updated", "session.deleted", "session.forked", "state.rolled_back", "memory.updated", "memory.deleted", "memory.superseded", "memory.expired", "retrieval.rated", "api_key.created", "api_key.rolled", "api_key.revoked", "backup.started", "backup.created", "backup.failed", "backup.downloaded", "backup.deleted", "user.erased", "settings.updated", "webhook.created", "webhook.updated", "webhook.disabled", "webhook.secret_rotated", "webhook.deleted"] | Omit = OMIT,
         last_event_id: str | None = None,
     ) -> AsyncGenerator[Trace, None]:
         """Watch the traces: traces as they happen, until the loop is left. It reconnects by itself, and misses nothing meanwhile.

@@ -242,6 +242,8 @@ class Context(Record):
     """
     messages: list[ContextMessage] | None = None
     """With `format: "messages"`: state and memories in the first one, then the turns, oldest first."""
+    retrieval_id: str | None = None
+    """Where it is logged (`retrieval_log`): for `GET /v1/retrievals/{retrieval_id}` and feedback. Left out where it is not."""
 
 
 class ContextMemories(Record):
@@ -884,6 +886,8 @@ class MemoryResults(Record):
     data: list[MemoryResult]
     partial: Literal[True] | None = None
     """Set where 10,000 memories were compared with the filter, and others were not: there may be better ones."""
+    retrieval_id: str | None = None
+    """Where it is logged (`retrieval_log`): for `GET /v1/retrievals/{retrieval_id}` and feedback. Left out where it is not."""
 
 
 class MemorySearchRecency(TypedDict):
@@ -1075,7 +1079,7 @@ class RecentTurn(Record):
 class Retrieval(Record):
     """What a search or a context found for a query."""
 
-    __nested__: ClassVar[Mapping[str, str]] = {"memories": "RetrievedMemory"}
+    __nested__: ClassVar[Mapping[str, str]] = {"memories": "RetrievedMemory", "feedback": "RetrievalFeedback"}
     object: Literal["retrieval"]
     id: str
     """`ret_` and 12 characters."""
@@ -1090,15 +1094,35 @@ class Retrieval(Record):
     threshold: float
     """The lowest score that was asked for; 0 for a context."""
     filtered: bool
-    """Whether only some types or tags were looked for."""
+    """Whether a filter narrowed what was looked for: `type`, `types`, `tags`, `filter`, or times."""
+    request: dict[str, Any] | None
+    """What else was asked for, as it was sent; null where that has more than 4000 characters, or was not kept."""
     memories: list[RetrievedMemory]
     """What was found, best first. For a key that is bound to an agent, only memories of that agent."""
+    state_version: int | None
+    """The version of the state that a context showed; null for a search."""
+    turns: list[str]
+    """Ids of the turns of a context, newest first, before a budget left any out."""
+    feedback: RetrievalFeedback
     actor: str
     """First 8 characters of the API key that asked."""
     turn_id: str | None
     """The turn that came of it: the next one of the session; null while there is none."""
     created_at: str
     """When it was found, give or take a tenth of a second."""
+
+
+class RetrievalFeedback(Record):
+    """What was said of it last; null until then."""
+
+    useful: list[str]
+    """Ids of memories of the retrieval that helped."""
+    not_useful: list[str]
+    """Ids of those that did not."""
+    note: str | None
+    """The note."""
+    created_at: str
+    """When it was given."""
 
 
 class RetrievedMemory(Record):
@@ -1110,6 +1134,8 @@ class RetrievedMemory(Record):
     """Its score in the answer, 0.0 to 1.0."""
     content_preview: str | None
     """The first 100 characters of what the memory says now; null when it is gone."""
+    status: Literal["unchanged", "changed", "gone"]
+    """`unchanged` since, `changed`, or `gone`: deleted, expired or erased."""
 
 
 class Session(Record):
@@ -1158,7 +1184,7 @@ class SessionFork(Record):
 class Settings(Record):
     """Every setting with its value, its default and where the value comes from."""
 
-    __nested__: ClassVar[Mapping[str, str]] = {"memories_on_expiry": "SettingsMemoriesOnExpiry", "endless_sessions_for_all": "SettingsEndlessSessionsForAll", "trace_retention_days": "SettingsTraceRetentionDays", "retrieval_log": "SettingsRetrievalLog", "max_body_bytes": "SettingsMaxBodyBytes", "region": "SettingsRegion", "state_versions_kept": "SettingsStateVersionsKept", "memory_versions_kept": "SettingsMemoryVersionsKept", "max_store_bytes": "SettingsMaxStoreBytes", "webhooks": "SettingsWebhooks", "embedding": "SettingsEmbedding"}
+    __nested__: ClassVar[Mapping[str, str]] = {"memories_on_expiry": "SettingsMemoriesOnExpiry", "endless_sessions_for_all": "SettingsEndlessSessionsForAll", "trace_retention_days": "SettingsTraceRetentionDays", "retrieval_log": "SettingsRetrievalLog", "retrieval_log_days": "SettingsRetrievalLogDays", "max_body_bytes": "SettingsMaxBodyBytes", "region": "SettingsRegion", "state_versions_kept": "SettingsStateVersionsKept", "memory_versions_kept": "SettingsMemoryVersionsKept", "max_store_bytes": "SettingsMaxStoreBytes", "webhooks": "SettingsWebhooks", "embedding": "SettingsEmbedding"}
     object: Literal["settings"]
     memories_on_expiry: SettingsMemoriesOnExpiry
     """What becomes of the memories of a session that expires."""
@@ -1170,8 +1196,10 @@ class Settings(Record):
     """How many days traces made with an enterprise key are kept."""
     retrieval_log: SettingsRetrievalLog
     """Whether the server logs which memories a search or a context found for a query. `GET /v1/sessions/{session_id}/retrievals` lists
-    them. They are kept as long as traces of the same key and no longer than the session.
+    them. They are kept for `retrieval_log_days`, and no longer than the session.
     """
+    retrieval_log_days: SettingsRetrievalLogDays
+    """How many days the log of retrievals keeps what was found, with the query. A change concerns what is logged from then on."""
     max_body_bytes: SettingsMaxBodyBytes
     """Largest body of a request."""
     region: SettingsRegion
@@ -1448,11 +1476,20 @@ class SettingsRegion(Record):
 
 class SettingsRetrievalLog(Record):
     """Whether the server logs which memories a search or a context found for a query. `GET /v1/sessions/{session_id}/retrievals` lists
-    them. They are kept as long as traces of the same key and no longer than the session.
+    them. They are kept for `retrieval_log_days`, and no longer than the session.
     """
 
     value: bool
     default: bool | None = None
+    source: Literal["default", "environment", "setting", "probes", "built-in"]
+    """Where the value comes from."""
+
+
+class SettingsRetrievalLogDays(Record):
+    """How many days the log of retrievals keeps what was found, with the query. A change concerns what is logged from then on."""
+
+    value: int
+    default: int | None = None
     source: Literal["default", "environment", "setting", "probes", "built-in"]
     """Where the value comes from."""
 
@@ -1730,7 +1767,7 @@ class Trace(Record):
     """The session it concerns; null for traces of administration, and of memories without a session."""
     user_id: str | None = None
     """The user whose record it concerns; left out when there is none."""
-    action: Literal["turn.added", "state.updated", "memory.created", "session.created", "session.expired", "session.updated", "session.deleted", "session.forked", "state.rolled_back", "memory.updated", "memory.deleted", "memory.superseded", "memory.expired", "api_key.created", "api_key.rolled", "api_key.revoked", "backup.started", "backup.created", "backup.failed", "backup.downloaded", "backup.deleted", "user.erased", "settings.updated", "webhook.created", "webhook.updated", "webhook.disabled", "webhook.secret_rotated", "webhook.deleted"]
+    action: Literal["turn.added", "state.updated", "memory.created", "session.created", "session.expired", "session.updated", "session.deleted", "session.forked", "state.rolled_back", "memory.updated", "memory.deleted", "memory.superseded", "memory.expired", "retrieval.rated", "api_key.created", "api_key.rolled", "api_key.revoked", "backup.started", "backup.created", "backup.failed", "backup.downloaded", "backup.deleted", "user.erased", "settings.updated", "webhook.created", "webhook.updated", "webhook.disabled", "webhook.secret_rotated", "webhook.deleted"]
     """What happened."""
     actor: str
     """First 8 characters of the API key that did it, `local` for programs of the server's own user such as `cairn mcp`, or `system`."""
@@ -1754,6 +1791,7 @@ class Trace(Record):
     - `memory.deleted`: memory_id, content_preview, reason
     - `memory.superseded`: memory_id, content_preview, superseded_by, superseded_at
     - `memory.expired`: memory_id, content_preview, expires_at
+    - `retrieval.rated`: retrieval_id, useful, not_useful
     - `api_key.created`: key_id, kind, prefix, name, scopes, tier, user_id, agent_id, source, rate_limit, expires_at
     - `api_key.rolled`: key_id, kind, prefix, name, scopes, tier, user_id, agent_id, rolled_to, rolled_to_prefix, ends_at,
     expires_at

@@ -272,6 +272,10 @@ export class Store implements RecordStore {
     return this.#writer.commit(partition, work);
   }
 
+  newId(partition: Partition): BareId {
+    return this.#writer.newId(partition);
+  }
+
   /** A commit too large for a buffer. @throws {ApiError} as `commit` does */
   commitExclusive<Result>(work: (tx: Tx) => Result): Promise<Result> {
     return this.#writer.commitExclusive(work);

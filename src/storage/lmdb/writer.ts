@@ -76,6 +76,10 @@ export class Writer {
     return (this.#ids ??= new IdSource(this.#store.clock, { startAfter: newestId(this.#store.latest()) }));
   }
 
+  newId(partition: Partition): BareId {
+    return this.#idSource().bare(partition);
+  }
+
   /** With a clock behind the newest id other processes continue after that too: what they have given is not given again. */
   #passIdsOfOthers(now: number): void {
     if (this.#ids !== undefined && this.#ids.newestMs > now) this.#ids.continueAfter(newestId(this.#store.latest()) ?? "");

@@ -27,17 +27,8 @@ import { CommitTokens } from "./commit/commit-tokens.ts";
 import { Commits } from "./commit/commits.ts";
 import { WholeTransaction, type WholeParts } from "./commit/whole-transaction.ts";
 import { DatabaseHealth } from "./connection/database-health.ts";
-import {
-  BEGIN,
-  BEGIN_SNAPSHOT,
-  COMMIT,
-  Database,
-  DatabaseError,
-  ROLLBACK,
-  type AnswerRow,
-  type Connection,
-  type Statement,
-} from "./connection/database.ts";
+import { BEGIN, BEGIN_SNAPSHOT, COMMIT, Database, DatabaseError, ROLLBACK } from "./connection/database.ts";
+import type { AnswerRow, Connection, Statement } from "./connection/database.ts";
 import { openingProblem } from "./connection/opening-problem.ts";
 import { Outages } from "./connection/outages.ts";
 import { checkServer, openSchema } from "./connection/server-check.ts";
@@ -260,6 +251,10 @@ export class PostgresStore implements RecordStore {
 
   get bytesWritten(): number {
     return this.#commits.bytesWritten;
+  }
+
+  newId(partition: Partition): BareId {
+    return this.#commits.ids.bare(partition, this.#commits.timeOfChanges());
   }
 
   /** One page of a list: its ids are found by one statement, and what is shown of them is read together. */

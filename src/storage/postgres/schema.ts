@@ -16,6 +16,7 @@
  */
 import { BARE_ID_LENGTH } from "../../lib/ids.ts";
 import { invariant } from "../../lib/invariant.ts";
+import { snakeCase } from "../../lib/text.ts";
 import {
   deliveries,
   idempotency,
@@ -48,7 +49,6 @@ export interface Location {
 
 export const SCHEMA = "cairn";
 
-const snakeCase = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 export const relationOf = (name: string): string => `${SCHEMA}.${snakeCase(name).replace(".", "_")}`;
 /** The column of an index that is one. */
 export const columnOf = ({ name }: Pick<Index, "name">): string => snakeCase(name.slice(name.indexOf(".") + 1));

@@ -6,7 +6,7 @@
 import { Type, type Static } from "@sinclair/typebox";
 import { bare } from "../../lib/ids.ts";
 import { numberKey } from "../keys.ts";
-import { Fraction, IdText, OneOf, OrNull, Positive, Text, Whole } from "../row-types.ts";
+import { AnyObject, Fraction, IdText, OneOf, OrNull, Positive, Text, Whole } from "../row-types.ts";
 import { json } from "./codecs.ts";
 import { ID, table } from "./table.ts";
 
@@ -24,6 +24,15 @@ const RetrievalRow = Type.Object({
   threshold: Fraction,
   /** Set when only some types or tags were looked for. */
   filtered: Type.Optional(Type.Literal(true)),
+  /** The rest of the request, as it was sent; left out where it is long. */
+  request: Type.Optional(AnyObject),
+  /** The version of the state that a context showed, and its turns, newest first. */
+  stateVersion: Type.Optional(Whole),
+  turns: Type.Optional(Type.Array(IdText("turn"))),
+  /** Judgement of the caller, given later. */
+  feedback: Type.Optional(
+    Type.Object({ at: Whole, useful: Type.Array(IdText("mem")), notUseful: Type.Array(IdText("mem")), note: Type.Optional(Text) }),
+  ),
   /** Best first, with the agent where it is not that of the session; null for a memory of none. */
   memories: Type.Array(Type.Object({ id: IdText("mem"), score: Fraction, agentId: Type.Optional(OrNull(Text)) })),
 });

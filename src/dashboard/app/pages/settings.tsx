@@ -40,8 +40,9 @@ const SETTINGS: Record<SettingName, Described> = {
   retrieval_log: {
     label: "Log of what searches and contexts find",
     kind: "yes or no",
-    hint: "In the timeline of each session; kept as long as traces.",
+    hint: "In the timeline of each session, with the query.",
   },
+  retrieval_log_days: { label: "Days that what was found is kept", kind: "number", hint: "With the query; 1 to 365." },
   memory_versions_kept: { label: "Contents kept per memory", kind: "number", hint: "Earlier contents, for the history of a memory." },
   state_versions_kept: { label: "Versions kept per session", kind: "number", hint: "The newest; version 0 is always kept." },
   max_body_bytes: { label: "Largest body of a request, in bytes", kind: "number" },

@@ -41,6 +41,7 @@ const ACTIONS = Object.fromEntries(
     "memory.deleted": 0,
     "memory.expired": 0,
     "memory.superseded": 0,
+    "retrieval.rated": 0,
     "api_key.created": 0,
     "api_key.rolled": 0,
     "api_key.revoked": 0,

@@ -24,7 +24,7 @@ export function RetrievalEntry({ retrieval }: { retrieval: Retrieval }) {
         <span class="quiet">
           <span class="kind">{operation}</span> {memories.length} of at most {limit}
           {threshold > 0 && `, from ${threshold.toFixed(2)} on`}
-          {filtered && ", of some types or tags"} · <Actor prefix={actor} /> · <Time at={created_at} />
+          {filtered && ", filtered"} · <Actor prefix={actor} /> · <Time at={created_at} />
         </span>
       </div>
       <blockquote>

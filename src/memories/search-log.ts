@@ -1,0 +1,34 @@
+/**
+ * A search, and its entry in the log of retrievals.
+ *
+ * @module
+ */
+import type { Id } from "../lib/ids.ts";
+import { sentAs, type Asking, type Retrieval } from "../retrievals/log.ts";
+import type { CreatedFilter } from "../storage/list.ts";
+import type { MemoryDeps } from "./deps.ts";
+import { rowFilterOf } from "./filter.ts";
+import type { MemoryFilter } from "./memories.ts";
+import type { RankingWishes } from "./ranking-score.ts";
+import type { Shown } from "./status.ts";
+
+export interface Search extends MemoryFilter, CreatedFilter, Shown, RankingWishes {
+  query: string;
+  limit: number;
+  threshold: number;
+  explain: boolean;
+}
+
+/** A search that names no session is in no session's log. */
+export function trackSearch(
+  { retrievals }: MemoryDeps,
+  searcher: Asking,
+  search: Search,
+  matches: Retrieval["matches"],
+): Id<"ret"> | undefined {
+  const { sessionId, query, limit, threshold, explain: _, ...more } = search;
+  const { type, types = [], tags = [] } = more;
+  if (sessionId === undefined || !retrievals.isOn) return undefined;
+  const isFiltered = rowFilterOf(search) !== undefined || type !== undefined || types.length + tags.length > 0;
+  return retrievals.note(searcher, { operation: "search", sessionId, query, limit, threshold, isFiltered, request: sentAs(more), matches });
+}
