@@ -90,9 +90,14 @@ function tool(name: string): string[] {
 
 /** All at once, then the tests: some measure time, and some use the executable. */
 async function check(): Promise<boolean> {
-  const [withoutPostgres, ...outcomes] = await Promise.all([installPostgres(), ...CHECKS.map(runCheck)]);
+  const [withoutPostgres, outcomes] = await Promise.all([installPostgres(), Promise.all(CHECKS.map(runCheck)), fetchPythonPackages()]);
   const testsPassed = await runTests(withoutPostgres);
   return testsPassed && outcomes.every((outcome) => outcome.passed);
+}
+
+/** Tests would wait for them, one after the other; those say why where there are none. */
+async function fetchPythonPackages(): Promise<void> {
+  await Bun.spawn([join(root, "scripts/python"), "--version"], { env: ENVIRONMENT, stdio: ["ignore", "ignore", "ignore"] }).exited;
 }
 
 async function runCheck({ name, command }: Check): Promise<Outcome> {
