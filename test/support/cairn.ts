@@ -49,7 +49,7 @@ export interface Options extends Omit<ServiceOptions, "environment"> {
   servers?: number;
 }
 
-/** A graph is built of however few vectors, as it is of 200,000 otherwise. */
+/** A graph is built of however few vectors, as it is of 5,000 otherwise. */
 export const WITH_GRAPH: Options = { index: { graphFrom: 0 } };
 
 /** No test looks a name up outside: every name is the same public address. */
