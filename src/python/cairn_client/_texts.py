@@ -37,16 +37,16 @@ class TextStore(Store):
         """Makes changes in one transaction and returns the result of each."""
         return documents.batch(self._scope, operations, self._sent)
 
-    def until_unchanged(self, attempt: Callable[[], Steps[None]]) -> Steps[None]:
+    def until_unchanged(self, attempt: Callable[[], Steps[T]]) -> Steps[T]:
         """Makes a change that depends on what is there; when others were faster, again with what is there then."""
         for tries in range(1, TRIES + 1):
             try:
-                yield from attempt()
-                return
+                return (yield from attempt())
             except CairnError as error:
                 if error.code != "version_conflict" or tries == TRIES:
                     raise
             yield Sleep(random.random() * min(PAUSE_SECONDS_MAX, 0.002 * 2**tries))
+        raise AssertionError("a range is never empty")
 
     def until_whole(self, attempt: Callable[[], Steps[T]]) -> Steps[T]:
         """Reads what others may put or delete meanwhile; when parts are gone, again with what is there then."""
