@@ -9,19 +9,15 @@ import { NoBackups } from "./backups/no-backups.ts";
 import { commandEnvironment } from "./config.ts";
 import type { ContextDeps } from "./context/context.ts";
 import type { DocumentDeps } from "./documents/documents.ts";
-import { documentExpiry, documentRemoval } from "./documents/removal.ts";
-import { documentTexts } from "./documents/search.ts";
 import { Embeddings } from "./embeddings/embeddings.ts";
 import { Arrivals } from "./http/arrivals.ts";
 import { History } from "./http/history.ts";
-import { Idempotency, idempotencyRetention } from "./http/idempotency.ts";
+import { Idempotency } from "./http/idempotency.ts";
 import { KeptBytes } from "./http/kept-bytes.ts";
 import { keyRegistration } from "./keys/first-key.ts";
 import type { KeyMaker } from "./keys/keys.ts";
 import { LastUses } from "./keys/last-use.ts";
-import { keyExpiry } from "./keys/sign-in.ts";
 import { Tickets } from "./keys/tickets.ts";
-import { TRACE_RETENTION_DAYS } from "./keys/tiers.ts";
 import type { KeyBuckets } from "./lib/bucket.ts";
 import { chance } from "./lib/chance.ts";
 import { bounded, boundedTime, type Clock } from "./lib/clock.ts";
@@ -33,17 +29,13 @@ import { describeError, type Log } from "./lib/log.ts";
 import { lacksAvx2, removeOtherAddons } from "./lib/native.ts";
 import { systemResolve } from "./lib/outbound.ts";
 import { toIso } from "./lib/time.ts";
-import { backfill, memoryTexts } from "./memories/backfill.ts";
-import { memoryExpiry } from "./memories/expiry.ts";
+import { recordTasks } from "./record-tasks.ts";
 import { removeIncoming } from "./operations/new-store.ts";
 import { holdsStore } from "./operations/store-file.ts";
 import { backUpBefore } from "./operations/upgrade.ts";
 import type { StorePlace } from "./operations/with-store.ts";
 import { RetrievalLog } from "./retrievals/log.ts";
-import { retrievalRetention } from "./retrievals/retention.ts";
-import { sessionExpiry } from "./sessions/expiry.ts";
 import { NAMES_FILL } from "./sessions/names.ts";
-import { sessionRemoval } from "./sessions/removal.ts";
 import { StoreQuotas } from "./settings/quotas.ts";
 import type { GivenSettings } from "./settings/schema.ts";
 import { Settings } from "./settings/settings.ts";
@@ -64,11 +56,9 @@ import { Driver } from "./tasks/driver.ts";
 import { Activator, type Task } from "./tasks/task.ts";
 import { TraceFeed } from "./traces/feed.ts";
 import { systemCaller, type Caller, type Deps } from "./traces/record.ts";
-import { traceRetention } from "./traces/retention.ts";
 import { RecentTurns } from "./turns/recent-turns.ts";
-import { userDirectory, USERS_FILL } from "./users/directory.ts";
+import { USERS_FILL } from "./users/directory.ts";
 import { endsErasure, erasureWatch, forgetAll } from "./users/forgetting.ts";
-import { userErasure } from "./users/erasure.ts";
 import { openWebhooks, type WebhookOptions } from "./webhooks/open.ts";
 import type { WebhookDeps } from "./webhooks/webhooks.ts";
 
@@ -182,14 +172,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
   const settings = await Settings.open(store, options.environment ?? {});
   const system = systemCaller(() => settings.values.trace_retention_days);
   const backfillActivator = new Activator();
-  const embeddings = await Embeddings.open(store, settings.effective.embedding, {
-    clock,
-    random: chance,
-    resolve: options.network?.resolve ?? systemResolve,
-    onFailure: () => backfillActivator.wake(),
-    onEncoderFailure: (reason) => log.error("the thread of the built-in encoder has ended", { reason }),
-    newEncoder: options.newEncoder,
-  });
+  const embeddings = await openEmbeddings({ store, clock, log, settings }, options, () => backfillActivator.wake());
   if (embeddings.active.builtin !== undefined && lacksAvx2()) {
     log.warn("this processor has no AVX2: the built-in encoder takes about four times as long for a text");
   }
@@ -226,22 +209,6 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     if (endsErasure(traces)) forgetAll(forgetful);
     if (hasEvents) hooks.wake();
   };
-  const retentionDays = () => [...Object.values(TRACE_RETENTION_DAYS), settings.values.trace_retention_days];
-  // Tasks on the records of all run in one server at a time.
-  const shared: ((leased: RecordStore) => Task)[] = [
-    (leased) => sessionExpiry({ ...deps, store: leased }, system),
-    (leased) => sessionRemoval({ ...records, store: leased }, log),
-    (leased) => memoryExpiry({ ...deps, store: leased }, system),
-    (leased) => documentExpiry({ ...records, store: leased }, log),
-    (leased) => documentRemoval({ ...records, store: leased }, log),
-    (leased) => userErasure({ ...records, store: leased }, log),
-    (leased) => userDirectory(leased),
-    (leased) => traceRetention({ ...records, store: leased }, retentionDays, log),
-    (leased) => retrievalRetention({ ...records, store: leased }, log),
-    (leased) => idempotencyRetention({ ...records, store: leased }, log),
-    (leased) => keyExpiry({ ...records, store: leased }, log),
-    (leased) => backfill({ ...deps, store: leased }, [memoryTexts(deps), documentTexts(deps)]),
-  ];
   const fill = await fillStore({
     store,
     log,
@@ -250,7 +217,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
   });
   const tasks = [
     ...parts.tasks,
-    ...shared.map((make) => leasedTask(leases, store, make)),
+    ...recordTasks(deps, system).map((make) => leasedTask(leases, store, make)),
     ...hooks.tasks,
     ...(embedded === undefined ? [settingsWatch(settings, embeddings, log), feed.followTask(), erasureWatch(store, forgetful)] : []),
     fill,
@@ -306,6 +273,21 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     drain: () => stop.abort(),
     close: () => closing.disposeAsync(),
   };
+}
+
+function openEmbeddings(
+  { store, clock, log, settings }: { store: RecordStore; clock: Clock; log: Log; settings: Settings },
+  { network, newEncoder }: ServiceOptions,
+  onFailure: () => void,
+): Promise<Embeddings> {
+  return Embeddings.open(store, settings.effective.embedding, {
+    clock,
+    random: chance,
+    resolve: network?.resolve ?? systemResolve,
+    onFailure,
+    onEncoderFailure: (reason) => log.error("the thread of the built-in encoder has ended", { reason }),
+    newEncoder,
+  });
 }
 
 function removeLeftovers(directory: string, log: Log): void {

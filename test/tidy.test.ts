@@ -178,7 +178,14 @@ const LAYERS: readonly (readonly RegExp[])[] = [
     /^src\/docs\//,
   ],
   [/^src\/mcp\//, /^src\/compat\//, /^src\/telemetry\//],
-  [/^src\/service\.ts$/, /^src\/store-parts\.ts$/, /^src\/store-metrics\.ts$/, /^src\/app\.ts$/, /^src\/config\.ts$/],
+  [
+    /^src\/service\.ts$/,
+    /^src\/record-tasks\.ts$/,
+    /^src\/store-parts\.ts$/,
+    /^src\/store-metrics\.ts$/,
+    /^src\/app\.ts$/,
+    /^src\/config\.ts$/,
+  ],
   [/^src\/cli\//],
   [/^src\/main\.ts$/],
   // Nothing below may import what runs elsewhere.
@@ -249,7 +256,7 @@ test("operations know nothing of HTTP: only routes, schemas and the application 
       .filter((target) => target.startsWith("src/http/"))
       .filter(
         () =>
-          !/^src\/(http\/|app\.ts|service\.ts|store-metrics\.ts|(cli|mcp|compat|telemetry)\/|[\w-]+\/(routes|schema)\.ts)/.test(
+          !/^src\/(http\/|app\.ts|service\.ts|record-tasks\.ts|store-metrics\.ts|(cli|mcp|compat|telemetry)\/|[\w-]+\/(routes|schema)\.ts)/.test(
             source.path,
           ),
       )
@@ -396,6 +403,27 @@ test("the map has a request checked in the order of the application's head", () 
   const [, map = ""] = /^app\.ts +(Host.+?) {2,}/m.exec(pageText("src/ARCHITECTURE.md")) ?? [];
   const [, head = ""] = /^ \* (Host → .+) → operation$/m.exec(readFileSync(join(ROOT, "src/app.ts"), "utf8")) ?? [];
   expect(map.split(", ")).toEqual(head.split(" → "));
+});
+
+test("a path of the map names files that exist, each once, and climbs at most twice", () => {
+  const paths = Array.from(
+    pageText("src/ARCHITECTURE.md").matchAll(/^\*\*(?:A|An) (\w+)\*\*.*\n\n```\n([^]*?)```/gm),
+    ([, name = "", text = ""]) => ({
+      name,
+      files: Array.from(text.matchAll(/^([\w/-]+\.ts) /gm), ([, file = ""]) => `src/${file}`),
+    }),
+  );
+  expect(paths.map(({ name }) => name)).toEqual(["read", "change", "search", "event"]);
+  for (const { name, files } of paths) {
+    const layers = files.map(layerOf);
+    expect(files.length).toBeGreaterThan(7);
+    expect({ name, missing: files.filter((file) => !existsSync(join(ROOT, file))) }).toEqual({ name, missing: [] });
+    expect({ name, twice: files.filter((file, i) => files.indexOf(file) !== i) }).toEqual({ name, twice: [] });
+    expect({ name, climbs: layers.filter((layer, i) => i > 0 && layer > (layers[i - 1] as number)).length <= 2 }).toEqual({
+      name,
+      climbs: true,
+    });
+  }
 });
 
 test("every page is in the table of contents, once", () => {

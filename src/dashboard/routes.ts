@@ -8,26 +8,14 @@
  * @module
  */
 import { acceptsEncoding } from "../http/gzip.ts";
+import { pagePolicy } from "../http/page-policy.ts";
 import { loadOnce } from "../lib/memoize.ts";
 import { BASE, dashboardAssets, PAGE_NAME, type Asset } from "./bundle.ts";
 
 const CACHED_FOR_EVER = "public, max-age=31536000, immutable";
 
-const POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self' data:",
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-  "require-trusted-types-for 'script'",
-  "trusted-types 'none'",
-].join("; ");
-
 const PAGE_HEADERS = {
-  "Content-Security-Policy": POLICY,
+  "Content-Security-Policy": pagePolicy("data:"),
   "Referrer-Policy": "no-referrer",
   "Cross-Origin-Opener-Policy": "same-origin",
 };

@@ -5,6 +5,7 @@
  *
  * @module
  */
+import { pagePolicy } from "../http/page-policy.ts";
 import { toJson } from "../lib/json.ts";
 import { loadOnce } from "../lib/memoize.ts";
 import { addressOf, BASE, INDEX_PATH, partsOf, withAddresses } from "./contents.ts";
@@ -22,21 +23,9 @@ const SCRIPT_PATH = "src/docs/browser/search.ts";
 const LLMS = "/llms.txt";
 export const DOCS_PATHS = [BASE, `${BASE}/*`, LLMS] as const;
 
-/** The page loads its own files and nothing else, and text never becomes markup or script in it. */
 const PAGE_HEADERS = {
   "Content-Type": "text/html; charset=utf-8",
-  "Content-Security-Policy": [
-    "default-src 'none'",
-    "script-src 'self'",
-    "style-src 'self'",
-    "img-src 'self'",
-    "connect-src 'self'",
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-    "require-trusted-types-for 'script'",
-    "trusted-types 'none'",
-  ].join("; "),
+  "Content-Security-Policy": pagePolicy(),
   "Referrer-Policy": "no-referrer",
 };
 
