@@ -27,7 +27,7 @@ export const CACHE_BYTES_MAX = {
   /** And which those of the namespaces of documents that were searched last. */
   residentDocumentVectors: 4 * MIB,
   /** Vectors that pass the filters that were searched with last: a bit each. For each collection. */
-  passingSlots: MIB / 2,
+  filterBitmaps: MIB / 2,
   /** Vectors that an embedding provider gave for queries. */
   queryVectors: 3 * MIB,
 } as const;

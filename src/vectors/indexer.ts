@@ -22,7 +22,7 @@ import { provider, PROVIDER_KEY } from "../storage/tables.ts";
 import { matches, leapfrogJoin, type Filter } from "../storage/walk.ts";
 import { CandidateReader, RowCandidate, type Candidate } from "./candidates.ts";
 import { type IndexBytes, type IndexStatus, sumOf } from "./index-status.ts";
-import { type Passing, PassingSlots, type PassingSlotsOptions } from "./passing-slots.ts";
+import { type Passing, FilterBitmaps, type FilterBitmapsOptions } from "./filter-bitmaps.ts";
 import type { Query } from "./query.ts";
 import { SearchIndex, type SavedParts } from "./search-index.ts";
 import { type Breadth, breadthOf, flatMax, workerPlan } from "./search-plan.ts";
@@ -43,7 +43,7 @@ export interface IndexerOptions {
   /** The index is rebuilt when at least this number of its slots, and this share of them, are of deleted vectors. */
   removedMin: number;
   removedShareMax: number;
-  passingSlots: Partial<PassingSlotsOptions>;
+  filterBitmaps: Partial<FilterBitmapsOptions>;
 }
 
 const DEFAULTS: IndexerOptions = {
@@ -54,13 +54,13 @@ const DEFAULTS: IndexerOptions = {
   probesMax: LIMITS.searchProbesMax,
   removedMin: 100,
   removedShareMax: 0.3,
-  passingSlots: {},
+  filterBitmaps: {},
 };
 
-const IDS_PER_LOOK = 10_000;
+const IDS_PER_READ = 10_000;
 /** Enough for most filters: a search that takes more than one step may wait for some of the index's own work. */
-const LOOKS_PER_STEP = 5_000;
-const TAKEN_IN_PER_STEP = 200;
+const PROBES_PER_STEP = 5_000;
+const INGESTED_PER_STEP = 200;
 const SWEPT_PER_STEP = 500;
 /** Looking a memory up in the indexes of a filter counts as this many postings: a search by words makes at most 40,000 of them. */
 const LOOKUP_COST = 20;
@@ -76,7 +76,7 @@ export class Indexer {
   /** Slots that are left to look at, from the newest to the oldest. */
   #sweepFrom = 0;
   #rebuilding: SearchIndex | undefined;
-  readonly #passingSlots: PassingSlots;
+  readonly #filterBitmaps: FilterBitmaps;
 
   constructor(store: Store, directory: string, options: Partial<IndexerOptions> = {}) {
     this.#store = store;
@@ -84,7 +84,7 @@ export class Indexer {
     this.#options = { ...DEFAULTS, ...options };
     this.#collection = this.#options.collection;
     this.#index = this.#newIndex(0);
-    this.#passingSlots = new PassingSlots(this.#collection.records, this.#options.passingSlots);
+    this.#filterBitmaps = new FilterBitmaps(this.#collection.records, this.#options.filterBitmaps);
   }
 
   /**
@@ -141,11 +141,11 @@ export class Indexer {
   /** The ids of all vectors of this generation as bytes, oldest first, some at a time. */
   *#storedIds(): Generator<Uint8Array> {
     const { replacesUntil } = this.#store.latest.get(provider, PROVIDER_KEY) ?? {};
-    const ids = Buffer.alloc(IDS_PER_LOOK * BARE_ID_LENGTH);
+    const ids = Buffer.alloc(IDS_PER_READ * BARE_ID_LENGTH);
     for (let from = replacesUntil === undefined ? "" : successor(replacesUntil); ;) {
       const count = this.#store.copyKeys(this.#collection.vectors, from, ids, BARE_ID_LENGTH);
       yield ids.subarray(0, count * BARE_ID_LENGTH);
-      if (count < IDS_PER_LOOK) return;
+      if (count < IDS_PER_READ) return;
       from = successor(ids.toString("latin1", ids.length - BARE_ID_LENGTH));
     }
   }
@@ -174,7 +174,7 @@ export class Indexer {
 
   /** Checks whether a step has anything to do for searches to come. */
   get isBehind(): boolean {
-    return this.status.pending > 0 || this.#passingSlots.isBehind;
+    return this.status.pending > 0 || this.#filterBitmaps.isBehind;
   }
 
   /** Rows of these memories were put again, and readers see it: which filters they pass is to be looked up. */
@@ -182,7 +182,7 @@ export class Indexer {
     const { slots } = this.#index;
     for (const memory of memories) {
       const slot = slots.slotOfMemory(memory) ?? this.#readSlot(memory);
-      if (slot !== undefined) this.#passingSlots.updated(slot);
+      if (slot !== undefined) this.#filterBitmaps.updated(slot);
     }
   }
 
@@ -202,7 +202,7 @@ export class Indexer {
   *nearest(query: Query, filter: Filter): Generator<undefined, Candidate[]> {
     this.catchUp();
     while (this.#index.behind > 0) {
-      this.#takeIn();
+      this.#ingest();
       if (this.#index.behind > 0) yield;
     }
     const walk = { looks: 0 };
@@ -210,7 +210,7 @@ export class Indexer {
     let isThorough = false;
     if (filter.length > 0) {
       const { slots } = this.#index;
-      this.#passingSlots.use(filter, slots);
+      this.#filterBitmaps.use(filter, slots);
       passing = yield* this.#passing(filter, walk, this.#options.flatMax(slots.size));
     }
     for (;;) {
@@ -233,14 +233,14 @@ export class Indexer {
 
   /** The slots of what passes; undefined when more than `max` pass, and the newest of them after too many looks. */
   *#passing(filter: Filter, walk: { looks: number }, max: number): Generator<undefined, Uint32Array | undefined> {
-    const known = this.#passingSlots.of(filter);
+    const known = this.#filterBitmaps.of(filter);
     if (known !== undefined) {
       const { slots } = this.#index;
       const reader = this.#store.latest;
       return known.share * slots.size > max ? undefined : known.all(slots, (slot) => matches(reader, filter, slots.memory(slot)));
     }
     const found: BareId[] = [];
-    for (const memory of leapfrogJoin(this.#store.latest, this.#collection.records, filter, {}, LOOKS_PER_STEP)) {
+    for (const memory of leapfrogJoin(this.#store.latest, this.#collection.records, filter, {}, PROBES_PER_STEP)) {
       if (typeof memory === "string") {
         if (found.push(memory) > max) return undefined;
         continue;
@@ -261,7 +261,7 @@ export class Indexer {
 
   *#readRows(): Generator<undefined, void> {
     while (!this.#index.hasAllRows) {
-      this.#takeIn();
+      this.#ingest();
       yield;
     }
   }
@@ -283,7 +283,7 @@ export class Indexer {
     const breadth = this.#breadth(query, filter.length > 0);
     const { oversampleMax } = this.#options;
     const reader = this.#store.latest;
-    const known = filter.length === 0 ? undefined : this.#passingSlots.of(filter);
+    const known = filter.length === 0 ? undefined : this.#filterBitmaps.of(filter);
     const lookedUp = new Map<number, boolean>();
     const passes = (slot: number): boolean => {
       if (!slots.has(slot)) return false;
@@ -377,7 +377,7 @@ export class Indexer {
 
   /** Does a bounded piece of work. @returns whether there is more */
   step(): boolean {
-    if (this.#takeIn()) return true;
+    if (this.#ingest()) return true;
     if (this.#saving !== undefined) return false;
     this.#index.unlink();
     return this.#insert() || this.#stepPassing() || this.#stepSweep() || this.#stepRebuild();
@@ -385,7 +385,7 @@ export class Indexer {
 
   #stepPassing(): boolean {
     const { slots } = this.#index;
-    return this.#passingSlots.step(this.#store.latest, slots, (memory) => slots.slotOfMemory(memory) ?? this.#readSlot(memory));
+    return this.#filterBitmaps.step(this.#store.latest, slots, (memory) => slots.slotOfMemory(memory) ?? this.#readSlot(memory));
   }
 
   /** Has later steps take out what has been deleted, if there is any. */
@@ -423,8 +423,8 @@ export class Indexer {
     return graph !== undefined || slots.size + behind >= Math.max(1, this.#options.graphFrom);
   }
 
-  #takeIn(): boolean {
-    return this.#index.takeIn(this.#store.latest, TAKEN_IN_PER_STEP);
+  #ingest(): boolean {
+    return this.#index.ingest(this.#store.latest, INGESTED_PER_STEP);
   }
 
   #insert(): boolean {
@@ -449,12 +449,12 @@ export class Indexer {
     const rebuilding = this.#rebuilding;
     if (rebuilding === undefined) return false;
     const reader = this.#store.latest;
-    if (rebuilding.takeIn(reader, TAKEN_IN_PER_STEP)) return true;
+    if (rebuilding.ingest(reader, INGESTED_PER_STEP)) return true;
     if (this.hasGraph && rebuilding.insert(reader)) return true;
     // Whatever was deleted since it was taken in is found by the next search or sweep, like any other.
     this.#index.release();
     this.#index = rebuilding;
-    this.#passingSlots.clear();
+    this.#filterBitmaps.clear();
     this.#sweepFrom = 0;
     this.#unsaved = rebuilding.slots.length + 1;
     this.#rebuilding = undefined;
@@ -478,7 +478,7 @@ export class Indexer {
     // While it is being written to disk the graph is needed; then it is freed when that is done.
     if (this.#saving === undefined) this.#index.release();
     this.#index = this.#newIndex(generation);
-    this.#passingSlots.clear();
+    this.#filterBitmaps.clear();
     this.#unsaved = 1;
     this.#sweepFrom = 0;
     this.#rebuilding = undefined;

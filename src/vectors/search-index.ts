@@ -2,7 +2,7 @@
  * All that searches go through, with one numbering: the words of every vector, its numbers, and the graph.
  *
  * ```
- * store ──▶ noted ──take in──▶ slots, terms, rows ──insert──▶ graph, once there are enough
+ * store ──▶ discovered ──ingest──▶ slots, terms, rows ──insert──▶ graph, once there are enough
  *                                   all of it                slots before `graphEnd`
  * ```
  * Whatever is taken in is found by its words and can be compared; what is not in the graph yet is compared with every query. Slots
@@ -24,7 +24,7 @@ import { Slots } from "./slots.ts";
 import { TermIndex } from "./term-index.ts";
 import { VectorRows } from "./vector-rows.ts";
 
-const IDS_PER_LOOK = 10_000;
+const IDS_PER_READ = 10_000;
 
 /** Part of an index in a snapshot; rows are read from the store. */
 export interface SavedParts {
@@ -41,11 +41,11 @@ export class SearchIndex {
   readonly slots: Slots;
   readonly terms: TermIndex;
   readonly rows = new VectorRows();
-  /** First id that was not noted yet: ids are given inside transactions and rise, also across restarts. */
+  /** First id that was not discovered yet: ids are given inside transactions and rise, also across restarts. */
   #trackFrom = "";
-  /** Vectors that are not taken in yet, from `#notedAt` on, oldest first. */
-  #noted: BareId[] = [];
-  #notedAt = 0;
+  /** Vectors that are not ingested yet, from `#discoveredAt` on, oldest first. */
+  #discovered: BareId[] = [];
+  #discoveredAt = 0;
   #graph: HnswIndex | undefined;
   #graphEnd: number;
   /** Slots from `#graphEnd` on that were removed. */
@@ -80,9 +80,9 @@ export class SearchIndex {
     return { rows: this.rows.bytes, ids: this.slots.bytes, terms: this.terms.bytes, graph: this.#graph?.bytes ?? 0 };
   }
 
-  /** Vectors that are not taken in yet. */
+  /** Vectors that are not ingested yet. */
   get behind(): number {
-    return this.#noted.length - this.#notedAt;
+    return this.#discovered.length - this.#discoveredAt;
   }
 
   /** Vectors that are taken in and not in the graph. */
@@ -106,16 +106,16 @@ export class SearchIndex {
   /** Notes the vectors that were stored since the last look. */
   note(reader: Reader): void {
     for (;;) {
-      const ids = reader.keys(this.#table, { from: this.#trackFrom, to: MAX_KEY, limit: IDS_PER_LOOK });
-      for (const id of ids) this.#noted.push(id);
+      const ids = reader.keys(this.#table, { from: this.#trackFrom, to: MAX_KEY, limit: IDS_PER_READ });
+      for (const id of ids) this.#discovered.push(id);
       const last = ids.at(-1);
       if (last !== undefined) this.#trackFrom = successor(last);
-      if (ids.length < IDS_PER_LOOK) return;
+      if (ids.length < IDS_PER_READ) return;
     }
   }
 
-  /** Takes in some of what is noted, or the numbers of what a snapshot had. @returns whether there was anything to do */
-  takeIn(reader: Reader, count: number): boolean {
+  /** Ingests some of what was discovered, or the numbers of what a snapshot had. @returns whether there was anything to do */
+  ingest(reader: Reader, count: number): boolean {
     if (!this.hasAllRows) {
       if (this.rows.length === 0) this.rows.expect(this.slots.partitions());
       const end = Math.min(this.slots.length, this.rows.length + count);
@@ -123,11 +123,11 @@ export class SearchIndex {
       if (this.behind === 0) return true;
     }
     if (this.behind === 0) return false;
-    const end = Math.min(this.#noted.length, this.#notedAt + count);
-    for (; this.#notedAt < end; this.#notedAt++) this.#add(reader, this.#noted[this.#notedAt]!);
+    const end = Math.min(this.#discovered.length, this.#discoveredAt + count);
+    for (; this.#discoveredAt < end; this.#discoveredAt++) this.#add(reader, this.#discovered[this.#discoveredAt]!);
     if (this.behind === 0) {
-      this.#noted = [];
-      this.#notedAt = 0;
+      this.#discovered = [];
+      this.#discoveredAt = 0;
     }
     return true;
   }

@@ -22,14 +22,14 @@ import { CandidateReader, type Candidate } from "./candidates.ts";
 import { Connection, type Notice } from "./connection.ts";
 import { NO_BYTES, NO_STATUS, type IndexBytes, type IndexStatus } from "./index-status.ts";
 import { packQuery, type Query } from "./query.ts";
-import { ResidentSets } from "./resident-sets.ts";
+import { ScopeCache } from "./scope-cache.ts";
 import { FEW_MAX, GRAPH_FROM, RESIDENT_PENDING_MAX } from "./search-plan.ts";
 
 /** At most this many filters are known to be wide. The worker falls back to brute force when few pass by now. */
 const WIDE_FILTERS_MAX = 1_000;
 /** Memories whose rows were put again are posted to the worker before the next search, and whenever there are this many. */
 const UPDATED_MAX = 1_000;
-/** To look up the largest resident set takes two turns, if it is not evicted meanwhile. The worker would take longer to answer. */
+/** To look up the largest set of a scope takes two turns, if it is not evicted meanwhile. The worker would take longer to answer. */
 const READING_TURNS_MAX = 3;
 /** A worker that has not finished by then is left alone; at worst the next start builds what is new in the graph. */
 const CLOSE_MAX_MS = 10_000;
@@ -52,7 +52,7 @@ export class VectorIndex implements CandidateIndex {
   readonly #graphFrom: number;
   readonly #newWorker: () => Worker;
   readonly #openMaxMs: number | undefined;
-  readonly #residentSets: ResidentSets;
+  readonly #scopeCache: ScopeCache;
   /** Filters that more than a few passed when that was looked at last. */
   readonly #wideFilters = new Set<string>();
   /** Memories whose rows were put again since some were posted to the worker. */
@@ -78,9 +78,9 @@ export class VectorIndex implements CandidateIndex {
     this.#graphFrom = graphFrom;
     this.#newWorker = newWorker;
     this.#openMaxMs = openMaxMs;
-    this.#residentSets = new ResidentSets(store, { collection });
+    this.#scopeCache = new ScopeCache(store, { collection });
     store.onPut(collection.records, (memory) => {
-      this.#residentSets.updated(memory);
+      this.#scopeCache.updated(memory);
       if (this.#updated.add(memory).size === UPDATED_MAX) this.#notifyUpdated();
     });
   }
@@ -115,7 +115,7 @@ export class VectorIndex implements CandidateIndex {
   }
 
   get cacheUses(): CacheUses {
-    return this.#residentSets.uses;
+    return this.#scopeCache.uses;
   }
 
   /** @throws {ApiError} `service_unavailable` when the worker has failed; the next call starts a new one */
@@ -123,16 +123,16 @@ export class VectorIndex implements CandidateIndex {
     // Nobody else can answer before the worker can.
     const pendingMax = this.#isReady ? RESIDENT_PENDING_MAX : Infinity;
     for (let turns = 0; turns < READING_TURNS_MAX; turns++) {
-      const found = this.#residentSets.nearest(query, filter, pendingMax);
+      const found = this.#scopeCache.nearest(query, filter, pendingMax);
       if (found !== undefined) return found;
-      if (!this.#residentSets.isReading(filter)) break;
+      if (!this.#scopeCache.isReading(filter)) break;
       await nextTurn();
     }
     return this.#allThatPass(query, filter) ?? this.#ask(query, filter);
   }
 
   changed(): void {
-    this.#residentSets.collect();
+    this.#scopeCache.collect();
     if (this.#connection === undefined) {
       if (!this.#isClosed && this.#needsWorker()) this.#connect();
     } else if (this.#isIdle) {
@@ -217,7 +217,7 @@ export class VectorIndex implements CandidateIndex {
       this.#newWorker(),
       start,
       (notice) => this.#note(notice),
-      () => this.#residentSets.shared,
+      () => this.#scopeCache.shared,
     );
     this.#connection = connection;
     this.#isIdle = false;
@@ -250,7 +250,7 @@ export class VectorIndex implements CandidateIndex {
         break;
       }
       case "shared":
-        this.#residentSets.use(notice.shared);
+        this.#scopeCache.use(notice.shared);
         break;
       case "status":
         this.#status = notice.status;

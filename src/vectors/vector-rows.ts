@@ -141,7 +141,7 @@ export class VectorRows {
       const { numbers, passages, scale } = storedNumbers(stored);
       const terms = storedTerms(stored);
       const bytes = numbers.byteLength + terms.byteLength;
-      const [chunk, at] = this.#takeIn(storedHome(stored), bytes);
+      const [chunk, at] = this.#ingest(storedHome(stored), bytes);
       this.#chunks[chunk]!.bytes.set(stored.subarray(0, bytes), at);
       this.#put(slot, at, numbers.byteLength | (chunk << 16), terms.length, scale | (passages << 16));
     }
@@ -150,7 +150,7 @@ export class VectorRows {
   }
 
   /** Takes room where other rows of the partition are. */
-  #takeIn(partition: number, bytes: number): [chunk: number, at: number] {
+  #ingest(partition: number, bytes: number): [chunk: number, at: number] {
     const block = this.#blockOf(partition);
     block.taken += bytes;
     block.rows++;

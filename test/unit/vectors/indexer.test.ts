@@ -257,8 +257,8 @@ test("whatever is added, deleted, changed, built, saved and restarted in any ord
     fc.asyncProperty(fc.array(anyChange, { minLength: 5, maxLength: 25 }), fc.integer(), fc.boolean(), async (changes, seed, byGraph) => {
       await using vectors = await storedVectors();
       const random = chance(seed);
-      const passingSlots = { updatedMax: 4, newMax: 3 };
-      const options = { flatMax: () => 5, removedMin: 4, graphFrom: byGraph ? 0 : 1_000, passingSlots };
+      const filterBitmaps = { updatedMax: 4, newMax: 3 };
+      const options = { flatMax: () => 5, removedMin: 4, graphFrom: byGraph ? 0 : 1_000, filterBitmaps };
       let indexer = new Indexer(vectors.store, snapshots(vectors), options);
       await indexer.start();
       for (const change of changes) {
@@ -355,7 +355,7 @@ test.each([
   const filter = [ofType("in")];
   await vectors.add(others(), (i) => ({ type: i % 2 === 0 ? "in" : "out" }));
   const [near, alsoNear] = await vectors.add([query, query], () => ({ type: "out" }));
-  const indexer = new Indexer(vectors.store, snapshots(vectors), { flatMax: () => flatMax, passingSlots: { updatedMax: 3, newMax: 5 } });
+  const indexer = new Indexer(vectors.store, snapshots(vectors), { flatMax: () => flatMax, filterBitmaps: { updatedMax: 3, newMax: 5 } });
   await indexer.start();
   const check = () => expect(new Set(ask(indexer, query, filter, 10))).toEqual(new Set(vectors.exact(query, filter, 10)));
   const put = async (one: Stored, type: string) => {

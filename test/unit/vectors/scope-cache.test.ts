@@ -9,8 +9,8 @@ import { memories } from "../../../src/storage/tables.ts";
 import { posting } from "../../../src/storage/walk.ts";
 import type { CandidateReader } from "../../../src/vectors/candidates.ts";
 import { closenessTo, type Query } from "../../../src/vectors/query.ts";
-import { ResidentSet } from "../../../src/vectors/resident-set.ts";
-import { ResidentSets } from "../../../src/vectors/resident-sets.ts";
+import { ScopeVectors } from "../../../src/vectors/scope-vectors.ts";
+import { ScopeCache } from "../../../src/vectors/scope-cache.ts";
 import { SharedVectors } from "../../../src/vectors/shared-vectors.ts";
 import { MEMORIES } from "../../retrieval/memories.ts";
 import { QUESTIONS } from "../../retrieval/questions.ts";
@@ -48,7 +48,7 @@ const NO_READER = {
 function setOf(embeddings: readonly (Pick<Embedding, "vector"> & Partial<Embedding>)[], memoryAt = (i: number) => idAt(10_000 + i)) {
   const stored = embeddings.map((embedding, i) => ({ id: idAt(i), bytes: storedBytes(embedding, memoryAt(i)) }));
   const shared = new SharedVectors(sharedOf(stored));
-  const set = new ResidentSet();
+  const set = new ScopeVectors();
   for (const { id } of stored) set.add(id, shared);
   return { set, shared, nearest: (query: Query) => set.nearest(query, shared, NO_READER)! };
 }
@@ -142,7 +142,7 @@ test("whatever is added, deleted and changed, a set that is kept gives the answe
     fc.asyncProperty(fc.array(anyChange, { minLength: 3, maxLength: 25 }), fc.integer(), fc.boolean(), async (changes, seed, isSmall) => {
       await using vectors = await storedVectors();
       const pick = chance(seed);
-      const sets = new ResidentSets(vectors.store, isSmall ? small : {});
+      const sets = new ScopeCache(vectors.store, isSmall ? small : {});
       for (const change of changes) {
         const at = change.kind === "add" ? 0 : change.which % Math.max(1, vectors.stored.length);
         switch (change.kind) {
@@ -185,7 +185,7 @@ test("whatever is added, deleted and changed, a set that is kept gives the answe
 test("a vector that is deleted leaves a set that is kept, and its place among the nearest to the next", async () => {
   await using vectors = await storedVectors();
   await vectors.add(DENSE.slice(0, 20));
-  const sets = new ResidentSets(vectors.store);
+  const sets = new ScopeCache(vectors.store);
   sets.use({ ...vectors.shared, index: "index" });
   const filter = [ofUser("user")];
   const nearest = () => new Set(sets.nearest(queryFor(DENSE[3]!, 5), filter)?.map(({ memory }) => memory));
@@ -199,7 +199,7 @@ test("a set is read again when the worker has numbered the vectors anew", async 
   await using vectors = await storedVectors();
   await vectors.add(DENSE.slice(0, 20), () => ({ user: "other" }));
   await vectors.add(DENSE.slice(20, 40));
-  const sets = new ResidentSets(vectors.store);
+  const sets = new ScopeCache(vectors.store);
   const filter = [ofUser("user")];
   const nearest = () => new Set(sets.nearest(queryFor(DENSE[30]!, 5), filter)?.map(({ memory }) => memory));
   sets.use({ ...vectors.shared, index: "first" });
@@ -212,7 +212,7 @@ test("a set is read again when the worker has numbered the vectors anew", async 
 
 test("while commits are under way a set holds what readers see, neither more nor less", async () => {
   await using vectors = await storedVectors();
-  const sets = new ResidentSets(vectors.store);
+  const sets = new ScopeCache(vectors.store);
   const filter = [ofUser("user")];
   await vectors.add(DENSE.slice(0, 60));
   const session = [posting(memories.index.bySession, "000000000000")];
@@ -233,10 +233,10 @@ test("while commits are under way a set holds what readers see, neither more nor
 
 test("a large set is kept once it was asked for a few times, one that is too large and other filters never", async () => {
   await using vectors = await storedVectors();
-  const sets = new ResidentSets(vectors.store, { sizeMax: 50, readMax: 20 });
+  const sets = new ScopeCache(vectors.store, { sizeMax: 50, readMax: 20 });
   await vectors.add(DENSE.slice(0, 50), () => ({ user: "large" }));
   await vectors.add(DENSE.slice(0, 51), () => ({ user: "too large" }));
-  const sizes = (filter: Parameters<ResidentSets["for"]>[0]) => Array.from({ length: 4 }, () => sets.for(filter)?.size);
+  const sizes = (filter: Parameters<ScopeCache["for"]>[0]) => Array.from({ length: 4 }, () => sets.for(filter)?.size);
   expect(sizes([ofUser("large")])).toEqual([undefined, undefined, 50, 50]);
   expect(sizes([ofUser("too large")])).toEqual([undefined, undefined, undefined, undefined]);
   expect(sizes([ofUser("nobody")])).toEqual([0, 0, 0, 0]);
@@ -250,7 +250,7 @@ test("of more users than there is room for those searched last stay", async () =
   const users = Array.from({ length: 20 }, (_, i) => `user-${i}`);
   for (const user of users) await vectors.add(DENSE.slice(0, 10), () => ({ user }));
   // A set of ten without rows takes 2.5 KB: there is room for five.
-  const sets = new ResidentSets(vectors.store, { bytesMax: 13_000 });
+  const sets = new ScopeCache(vectors.store, { bytesMax: 13_000 });
   const ask = (names: readonly string[]) => names.forEach((user) => expect(sets.for([ofUser(user)])?.size).toBe(10));
   ask(users);
   expect(sets.uses).toEqual({ hits: 0, misses: 20 });
@@ -262,7 +262,7 @@ test("of more users than there is room for those searched last stay", async () =
 
 test("vectors that have no row yet are read from the store, and where they are many another way is taken", async () => {
   await using vectors = await storedVectors();
-  const sets = new ResidentSets(vectors.store);
+  const sets = new ScopeCache(vectors.store);
   const filter = [ofUser("user")];
   const found = (pendingMax?: number) => sets.nearest(queryFor(DENSE[0]!, 1_000), filter, pendingMax)?.length;
   await vectors.add(DENSE.slice(0, 50));

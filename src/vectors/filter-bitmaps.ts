@@ -3,8 +3,8 @@
  * up in the indexes takes two microseconds, and a search asks about thousands. Where all that pass are compared they are listed from here:
  * of 50,000 memories with a filter that 4,953 pass a search takes 0.30 of what it takes with a walk through the indexes.
  *
- * Passing slots are read once, from the second search on, in steps between searches. It stays right without being read again: ids rise, so
- * what is new has a later slot than all that were read, and is looked up; and so is a memory whose row was put since.
+ * They are read once, from the second search on, in steps between searches. What was read stays right: ids rise, so what is new has a
+ * later slot than all that were read, and is looked up; and so is a memory whose row was put since.
  *
  * @module
  */
@@ -15,7 +15,7 @@ import type { AnyTable } from "../storage/tables.ts";
 import { matches, leapfrogJoin, type Filter, type Pause } from "../storage/walk.ts";
 import type { Slots } from "./slots.ts";
 
-export interface PassingSlotsOptions {
+export interface FilterBitmapsOptions {
   /** Bounds the bits of all filters together. */
   bytesMax: number;
   /** Filters that are known by name, whether their slots were read or not. */
@@ -28,8 +28,8 @@ export interface PassingSlotsOptions {
   newMax: number;
 }
 
-const DEFAULTS: PassingSlotsOptions = {
-  bytesMax: CACHE_BYTES_MAX.passingSlots,
+const DEFAULTS: FilterBitmapsOptions = {
+  bytesMax: CACHE_BYTES_MAX.filterBitmaps,
   filtersMax: 1_000,
   probesMax: 2_000_000,
   updatedMax: 10_000,
@@ -37,7 +37,7 @@ const DEFAULTS: PassingSlotsOptions = {
 };
 
 const USES_MIN = 2;
-const LOOKS_PER_STEP = 1_000;
+const PROBES_PER_STEP = 1_000;
 const NEW_PER_STEP = 200;
 
 /** Known part of a filter. */
@@ -63,9 +63,9 @@ interface Entry {
   state: "unread" | "reading" | "read" | "refused";
 }
 
-export class PassingSlots {
+export class FilterBitmaps {
   readonly #records: AnyTable;
-  readonly #options: PassingSlotsOptions;
+  readonly #options: FilterBitmapsOptions;
   /** The least recently used one comes first. */
   readonly #entries = new Map<string, Entry>();
   #bytes = 0;
@@ -74,7 +74,7 @@ export class PassingSlots {
   /** Filters to read, one after the other. */
   #queue: Entry[] = [];
 
-  constructor(records: AnyTable, options: Partial<PassingSlotsOptions> = {}) {
+  constructor(records: AnyTable, options: Partial<FilterBitmapsOptions> = {}) {
     this.#records = records;
     this.#options = { ...DEFAULTS, ...options };
   }
@@ -141,8 +141,8 @@ export class PassingSlots {
   }
 
   #walk(entry: Entry, reader: Reader, slotOf: (memory: BareId) => number | undefined): boolean {
-    entry.walk ??= leapfrogJoin(reader, this.#records, entry.filter, {}, LOOKS_PER_STEP);
-    for (let given = 0; given < LOOKS_PER_STEP; given++) {
+    entry.walk ??= leapfrogJoin(reader, this.#records, entry.filter, {}, PROBES_PER_STEP);
+    for (let given = 0; given < PROBES_PER_STEP; given++) {
       const { done, value } = entry.walk.next();
       if (done === true) {
         entry.walk = undefined;

@@ -18,7 +18,7 @@ const ROOM_SHARE = 1 / 8;
 /** Bytes of a vector without a row. */
 const PENDING_BYTES = 100;
 
-export class ResidentSet {
+export class ScopeVectors {
   /** In no order. */
   #slots = new Uint32Array(ROOM_MIN);
   #count = 0;

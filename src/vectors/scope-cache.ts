@@ -3,7 +3,7 @@
  *
  * A memory belongs to the same session and user as long as it lives, so only vectors come and go. The store names each one that
  * is put or removed inside the transaction, which may still fail and which no reader sees yet: it counts once readers see it. So
- * a resident set always holds exactly what a walk through the index would find.
+ * a set of a scope always holds exactly what a walk through the index would find.
  *
  * @module
  */
@@ -19,11 +19,11 @@ import { unlessUnreadable } from "../storage/unreadable.ts";
 import { CandidateReader, type Candidate } from "./candidates.ts";
 import { storedMemory } from "./encoding.ts";
 import type { Query } from "./query.ts";
-import { ResidentSet } from "./resident-set.ts";
+import { ScopeVectors } from "./scope-vectors.ts";
 import { RESIDENT_MAX, RESIDENT_PENDING_MAX, RESIDENT_TERMS_MAX } from "./search-plan.ts";
 import { type Shared, SharedVectors } from "./shared-vectors.ts";
 
-export interface ResidentSetsOptions {
+export interface ScopeCacheOptions {
   collection: Collection;
   /** Sets with more vectors are not kept, nor are those with more terms. */
   sizeMax: number;
@@ -36,7 +36,7 @@ export interface ResidentSetsOptions {
   changesMax: number;
 }
 
-const DEFAULTS: Omit<ResidentSetsOptions, "bytesMax"> = {
+const DEFAULTS: Omit<ScopeCacheOptions, "bytesMax"> = {
   collection: MEMORIES,
   sizeMax: RESIDENT_MAX,
   termsMax: RESIDENT_TERMS_MAX,
@@ -51,7 +51,7 @@ const UNREAD_BYTES = 64;
 const LOOKED_AT_MAX = 20_000;
 
 interface Entry {
-  set: ResidentSet;
+  set: ScopeVectors;
   /** Vectors left out of the scope. */
   readonly excluded: Filter;
   /** Bytes of it that count in those of all sets. */
@@ -84,9 +84,9 @@ function nameOf(scope: string, excluded: Filter): string {
   return excluded.length === 0 ? scope : `${scope} ${JSON.stringify(excluded)}`;
 }
 
-export class ResidentSets {
+export class ScopeCache {
   readonly #store: Store;
-  readonly #options: ResidentSetsOptions;
+  readonly #options: ScopeCacheOptions;
   /** The least recently used one comes first. */
   readonly #entries = new Map<string, Entry>();
   /** Filters of what some of them leave out, by their JSON: by that and its scope a set is found when a row is put again. */
@@ -101,7 +101,7 @@ export class ResidentSets {
   /** Vectors that are gone, in the order in which that was seen. */
   #deleted: BareId[] = [];
 
-  constructor(store: Store, options: Partial<ResidentSetsOptions> = {}) {
+  constructor(store: Store, options: Partial<ScopeCacheOptions> = {}) {
     this.#store = store;
     const { collection = DEFAULTS.collection } = options;
     const bytesMax = CACHE_BYTES_MAX[collection.name === "memories" ? "residentVectors" : "residentDocumentVectors"];
@@ -121,7 +121,7 @@ export class ResidentSets {
   }
 
   /**
-   * The candidates of a resident set; undefined where there is none, as `for` says.
+   * The candidates of a set of a scope; undefined where there is none, as `for` says.
    *
    * @param pendingMax - at most this many vectors that have no row yet are read from the store
    */
@@ -133,10 +133,10 @@ export class ResidentSets {
   }
 
   /**
-   * The resident set of exactly the vectors that pass; undefined for filters other than a session or a user, for large sets, and while
+   * The set of exactly the vectors that pass; undefined for filters other than a session or a user, for large sets, and while
    * one is not read to its end.
    */
-  for(filter: Filter): ResidentSet | undefined {
+  for(filter: Filter): ScopeVectors | undefined {
     const scope = scopeOf(this.#options.collection, filter);
     if (scope === undefined) return undefined;
     this.#catchUp();
@@ -184,7 +184,7 @@ export class ResidentSets {
     const keys = this.#store.latest.keys({ name: table }, { from: prefix, to: prefix + MAX_KEY, limit: most + 1 });
     const unread = keys.length > most ? undefined : keys.map((key) => key.slice(prefix.length));
     if (excluded.length > 0) this.#excluding.set(JSON.stringify(excluded), excluded);
-    return { set: new ResidentSet(), excluded, bytes: 0, unread, removalsApplied: this.#deleted.length };
+    return { set: new ScopeVectors(), excluded, bytes: 0, unread, removalsApplied: this.#deleted.length };
   }
 
   #read({ set, excluded, unread }: Entry): void {
@@ -201,7 +201,7 @@ export class ResidentSets {
   /** Keeps of a set that has become too large only that it is. */
   #bound(entry: Entry): void {
     const { sizeMax, termsMax } = this.#options;
-    if (entry.set.size > sizeMax || entry.set.terms > termsMax) Object.assign(entry, { set: new ResidentSet(), unread: undefined });
+    if (entry.set.size > sizeMax || entry.set.terms > termsMax) Object.assign(entry, { set: new ScopeVectors(), unread: undefined });
     const bytes = ENTRY_BYTES + entry.set.bytes + UNREAD_BYTES * (entry.unread?.length ?? 0);
     this.#bytes += bytes - entry.bytes;
     entry.bytes = bytes;
