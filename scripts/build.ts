@@ -131,6 +131,7 @@ async function bundle({ target, toolchain, releases }: Build, runtime: string, o
     // In the executable the code is at one level, so that `new URL("./worker.ts", import.meta.url)` finds a Worker beside its
     // own module in both forms.
     naming: { entry: "[name].[ext]" },
+    splitting: true,
     target: "bun",
     format: "esm",
     minify: true,

@@ -1,5 +1,5 @@
 /**
- * Configuration of the operator: flags, else `CAIRN_*` variables, else defaults. The only reader of the environment.
+ * Configuration of the operator: flags, else `CAIRN_*` variables, else defaults. The only reader of the environment but for hooks.
  *
  * @module
  */
@@ -45,6 +45,8 @@ export interface McpConfig {
   agent: string | undefined;
   session: string | undefined;
   tools: string | undefined;
+  /** True to open the store before the first call: hooks ask the server that is there. */
+  hooks: boolean;
   config: Config;
 }
 
@@ -58,8 +60,8 @@ const MCP_FLAGS = ["url", "user", "agent", "session", "tools"] as const;
  * @throws {UsageError} as `readConfig` does
  */
 export function readMcpConfig(args: readonly string[], environment: Texts = process.env): McpConfig {
-  const { flags } = parseFlags(args, { flags: MCP_FLAGS });
-  const { user, agent, session, tools } = flags;
+  const { flags, has } = parseFlags(args, { flags: MCP_FLAGS, switches: ["hooks"] });
+  const { user = has("hooks") ? loginOf(environment) : undefined, agent, session, tools } = flags;
   const isLocal = flags["data-dir"] !== undefined || flags["store"] !== undefined;
   const named = isLocal ? undefined : environment["CAIRN_URL"];
   const [source, url] = flags["url"] === undefined ? ["CAIRN_URL", named] : ["--url", flags["url"]];
@@ -78,6 +80,7 @@ export function readMcpConfig(args: readonly string[], environment: Texts = proc
     agent,
     session,
     tools,
+    hooks: has("hooks"),
     config: configOf({ ...own, ...flags }, environment),
   };
 }
@@ -107,7 +110,11 @@ export interface SetupConfig {
   codex: string;
 }
 
-const SETUP_SWITCHES = ["project", "dry-run", "remove", "yes"] as const;
+const SETUP_SWITCHES = ["project", "mcp-only", "no-capture", "dry-run", "remove", "yes"] as const;
+
+function loginOf(environment: Texts): string | undefined {
+  return environment["USER"] || environment["LOGNAME"] || environment["USERNAME"] || undefined;
+}
 
 /** Reads what `cairn setup` is called with. @throws {UsageError} as `readConfig` does */
 export function readSetupConfig(args: readonly string[], environment: Texts = process.env): SetupConfig {
@@ -127,7 +134,7 @@ export function readSetupConfig(args: readonly string[], environment: Texts = pr
     agents: positionals,
     has,
     mcp: { url, user, "data-dir": directory },
-    login: environment["USER"] || environment["LOGNAME"] || environment["USERNAME"] || undefined,
+    login: loginOf(environment),
     home,
     config,
     applications: systems[process.platform] ?? config,
@@ -165,7 +172,7 @@ const START: readonly (readonly [name: string, setting: Setting])[] = Object.ent
 const VARIABLES: ReadonlySet<string | undefined> = new Set(
   [...Object.values<Setting>(START_SETTINGS), ...Object.values<Setting>(SETTINGS)]
     .map(({ variable }) => variable)
-    .concat("CAIRN_URL", "CAIRN_INSTALL_DIR", "CAIRN_DATABASE_PASSWORD"),
+    .concat("CAIRN_URL", "CAIRN_HOOKS", "CAIRN_INSTALL_DIR", "CAIRN_DATABASE_PASSWORD"),
 );
 
 /** The flags of every command. */

@@ -1,104 +1,14 @@
 /**
  * `cairn`: the command line.
  *
- * Native parts are loaded on import, so a command's module is imported once they know where to unpack.
+ * A hook of a coding agent has some milliseconds, so that it loads nothing of the other commands.
  *
  * @module
  */
-import { assertReadable, prepare, storeCommand } from "./cli/command-line.ts";
-import { helpOn } from "./cli/help.ts";
-import { escaped, print } from "./cli/print.ts";
-import { UsageError, readConfig } from "./config.ts";
-import { systemSentence } from "./lib/system-errors.ts";
-import { assertNotOwn } from "./operations/store-file.ts";
-import { isDamage, isOfLmdb, lmdbReason } from "./storage/lmdb/disk/disk-errors.ts";
-import { UnreadableRow } from "./storage/unreadable.ts";
-
-type Command = (args: readonly string[]) => Promise<number>;
-
-const NO_BACKUP =
-  "A database is backed up with PostgreSQL's own tools. pg_dump --format=custom --file=FILE URL writes one moment of it to a file. " +
-  "pg_basebackup with an archive of the WAL (or your provider's point-in-time recovery) keeps every moment.";
-const NO_RESTORE =
-  "A database is restored with PostgreSQL's own tools, into a new one that servers are then started on. " +
-  "pg_restore --dbname=URL FILE reads what pg_dump wrote. A copy of pg_basebackup becomes a server that replays the WAL up to a recovery_target_time.";
-const NO_INDEX = "cairn rebuild-index works on a data directory: of a database each server keeps what it searches by itself.";
-
-const COMMANDS: ReadonlyMap<string, Command> = new Map(
-  Object.entries<Command>({
-    serve: async (args) => {
-      const config = readConfig(args);
-      prepare(config);
-      return (await import("./cli/serve.ts")).serve(config);
-    },
-    mcp: async (args) => (await import("./cli/mcp.ts")).mcp(args),
-    setup: async (args) => (await import("./cli/setup/setup.ts")).setup(args),
-    keys: async (args) => (await import("./cli/keys.ts")).keys(args),
-    dashboard: async (args) => (await import("./cli/dashboard.ts")).dashboard(args),
-    health: async (args) => (await import("./cli/health.ts")).health(args),
-    backup: storeCommand(
-      "backup",
-      { file: "needed", switches: ["force"], store: "whole", checkFile: assertNotOwn, notOnDatabase: NO_BACKUP },
-      async (line) => (await import("./cli/backup.ts")).backup(line),
-    ),
-    restore: storeCommand(
-      "restore",
-      { file: "needed", switches: ["force"], store: "none", checkFile: assertReadable, notOnDatabase: NO_RESTORE },
-      async (line) => (await import("./cli/restore.ts")).restore(line),
-    ),
-    export: storeCommand(
-      "export",
-      { file: "optional", switches: ["force", "with-secrets", "salvage"], store: "damaged", checkFile: assertNotOwn },
-      async (line) => (await import("./cli/export.ts")).exportAll(line),
-    ),
-    import: storeCommand("import", { file: "optional", store: "none", checkFile: assertReadable }, async (line) =>
-      (await import("./cli/import.ts")).importAll(line),
-    ),
-    doctor: storeCommand("doctor", { file: "none", switches: ["fix"], store: "damaged" }, async (line) =>
-      (await import("./cli/doctor.ts")).doctor(line),
-    ),
-    "rebuild-index": storeCommand("rebuild-index", { file: "none", store: "whole", notOnDatabase: NO_INDEX }, async (line) =>
-      (await import("./cli/rebuild-index.ts")).rebuildIndex(line),
-    ),
-    version: async (args) => (await import("./cli/version.ts")).printVersion(args),
-    help: (args) => say(helpOn(args)),
-  }),
-);
-const ALIASES: ReadonlyMap<string, string> = new Map([
-  ["--version", "version"],
-  ["--help", "help"],
-  ["-h", "help"],
-]);
-
-async function main([word, ...args]: readonly string[]): Promise<number> {
-  if (word === undefined) throw new UsageError("a command is needed");
-  const name = ALIASES.get(word) ?? word;
-  const others = args.filter((arg) => ALIASES.get(arg) !== "help");
-  if (name !== "help" && others.length < args.length) return say(helpOn([name, ...others]));
-  const command = COMMANDS.get(name);
-  if (command === undefined) throw new UsageError(`there is no command ${name}`);
-  return command(args);
-}
-
-function helpFor(word: string | undefined): string {
-  return word !== undefined && COMMANDS.has(word) ? `cairn ${word} --help` : "cairn --help";
-}
-
-async function say(text: string): Promise<number> {
-  await print(text);
-  return 0;
-}
-
 process.umask(0o077);
-try {
-  process.exitCode = await main(process.argv.slice(2));
-} catch (error) {
-  const said =
-    isOfLmdb(error) || isDamage(error) || error instanceof UnreadableRow
-      ? `The store cannot be read or changed: ${lmdbReason(error)}. cairn doctor says what is damaged.`
-      : systemSentence(error);
-  // It may say back what a file or a store holds. Some messages have lines of their own.
-  const message = said.split("\n").map(escaped).join("\n");
-  console.error(error instanceof UsageError ? `cairn: ${message}\nTry: ${helpFor(process.argv[2])}` : `cairn: ${message}`);
-  process.exitCode = error instanceof UsageError ? 2 : 1;
-}
+const [word, ...args] = process.argv.slice(2);
+const isHelp = args.some((arg) => arg === "--help" || arg === "-h");
+process.exitCode =
+  word === "hook" && !isHelp
+    ? await (await import("./cli/hook/hook.ts")).hook(args)
+    : await (await import("./cli/commands.ts")).run(process.argv.slice(2));

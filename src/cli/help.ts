@@ -34,6 +34,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       "--user NAME": "the user of the memories and sessions: a default, not a restriction",
       "--agent NAME": "the agent of the session, also a default (mcp)",
       "--session ID": "the session to use, instead of the one of agent and user",
+      "--hooks": "open the store before the first call, for cairn hook; the user is the one who is logged in, unless given",
       "--tools SET": "all, or memory: the six tools of memories (all)",
       "--url URL": "the server to ask, with the key in CAIRN_API_KEY, instead of a data directory (CAIRN_URL)",
       "--data-dir DIR": "the data directory, shared with other cairn mcp (cairn in XDG_DATA_HOME, or in ~/.local/share)",
@@ -45,6 +46,8 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     says: "enter Cairn in the files of coding agents; alone it lists them and what would change",
     flags: {
       "--project": "in the files of the project that is the working directory, without a user or a path",
+      "--mcp-only": "without hooks",
+      "--no-capture": "with hooks that show memories, and keep no turns",
       "--dry-run": "show the changes only",
       "--remove": "take out what is Cairn's, and nothing else",
       "--yes": "do not ask",
@@ -54,6 +57,18 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     },
     settings: [],
     example: "cairn setup claude-code codex",
+  },
+  "hook [status | pause | resume]": {
+    says: "run by coding agents at the events of a conversation; says what it last did, and switches it off and on",
+    flags: {
+      "--user NAME": "the user of the memories (the one who is logged in)",
+      "--no-capture": "keep no turns",
+      "--wait MS": "the longest time for an event (150 for a prompt, 800 for the start of a session, 2000 after an answer)",
+      "--url URL": "the server to ask, with the key in CAIRN_API_KEY, instead of that of a data directory (CAIRN_URL)",
+      "--data-dir DIR": "the data directory (that of cairn mcp)",
+    },
+    settings: [],
+    example: "cairn hook status",
   },
   "keys create [flags]": {
     says: "make an API key and print it, once",

@@ -8,7 +8,7 @@
  */
 import { serveStdio, StdioServerTransport } from "@modelcontextprotocol/server/stdio";
 import { readMcpConfig, UsageError, type McpConfig } from "../config.ts";
-import { systemClock } from "../lib/clock.ts";
+import { afterNextTurn, systemClock } from "../lib/clock.ts";
 import { ApiError } from "../lib/errors.ts";
 import { createLog, describeError, type Log } from "../lib/log.ts";
 import { systemReason } from "../lib/system-errors.ts";
@@ -25,6 +25,9 @@ const CALL_TIMEOUT_MS = 60_000;
 /** A server that is being restarted is back by then. */
 const RETRY_MS = 5_000;
 const RETRY_EVERY_MS = 250;
+
+/** Opens the data directory. A call that needs it says why that failed. */
+const LIVENESS: HttpCall = { method: "GET", target: "/health/live", headers: {}, body: undefined };
 
 interface Door {
   send(call: HttpCall): Promise<HttpAnswer>;
@@ -55,6 +58,8 @@ export async function mcp(args: readonly string[]): Promise<number> {
       onerror: (error) => log.debug("MCP", { error: describeError(error) }),
     },
   );
+  // The answer to the first message goes first: clients wait for it.
+  if (options.hooks) process.stdin.once("data", () => afterNextTurn(() => void door.send(LIVENESS).catch(() => undefined)));
   // Happens when the client has closed its end, and when it has sent a message of more than 10 MB.
   const { onclose } = transport;
   transport.onclose = () => {

@@ -47,7 +47,7 @@ it("alone it lists the agents, a dry run shows the lines that change, and neithe
   using home = homeWith({ ".claude.json": `{\n  "oauthAccount": "secret",\n  "mcpServers": { "docs": {} }\n}\n` });
   const list = await home.run();
   expect(list).toMatchObject({ code: 0, stderr: "" });
-  expect(list.stdout).toMatch(/^claude-code +Claude Code +would change ~\/\.claude\.json$/m);
+  expect(list.stdout).toMatch(/^claude-code +Claude Code +would change ~\/\.claude\.json, ~\/\.claude\/settings\.json$/m);
   expect(list.stdout).toMatch(/^zed +Zed +not installed$/m);
 
   const diff = [
@@ -58,8 +58,12 @@ it("alone it lists the agents, a dry run shows the lines that change, and neithe
     `+  "mcpServers": { "docs": {}, "cairn": {"type":"stdio","command":"${cairn}","args":["mcp","--user","ada"]} }`,
     "",
   ].join("\n");
-  expect(await home.run("claude-code", "--dry-run")).toEqual({ code: 0, stdout: diff, stderr: "" });
-  expect(await home.run("claude-code")).toMatchObject({ code: 2, stdout: diff, stderr: expect.stringMatching(/nobody can be asked here/) });
+  expect(await home.run("claude-code", "--mcp-only", "--dry-run")).toEqual({ code: 0, stdout: diff, stderr: "" });
+  expect(await home.run("claude-code", "--mcp-only")).toMatchObject({
+    code: 2,
+    stdout: diff,
+    stderr: expect.stringMatching(/nobody can be asked here/),
+  });
   expect(readdirSync(home.path).sort()).toEqual([".claude.json", "project"]);
 });
 
@@ -114,8 +118,9 @@ it("in a project it names neither a path nor a user, and says for which agents t
   using home = homeWith({});
   expect(await home.run("claude-code", "codex", "--project", "--yes")).toMatchObject({ code: 0, stderr: "" });
   expect(JSON.parse(readFileSync(home.at("project/.mcp.json"), "utf8"))).toEqual({
-    mcpServers: { cairn: { type: "stdio", command: "cairn", args: ["mcp"] } },
+    mcpServers: { cairn: { type: "stdio", command: "cairn", args: ["mcp", "--hooks"] } },
   });
+  expect(readFileSync(home.at("project/.claude/settings.json"), "utf8")).toContain('"command": "cairn hook"');
   expect(readFileSync(home.at("project/.codex/config.toml"), "utf8")).toBe(`[mcp_servers.cairn]\ncommand = "cairn"\nargs = ["mcp"]\n`);
   expect(await home.run("claude-desktop", "--project", "--yes")).toMatchObject({
     code: 1,
@@ -147,4 +152,44 @@ it("the executable is named by the path that an upgrade keeps", async () => {
   expect(JSON.parse(readFileSync(home.at(".cursor/mcp.json"), "utf8"))).toEqual({
     mcpServers: { cairn: { command: join(home.path, "bin/cairn"), args: ["mcp"] } },
   });
+});
+
+it("hooks go next to those of others, an old one of ours is replaced, and they can be taken out again", async () => {
+  const cairn = await buildBinary();
+  const foreign = (indent: string) => `${indent}{ "matcher": "resume", "hooks": [{ "type": "command", "command": "notify" }] }, // mine`;
+  const before = `{
+  // settings of Ada
+  "model": "opus",
+  "hooks": {
+    "SessionStart": [
+${foreign("      ")}
+      { "hooks": [{ "type": "command", "command": "/old/cairn hook" }, { "type": "command", "command": "cairn-hooks" }] }
+    ],
+    "Notification": [{ "hooks": [{ "type": "command", "command": "'/my apps/cairn' hook --user bob" }] }]
+  }
+}
+`;
+  const without = `{
+  // settings of Ada
+  "model": "opus",
+  "hooks": {
+    "SessionStart": [
+${foreign("      ")}
+      { "hooks": [{ "type": "command", "command": "cairn-hooks" }] }
+    ]
+  }
+}
+`;
+  using home = homeWith({ ".claude/settings.json": before });
+  const read = () => readFileSync(home.at(".claude/settings.json"), "utf8");
+  expect(await home.run("claude-code", "--yes", "--no-capture")).toMatchObject({ code: 0, stderr: "" });
+  const ours = { type: "command", command: `${cairn} hook --user ada --no-capture` };
+  const { hooks } = Bun.JSONC.parse(read()) as { hooks: Record<string, unknown[]> };
+  expect(Object.keys(hooks)).toEqual(["SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "SessionEnd"]);
+  expect(hooks["SessionStart"]?.[2]).toEqual({ hooks: [{ ...ours, timeout: 5 }] });
+  expect(hooks["Stop"]).toEqual([{ hooks: [{ ...ours, timeout: 10, async: true }] }]);
+  expect(await home.run("claude-code", "--yes", "--no-capture")).toEqual({ code: 0, stdout: "Nothing to change.\n", stderr: "" });
+  expect(await home.run("claude-code", "--yes", "--remove")).toMatchObject({ code: 0, stderr: "" });
+  expect(read()).toBe(without);
+  expect(JSON.parse(readFileSync(home.at(".claude.json"), "utf8"))).toEqual({});
 });

@@ -34,7 +34,7 @@ export const AGENT_FILES: readonly AgentFile[] = [
     "cairn": {
       "type": "stdio",
       "command": "CAIRN",
-      "args": ${args("      ")}
+      "args": ${args("      ").replace('"mcp"', '"mcp",\n        "--hooks"')}
     }
   },
   "projects": {"/src/app": {"allowedTools": []}}

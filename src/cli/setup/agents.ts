@@ -31,6 +31,12 @@ export interface ServerFile {
   readonly value: (program: Program) => Readonly<Record<string, string | readonly string[]>>;
 }
 
+/** A file of settings with hooks as Claude Code has them. */
+export interface HookFile {
+  readonly path: string;
+  readonly format: "hooks";
+}
+
 export interface Agent {
   readonly name: string;
   readonly title: string;
@@ -42,6 +48,8 @@ export interface Agent {
   readonly user: (places: Places) => readonly ServerFile[];
   /** Its file in a project; undefined where it has none. */
   readonly project?: (places: Places) => readonly ServerFile[];
+  /** Its files of hooks, for all projects and in one. */
+  readonly hooks?: { readonly user: (places: Places) => string; readonly project: (places: Places) => string };
 }
 
 const plain = ({ command, args }: Program) => ({ command, args });
@@ -66,6 +74,10 @@ export const AGENTS: readonly Agent[] = [
     signs: ({ home, claude }) => [claude ?? join(home, ".claude"), join(claude ?? home, ".claude.json")],
     user: ({ home, claude }) => [json(join(claude ?? home, ".claude.json"), ["mcpServers"], stdio)],
     project: ({ project }) => [json(join(project, ".mcp.json"), ["mcpServers"], stdio)],
+    hooks: {
+      user: ({ home, claude }) => join(claude ?? join(home, ".claude"), "settings.json"),
+      project: ({ project }) => join(project, ".claude/settings.json"),
+    },
   },
   {
     name: "codex",

@@ -6,21 +6,30 @@
  * @module
  */
 import { isDeepStrictEqual } from "node:util";
-import type { Program, ServerFile } from "./agents.ts";
+import type { HookFile, Program, ServerFile } from "./agents.ts";
+import { plannedHooks } from "./hook-edits.ts";
 import { parseJson, withoutValue, withValue } from "./json-edits.ts";
 import { parseToml, withoutTable, withTable } from "./toml-edits.ts";
 
 const NAME = "cairn";
 
-/** Program that is to stand in a file; undefined to remove it. */
-export type Wanted = Program | undefined;
+/** Programs that are to stand in the files of an agent; undefined to remove them. */
+export interface Wanted {
+  readonly server: Program | undefined;
+  /** Command of its hooks. */
+  readonly hook: string | undefined;
+}
 
 /**
  * Returns the text of the file as it should be.
  *
  * @throws {Error} where it cannot be changed without a change of something else
  */
-export function planned(file: ServerFile, text: string, wanted: Wanted): string {
+export function planned(file: ServerFile | HookFile, text: string, { server, hook }: Wanted): string {
+  return file.format === "hooks" ? plannedHooks(text, hook) : plannedServer(file, text, server);
+}
+
+function plannedServer(file: ServerFile, text: string, wanted: Program | undefined): string {
   const { format, below } = file;
   const read = format === "json" ? parseJson : parseToml;
   const start = format === "json" && text.trim() === "" ? "{}\n" : text;

@@ -14,7 +14,7 @@ import { systemReason } from "../../lib/system-errors.ts";
 import { target } from "../../lib/version.ts";
 import { checkedName } from "../command-line.ts";
 import { escaped, print } from "../print.ts";
-import { AGENTS, type Agent, type Places, type Program, type ServerFile } from "./agents.ts";
+import { AGENTS, type Agent, type HookFile, type Places, type ServerFile } from "./agents.ts";
 import { planned, type Wanted } from "./plan.ts";
 import { readText, replaceText, type FileText } from "./text-file.ts";
 
@@ -24,38 +24,34 @@ const ATTEMPTS_MAX = 3;
 
 interface Change {
   readonly agent: Agent;
-  readonly file: ServerFile;
+  readonly file: ServerFile | HookFile;
   readonly before: FileText | undefined;
   readonly after: string;
 }
 
-type Planned = { readonly change: Change | undefined } | { readonly problem: string };
+type Planned = Change | { readonly agent: Agent; readonly problem: string };
 
 export async function setup(args: readonly string[]): Promise<number> {
   const config = readSetupConfig(args);
   const { agents, has } = config;
   const places: Places = { ...config, project: process.cwd() };
-  const wanted = has("remove") ? undefined : programOf(config);
+  const wantedOf = wantedBy(config);
+  const isProject = has("project");
   if (agents.length === 0) {
-    await list(places, has("project"), wanted);
+    await list(places, isProject, wantedOf);
     return 0;
   }
-  const changes: Change[] = [];
-  let isComplete = true;
-  for (const agent of chosen(agents, places)) {
-    const result = plan(agent, places, has("project"), wanted);
-    if ("problem" in result) {
-      isComplete = false;
-      console.error(escaped(`${agent.title}: ${result.problem}`));
-    } else if (result.change !== undefined) changes.push(result.change);
-  }
+  const results = chosen(agents, places).flatMap((agent) => plan(agent, places, isProject, wantedOf(agent)));
+  const changes = results.filter((result): result is Change => !("problem" in result));
+  let isComplete = changes.length === results.length;
+  for (const result of results) if ("problem" in result) console.error(escaped(`${result.agent.title}: ${result.problem}`));
   for (const change of changes) await printDiff(change, places);
   if (changes.length === 0 && isComplete) await print("Nothing to change.");
   else if (has("dry-run") || changes.length === 0) return isComplete ? 0 : 1;
   else if (!(has("yes") || (await isConfirmed(changes.length)))) {
     await print("Nothing was changed.");
     return 1;
-  } else for (const change of changes) isComplete = (await apply(change, places, wanted)) && isComplete;
+  } else for (const change of changes) isComplete = (await apply(change, places, wantedOf(change.agent))) && isComplete;
   return isComplete ? 0 : 1;
 }
 
@@ -73,15 +69,27 @@ function isInstalled({ program, signs }: Agent, places: Places): boolean {
   return (program !== undefined && Bun.which(program) !== null) || signs(places).some((path) => existsSync(path));
 }
 
-/** Returns what an agent is to start. In a project it is what everybody has who works there, so that it names no path and no user. */
-function programOf({ mcp, has, login }: SetupConfig): Program {
+type WantedOf = (agent: Agent) => Wanted;
+
+/** Returns what agents are to run. In a project it is what everybody has who works there, so that it names no path and no user. */
+function wantedBy({ mcp, has, login }: SetupConfig): WantedOf {
+  if (has("remove")) return () => ({ server: undefined, hook: undefined });
   const { url, user, "data-dir": directory } = mcp;
   const isShared = has("project");
   if (isShared && directory !== undefined) throw new UsageError("--data-dir is a path of this machine: a project's files name none");
   const name = checkedName("user", user ?? (isShared ? undefined : login));
   const flags = { url, user: name, "data-dir": directory === undefined ? undefined : resolve(directory) };
   const given = Object.entries(flags).flatMap(([flag, value]) => (value === undefined ? [] : [`--${flag}`, value]));
-  return { command: isShared ? "cairn" : executable(), args: ["mcp", ...given] };
+  const command = isShared ? "cairn" : executable();
+  const hook = [command, "hook", ...given, ...(has("no-capture") ? ["--no-capture"] : [])].map(shellWord).join(" ");
+  return ({ hooks }) => {
+    const hasHooks = hooks !== undefined && !has("mcp-only");
+    return { server: { command, args: ["mcp", ...(hasHooks ? ["--hooks"] : []), ...given] }, hook: hasHooks ? hook : undefined };
+  };
+}
+
+function shellWord(word: string): string {
+  return /^[\w.,:=@%+/-]+$/.test(word) ? word : `"${word.replaceAll(/["$`\\]/g, "\\$&")}"`;
 }
 
 /** Returns the path of this executable that stays when it is upgraded: where the shell finds it, if it is the same. */
@@ -94,33 +102,44 @@ function executable(): string {
   return found !== null && realpathSync(found) === realpathSync(own) ? found : own;
 }
 
-function plan(agent: Agent, places: Places, isProject: boolean, wanted: Wanted): Planned {
+/** Returns the changes of an agent's files, and why one is left as it is. */
+function plan(agent: Agent, places: Places, isProject: boolean, wanted: Wanted): Planned[] {
   const files = isProject ? agent.project?.(places) : agent.user(places);
   const file = files?.find(({ path }) => existsSync(path)) ?? files?.[0];
-  if (file === undefined) return { problem: "it has no file in a project: leave --project out" };
+  if (file === undefined) return [{ agent, problem: "it has no file in a project: leave --project out" }];
+  const path = agent.hooks?.[isProject ? "project" : "user"](places);
+  const all: readonly (ServerFile | HookFile)[] = path === undefined ? [file] : [file, { path, format: "hooks" }];
+  return all.flatMap((one) => planFile(agent, one, wanted));
+}
+
+function planFile(agent: Agent, file: ServerFile | HookFile, wanted: Wanted): Planned[] {
   try {
     const before = readText(file.path);
-    const after = before === undefined && wanted === undefined ? undefined : planned(file, before?.text ?? "", wanted);
-    return { change: after === undefined || after === before?.text ? undefined : { agent, file, before, after } };
+    const isWanted = (file.format === "hooks" ? wanted.hook : wanted.server) !== undefined;
+    if (before === undefined && !isWanted) return [];
+    const after = planned(file, before?.text ?? "", wanted);
+    return after === before?.text ? [] : [{ agent, file, before, after }];
   } catch (error) {
-    return { problem: `${file.path} is left as it is: ${systemReason(error)}.` };
+    return [{ agent, problem: `${file.path} is left as it is: ${systemReason(error)}.` }];
   }
 }
 
-async function list(places: Places, isProject: boolean, wanted: Wanted): Promise<void> {
+async function list(places: Places, isProject: boolean, wantedOf: WantedOf): Promise<void> {
   for (const agent of AGENTS) {
-    const result = isInstalled(agent, places) ? plan(agent, places, isProject, wanted) : undefined;
-    await print(escaped(`${agent.name.padEnd(16)}${agent.title.padEnd(16)}${stateOf(result, places)}`));
+    const results = isInstalled(agent, places) ? plan(agent, places, isProject, wantedOf(agent)) : undefined;
+    await print(escaped(`${agent.name.padEnd(16)}${agent.title.padEnd(16)}${stateOf(results, places)}`));
   }
   await print(
     "\ncairn setup AGENT… shows what it would change in these files, and asks first; cairn setup all does so for all that are here.",
   );
 }
 
-function stateOf(result: Planned | undefined, places: Places): string {
-  if (result === undefined) return "not installed";
-  if ("problem" in result) return result.problem;
-  return result.change === undefined ? "nothing to change" : `would change ${shown(result.change.file.path, places)}`;
+function stateOf(results: readonly Planned[] | undefined, places: Places): string {
+  if (results === undefined) return "not installed";
+  const problem = results.find((result) => "problem" in result);
+  if (problem !== undefined) return problem.problem;
+  const paths = results.flatMap((result) => ("problem" in result ? [] : [shown(result.file.path, places)]));
+  return paths.length === 0 ? "nothing to change" : `would change ${paths.join(", ")}`;
 }
 
 function shown(path: string, { home, project }: Places): string {

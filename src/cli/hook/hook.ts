@@ -1,0 +1,154 @@
+/**
+ * `cairn hook`: what coding agents run at the events of a conversation.
+ *
+ * It asks the server that is there and starts none. Whatever happens it ends with 0 and in time, and prints the memories for the model or
+ * nothing: an agent must not wait for it, nor fail by it. Memories arise by the tools of MCP alone; of the conversation turns are logged.
+ *
+ * @module
+ */
+import { existsSync, writeSync } from "node:fs";
+import { systemClock } from "../../lib/clock.ts";
+import { messageOf } from "../../lib/errors.ts";
+import { isOffIn, readHook, type HookEnvironment } from "./environment.ts";
+import { CLAUDE_CODE, eventIn, type EventKind, type HookEvent } from "./event.ts";
+import { isPaused, noteEvent, removeOld, SessionFile } from "./kept.ts";
+import { HookServer, Refusal } from "./server.ts";
+import { logTurns } from "./turns.ts";
+import { blockOf, type FoundMemory } from "./block.ts";
+
+const INPUT_LENGTH_MAX = 1_048_576;
+const DEADLINES_MS: Readonly<Record<EventKind, number>> = { start: 800, prompt: 150, stop: 2_000, compact: 1_000, end: 1_000 };
+const LOOK_MS = 25;
+const MEMORIES = {
+  start: { limit: 20, tokens: 800 },
+  prompt: { limit: 5, tokens: 400, threshold: 0.7, queryLengthMax: 10_000 },
+};
+const PROMPTS_KEPT = 50;
+
+export async function hook(args: readonly string[]): Promise<number> {
+  let line: ReturnType<typeof readHook>;
+  try {
+    line = readHook(args);
+  } catch (error) {
+    console.error(`cairn: ${messageOf(error)}`);
+    return 0;
+  }
+  const { subcommand, hook: environment } = line;
+  return subcommand === undefined ? onEvent(environment) : (await import("./status.ts")).run(subcommand, environment);
+}
+
+async function onEvent(environment: HookEnvironment): Promise<number> {
+  const held: Held = {
+    file: undefined,
+    end() {
+      held.file?.[Symbol.dispose]();
+      process.exit(0);
+    },
+  };
+  const { end } = held;
+  for (const event of ["uncaughtException", "unhandledRejection"]) process.on(event, end);
+  systemClock.timer(environment.waitMs ?? DEADLINES_MS.stop, end);
+  try {
+    await withInput(environment, held);
+  } catch {
+    // Nothing can be kept.
+  }
+  return end();
+}
+
+async function withInput(environment: HookEnvironment, held: Held): Promise<void> {
+  const { directory, server, waitMs } = environment;
+  if (environment.isOff || environment.isCursor || isPaused(directory)) return;
+  const event = eventIn(await inputText());
+  if (event === undefined || (server === undefined && !existsSync(directory))) return;
+  if ("problem" in event) note(environment, { event: "unknown", problem: event.problem });
+  else if (event.cwd === undefined || !isOffIn(event.cwd)) {
+    systemClock.timer(waitMs ?? DEADLINES_MS[event.kind], held.end);
+    await answer(environment, event, held);
+  }
+}
+
+/** The end of the process, with the file that it gives up. */
+interface Held {
+  file: SessionFile | undefined;
+  readonly end: () => never;
+}
+
+async function answer(environment: HookEnvironment, event: HookEvent, held: Held): Promise<void> {
+  let seen: Noted;
+  try {
+    seen = await handle(environment, event, held);
+  } catch (error) {
+    seen = { problem: error instanceof Refusal ? error.message : "no server answers" };
+  }
+  note(environment, { event: event.name, ...seen }, event.kind === "prompt" ? process.uptime() * 1000 : undefined);
+}
+
+function note({ directory }: HookEnvironment, event: Parameters<typeof noteEvent>[2], ms?: number): void {
+  noteEvent(directory, CLAUDE_CODE, event, ms);
+}
+
+async function inputText(): Promise<string> {
+  const text = await Bun.stdin.text();
+  return text.length > INPUT_LENGTH_MAX ? "" : text;
+}
+
+interface Noted {
+  readonly version?: string | undefined;
+  readonly problem?: string | undefined;
+}
+
+async function handle(environment: HookEnvironment, event: HookEvent, held: Held): Promise<Noted> {
+  const file = (held.file = await SessionFile.open(environment.directory, CLAUDE_CODE, event.sessionId));
+  const { kept } = file;
+  if (event.kind === "start") {
+    removeOld(environment.directory);
+    if (event.source === "compact" || event.source === "clear") kept.shown = [];
+  }
+  if (event.kind === "prompt" && event.promptId !== undefined && kept.prompts.includes(event.promptId)) return {};
+  using server = await serverFor(environment, event.kind);
+  if (event.kind === "start" || event.kind === "prompt") {
+    const found = event.kind === "start" ? await newest(server, environment) : await about(server, environment, event, kept.shown.length);
+    const block = blockOf(
+      found.filter(({ id }) => !kept.shown.includes(id)).slice(0, MEMORIES[event.kind].limit),
+      MEMORIES[event.kind].tokens,
+    );
+    if (event.promptId !== undefined) kept.prompts = [...kept.prompts, event.promptId].slice(-PROMPTS_KEPT);
+    if (block !== undefined) {
+      kept.shown.push(...block.ids);
+      inject(event.name, block.text);
+    }
+    file.save();
+    if (event.kind === "prompt") return {};
+  }
+  return environment.noCapture ? {} : logTurns(server, environment, event, file);
+}
+
+/** At the start of an agent its `cairn mcp` starts, too: it is waited for until the deadline. */
+async function serverFor(environment: HookEnvironment, kind: EventKind): Promise<HookServer> {
+  for (;;) {
+    const server = HookServer.find(environment);
+    if (server !== undefined && (kind !== "start" || (await server.isThere()))) return server;
+    server?.[Symbol.dispose]();
+    if (kind !== "start") throw new Error("there is no server");
+    await systemClock.sleep(LOOK_MS);
+  }
+}
+
+async function newest(server: HookServer, { user }: HookEnvironment): Promise<readonly FoundMemory[]> {
+  if (user === undefined) return [];
+  const { data } = await server.ask("GET", `/v1/memory?limit=${MEMORIES.start.limit}&user_id=${encodeURIComponent(user)}`);
+  return data as FoundMemory[];
+}
+
+async function about(server: HookServer, { user }: HookEnvironment, { prompt }: HookEvent, shown: number): Promise<readonly FoundMemory[]> {
+  const { limit, threshold, queryLengthMax } = MEMORIES.prompt;
+  const query = Array.from(prompt.slice(0, queryLengthMax)).join("").trim();
+  if (user === undefined || query === "") return [];
+  const { data } = await server.ask("POST", "/v1/memory/search", { query, user_id: user, threshold, limit: Math.min(limit + shown, 50) });
+  return data as FoundMemory[];
+}
+
+function inject(hookEventName: string, additionalContext: string): void {
+  writeSync(1, JSON.stringify({ hookSpecificOutput: { hookEventName, additionalContext } }));
+}
