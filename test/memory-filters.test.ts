@@ -4,7 +4,9 @@
  * @module
  */
 import { expect, setDefaultTimeout, test } from "bun:test";
+import { NO_PARTITION } from "../src/lib/ids.ts";
 import { LIMITS } from "../src/lib/limits.ts";
+import { ALL_FILLED, fillMark, memories, meta } from "../src/storage/tables.ts";
 import { idsOf, refusal } from "./support/answers.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
 import { fillMemories, numberedTexts } from "./support/fill.ts";
@@ -121,26 +123,72 @@ test("a filtered search finds what a comparison of all that pass finds, however 
   for (const [place, share] of shares.entries()) {
     for (const query of ["Parcel for Anna at gate 12", "seal 7919 of Boris", "what came for Greta?"]) {
       const byIndex = await found(cairn, { query, types: typesOf(place), limit: 10 });
-      const filtered = await search(cairn, { query, filter: { [`metadata.of${share}`]: 1 }, limit: 10 });
-      const passing = new Set(idsOf(filtered.data));
-      expect(filtered.partial).toBeUndefined();
       expect(byIndex.length).toBe(Math.min(10, 6_000 / share));
-      expect(byIndex.filter((id) => passing.has(id)).length / byIndex.length).toBeGreaterThanOrEqual(0.95);
+      // By the index of metadata, and by rows.
+      for (const comparison of [1, { $in: [1, "none"] }, { $gte: 1, $lt: 2 }]) {
+        const filtered = await search(cairn, { query, filter: { [`metadata.of${share}`]: comparison }, limit: 10 });
+        const passing = new Set(idsOf(filtered.data));
+        expect(filtered.partial).toBeUndefined();
+        expect(byIndex.filter((id) => passing.has(id)).length / byIndex.length).toBeGreaterThanOrEqual(0.95);
+      }
     }
   }
 });
 
-test("a search compares 10,000 memories with its filter and no more, and then says that its answer is partial", async () => {
+test("memories of before are found by their metadata before an index has them, and after", async () => {
   await using cairn = await startCairn();
+  const { byMetadata } = memories.index;
+  const add = (i: number) => cairn.ok(cairn.post("/v1/memory", { user_id: "ada", content: `Note ${i}.`, metadata: { i } }));
+  const [first, last] = [await add(1), await add(2)];
+  await cairn.dropEntries(byMetadata, "");
+  await cairn.service.store.commit(NO_PARTITION, (tx) => tx.remove(meta, fillMark(byMetadata.name)));
+  expect(await found(cairn, { filter: { "metadata.i": 1 } })).toEqual([first.id]);
+  await cairn.restart();
+  expect(await cairn.read((reader) => reader.get(meta, fillMark(byMetadata.name)))).toBe(ALL_FILLED);
+  expect(await found(cairn, { filter: { "metadata.i": 2 } })).toEqual([last.id]);
+  expect(await cairn.findings()).toEqual([]);
+});
+
+test("a search compares 10,000 memories with its filter and no more, and then says that its answer is partial; metadata that equals a value is found among more, whatever else there is", async () => {
+  await using cairn = await startCairn({ environment: { embedding: { provider: "words" } } });
   const session = await cairn.createSession({ user_id: "ada" });
+  const many = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`k${i}`, i]));
+  const long = "é".repeat(200);
+  const own: [metadata: object, filters: object[]][] = [
+    [{ n: 20, "a.b": 1 }, [{ "metadata.n": 20 }, { "metadata.n": { $in: [7, 20] } }]],
+    [{ n: "20" }, [{ "metadata.n": "20" }]],
+    [{ n: null, yes: true }, [{ "metadata.n": null }, { "metadata.yes": true, type: "general" }]],
+    [{ n: long }, [{ "metadata.n": long }]],
+    [{ n: `${long}s` }, [{ "metadata.n": { $eq: `${long}s` } }]],
+    [{ ...many(32), m: [1], o: { p: 1 } }, [{ $and: [{ "metadata.k31": 31 }, { $not: { "metadata.k32": 32 } }] }]],
+    [{ ...many(33), last: "x" }, [{ "metadata.k32": 32 }, { "metadata.last": { $in: ["x"] } }]],
+  ];
+  const oldest: { id: string }[] = [];
+  for (const [metadata] of own) {
+    const body = { session_id: session.id, content: `The train ${oldest.length}.`, metadata };
+    oldest.push(await cairn.ok(cairn.post("/v1/memory", body)));
+  }
   const texts = numberedTexts(LIMITS.memoryRowsMax + 2_000);
-  await fillMemories(cairn, session, texts, (i) => ({ metadata: { i } }));
-  const oldest = { filter: { "metadata.i": { $lt: 1 } }, query: "zebras in the rain" };
-  expect(await search(cairn, oldest)).toMatchObject({ data: [], partial: true });
-  const context = { filter: oldest.filter, memory_limit: 1 };
+  await fillMemories(cairn, session, texts, (i) => ({ metadata: { i, yes: false } }));
+  const lowest = { filter: { "metadata.i": { $lt: 1 } }, query: "zebras in the rain" };
+  expect(await search(cairn, lowest)).toMatchObject({ data: [], partial: true });
+  const context = { filter: lowest.filter, memory_limit: 1 };
   expect(await cairn.ok(cairn.post(`/v1/sessions/${session.id}/context`, context))).toMatchObject({ memories: [], partial: true });
-  const newest = await search(cairn, { ...oldest, filter: { "metadata.i": { $gte: texts.length - 1 } }, limit: 1 });
+  const newest = await search(cairn, { ...lowest, filter: { "metadata.i": { $gte: texts.length - 1 } }, limit: 1 });
   expect(newest.data).toHaveLength(1);
+  for (const [i, [, filters]] of own.entries()) {
+    for (const filter of filters) {
+      const { data, partial } = await search(cairn, { filter });
+      expect({ filter, ids: idsOf(data), partial }).toEqual({ filter, ids: [oldest[i]!.id], partial: undefined });
+      const { memories: shown } = await cairn.ok(cairn.post(`/v1/sessions/${session.id}/context`, { filter }));
+      expect({ filter, ids: idsOf(shown) }).toEqual({ filter, ids: [oldest[i]!.id] });
+    }
+  }
+  const [changed, deleted] = [`/v1/memory/${oldest[0]!.id}`, `/v1/memory/${oldest[1]!.id}`];
+  await cairn.ok(cairn.request("PATCH", changed, { body: { metadata: { n: 21 } } }));
+  await cairn.ok(cairn.delete(deleted));
+  const left = await Promise.all([20, 21, "20"].map((n) => found(cairn, { filter: { "metadata.n": n } })));
+  expect(left).toEqual([[], [oldest[0]!.id], []]);
 });
 
 test("each operator at its worst is bounded by what it goes through: long metadata counts for many rows", async () => {

@@ -23,7 +23,7 @@ import { dotStored, encodeVector, quantize } from "../../src/vectors/encoding.ts
 import { storeVector } from "../../src/vectors/store-vector.ts";
 import { obey } from "./child.ts";
 import { denseVector } from "./dense.ts";
-import { FILTER_NAMES, groupOf, SHARES, tagOf, type Asked, type FilterName } from "./filters.ts";
+import { FILTER_NAMES, groupOf, metadataOf, SHARES, tagOf, type Asked, type FilterName } from "./filters.ts";
 import { Collection, pick, type Random, randomOf, type TextKind } from "./texts.ts";
 
 export interface FillingOrder {
@@ -183,7 +183,7 @@ class Filling {
       content,
       type: "fact",
       tags: [...shares.filter((name) => name !== "all").map(tagOf), ...(group === "" ? [] : [group])],
-      metadata: {},
+      metadata: metadataOf(shares.filter((name) => name !== "all")),
       createdAt: tx.now,
       embed: true,
       embedding: storeVector(tx, MEMORIES, memory, generation, embedding, withPrefix("emb", memory)),

@@ -29,9 +29,24 @@ export function groupOf(topic: number): string {
   return topic === -1 ? "" : `topics ${topic % TOPIC_GROUPS}`;
 }
 
+/** The ways in which a share of the memories is asked for. */
+export const FILTERED_BY = ["tags", "metadata", "rows"] as const;
+export type FilteredBy = (typeof FILTERED_BY)[number];
+
+/** Metadata of a memory of these shares. */
+export function metadataOf(shares: readonly FilterName[]): Record<string, true> {
+  return Object.fromEntries(shares.map((name) => [memberOf(name), true]));
+}
+
+function memberOf(name: FilterName): string {
+  return `one in ${Math.round(1 / SHARES[name as keyof typeof SHARES])}`;
+}
+
 /** Parameters of a search besides its query. */
-export function filterOf(name: FilterName, { user, group }: Asked): Record<string, unknown> {
+export function filterOf(name: FilterName, { user, group }: Asked, by: FilteredBy): Record<string, unknown> {
   if (name === "all") return {};
   if (name === "user") return { user_id: `user-${user}` };
+  if (by !== "tags" && name !== "topics")
+    return { filter: { [`metadata.${memberOf(name)}`]: by === "metadata" ? true : { $exists: true } } };
   return { tags: [name === "topics" ? group : tagOf(name)] };
 }

@@ -14,7 +14,7 @@ import { Failure, readArguments } from "../failure.ts";
 import { Child } from "./child.ts";
 import { Connection } from "./connection.ts";
 import type { FillingOrder, FillingResult } from "./filling.ts";
-import { FILTER_NAMES, filterOf, groupOf, type Asked, type FilterName } from "./filters.ts";
+import { FILTER_NAMES, FILTERED_BY, filterOf, groupOf, type Asked, type FilteredBy, type FilterName } from "./filters.ts";
 import { load } from "./load.ts";
 import type { Neighbours, NeighboursOrder, NeighboursResult } from "./neighbours.ts";
 import type { ProviderOrder } from "./provider.ts";
@@ -28,6 +28,7 @@ const HELP = `scripts/bench recall: recall@10 against the exhaustive ranking, an
   --sizes N,N              memories (20000)
   --texts KIND,KIND        varied, apart: texts that have next to nothing in common (varied)
   --filters NAME,NAME      ${FILTER_NAMES.join(", ")} (all of them)
+  --by NAME                what shares are asked for by: ${FILTERED_BY.join(", ")} (tags)
   --questions N            (100)
   --concurrency N          searches at once (4)
   --seconds N              measuring time for each filter (1)
@@ -49,6 +50,7 @@ interface Options {
   sizes: number[];
   texts: TextKind[];
   filters: FilterName[];
+  by: FilteredBy;
   questions: number;
   concurrency: number;
   seconds: number;
@@ -65,6 +67,7 @@ function readOptions(args: string[]): Options | undefined {
       sizes: { type: "string", default: "20000" },
       texts: { type: "string", default: "varied" },
       filters: { type: "string", default: FILTER_NAMES.join(",") },
+      by: { type: "string", default: "tags" },
       questions: { type: "string", default: "100" },
       concurrency: { type: "string", default: "4" },
       seconds: { type: "string", default: "1" },
@@ -89,6 +92,7 @@ function readOptions(args: string[]): Options | undefined {
     sizes: values.sizes.split(",").map((text) => number("sizes", text)),
     texts: choice("texts", values.texts, TEXT_KINDS),
     filters: choice("filters", values.filters, FILTER_NAMES),
+    by: choice("by", values.by, FILTERED_BY)[0]!,
     questions: number("questions", values.questions),
     concurrency: number("concurrency", values.concurrency),
     seconds: number("seconds", values.seconds),
@@ -239,7 +243,7 @@ class Trial implements AsyncDisposable {
 
   async #figuresOf(server: Executable, key: string, filter: FilterName, { asked, right, passing }: Filled): Promise<Figures> {
     const requests = asked.map((one) => {
-      const body = { query: one.query, limit: LIMIT, threshold: 0, ...filterOf(filter, one) };
+      const body = { query: one.query, limit: LIMIT, threshold: 0, ...filterOf(filter, one, this.#options.by) };
       return encodeRequest({ method: "POST", path: "/v1/memory/search", body }, key);
     });
     const connection = await Connection.open(server.port);

@@ -57,7 +57,7 @@ async function find(deps: ContextDeps, searcher: Searcher, id: string, request: 
   using permit = deps.searches.permitOf(limitsId);
   const { scope, pinOwners } = await deps.store.read((reader) => {
     const session = liveSession(reader, owner, id);
-    const memoryScope = scopeOf(reader, session, owner, request.memoryScope);
+    const memoryScope = scopeOf(reader, session, owner, request);
     return { scope: memoryScope, pinOwners: pinOwnersOf(session, memoryScope, request) };
   });
   const { memoryLimit, turnLimit } = limitsOf(request);
@@ -103,12 +103,11 @@ interface FoundMemories {
 async function findMemories(
   deps: ContextDeps,
   { limitsId }: Searcher,
-  ofSession: MemoryScope,
+  scope: MemoryScope,
   request: ContextRequest & { limit: number },
   permit: Permit,
 ): Promise<FoundMemories> {
   const { query, limit, explain, filter } = request;
-  const scope = filter === undefined ? ofSession : { ...ofSession, filter: [...ofSession.filter, ...postingsOf(filter)] };
   const shown = { ...request, rowFilter: rowFilterOf({ filter }) };
   const options = { threshold: 0, limit, explain, limitsId, shown };
   const ranked = query === undefined || limit === 0 ? undefined : await rank(deps, query, scope, options, permit);
@@ -145,8 +144,14 @@ function limitsOf(request: ContextRequest): { memoryLimit: number; turnLimit: nu
   return { memoryLimit: shows(request, "memories") ? memoryLimit : 0, turnLimit: shows(request, "turns") ? turnLimit : 0 };
 }
 
+/** Memories that a context looks among, as far as indexes tell. */
+function scopeOf(reader: Reader, session: LiveSession, owner: Owner, { memoryScope, filter }: ContextRequest): MemoryScope {
+  const scope = wholeScope(reader, session, owner, memoryScope);
+  return filter === undefined ? scope : { ...scope, filter: [...scope.filter, ...postingsOf(reader, filter)] };
+}
+
 /** The memories of a session with a user are among that user's, of whom a key may see those of one agent alone. */
-function scopeOf(reader: Reader, session: LiveSession, { agentId }: Owner, scope: ContextRequest["memoryScope"]): MemoryScope {
+function wholeScope(reader: Reader, session: LiveSession, { agentId }: Owner, scope: ContextRequest["memoryScope"]): MemoryScope {
   const { userId } = session.row;
   if (userId !== null && scope !== "session") return { filter: ownedPostings({ userId, agentId }, memoryTable.index) };
   const ranges = shownMemoryRanges(reader, session);

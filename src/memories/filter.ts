@@ -4,10 +4,13 @@
  * @module
  */
 import type { Comparison, Members, RecordFilter } from "../filters/filter.ts";
-import { NUMBER, TEXT, TEXTS, TIME, TRUTH } from "../filters/kinds.ts";
+import { NUMBER, TEXT, TEXTS, TIME, TRUTH, type Operand } from "../filters/kinds.ts";
 import { bare, isId } from "../lib/ids.ts";
+import type { Reader } from "../storage/access.ts";
+import { isFilled } from "../storage/fills.ts";
 import { hashKey } from "../storage/keys.ts";
 import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
+import { equalityPrefixes } from "../storage/metadata-index.ts";
 import { memories, type MemoryRow } from "../storage/tables.ts";
 import { posting, type Posting } from "../storage/walk.ts";
 
@@ -72,22 +75,32 @@ export function rowsComparedBy({ filter }: RowFilter, row: MemoryRow): number {
   return 1 + (passes + filter.length) / CHARACTERS_PER_ROW;
 }
 
-/** The postings that all memories have which pass a filter. */
-export function postingsOf({ required }: RecordFilter): Posting[] {
-  return required.flatMap(postingsOfComparison);
+/** The postings that all memories have which pass a filter; none of an index that a start has still to fill. */
+export function postingsOf(reader: Reader, { required }: RecordFilter): Posting[] {
+  const { byMetadata } = memories.index;
+  const postings = required.flatMap(postingsOfComparison);
+  if (!postings.some(({ table }) => table === byMetadata.name) || isFilled(reader, byMetadata)) return postings;
+  return postings.filter(({ table }) => table !== byMetadata.name);
 }
 
 function postingsOfComparison({ path, operator, operand }: Comparison): Posting[] {
-  const { byTag } = memories.index;
+  const { byTag, byMetadata } = memories.index;
   if (path === "tags") {
     if (operator === "$all") return (operand as string[]).map((tag) => posting(byTag, hashKey(tag)));
     if (operator === "$contains") return [posting(byTag, hashKey(operand as string))];
     return operator === "$in" ? [posting(byTag, ...(operand as string[]).map(hashKey))] : [];
   }
+  if (operator !== "$eq" && operator !== "$in") return [];
+  const values = operator === "$eq" ? [operand] : (operand as Operand[]);
+  if (path.startsWith(METADATA)) {
+    const prefixes = equalityPrefixes(path.slice(METADATA.length), values);
+    return prefixes === undefined ? [] : [posting(byMetadata, ...prefixes)];
+  }
   const of = Object.hasOwn(INDEXED, path) ? INDEXED[path] : undefined;
-  if (of === undefined || (operator !== "$eq" && operator !== "$in")) return [];
-  return [posting(of.index, ...(operator === "$eq" ? [operand as string] : (operand as string[])).flatMap(of.keys))];
+  return of === undefined ? [] : [posting(of.index, ...(values as string[]).flatMap(of.keys))];
 }
+
+const METADATA = "metadata.";
 
 const hashed = (text: string): string[] => [hashKey(text)];
 const INDEXED: Readonly<Record<string, { index: (typeof memories.index)["byType"]; keys: (text: string) => string[] }>> = {

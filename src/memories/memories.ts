@@ -121,7 +121,7 @@ export function memoryScope(reader: Reader, owner: Owner, filter: MemoryFilter):
   const tags = (filter.tags ?? []).map(hashKey);
   if (filter.tagsMatch === "all") postings.push(...tags.map((tag) => posting(byTag, tag)));
   else if (tags.length > 0) postings.push(posting(byTag, ...tags));
-  if (filter.filter !== undefined) postings.push(...postingsOf(filter.filter));
+  if (filter.filter !== undefined) postings.push(...postingsOf(reader, filter.filter));
   return { filter: postings, ranges };
 }
 

@@ -146,9 +146,14 @@ export function mayLackEntry(reader: Reader, index: Index<never>, key: string): 
   return mark !== ALL_FILLED && (mark === undefined || key >= mark.slice(FILLED_FROM.length));
 }
 
+/** Checks whether all rows have their entries in an index. */
+export function isFilled(reader: Reader, index: Index<never>): boolean {
+  return reader.get(meta, fillMark(index.name)) === ALL_FILLED;
+}
+
 /** @throws {ApiError} `service_unavailable` while rows of before may have no entry in an index that a request goes by */
 export function refuseUnfilled(reader: Reader, index: Index<never>, param: string): void {
-  if (reader.get(meta, fillMark(index.name)) === ALL_FILLED) return;
+  if (isFilled(reader, index)) return;
   throw new ApiError("service_unavailable", "Records of an earlier version are still being indexed. Try again.", {
     param,
     retryAfterSeconds: RETRY_AFTER_SECONDS,

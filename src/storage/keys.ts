@@ -31,7 +31,8 @@ export const HASH_KEY_LENGTH = 22;
  */
 export const hashKey = memoize(hashOf);
 
-function hashOf(text: string): string {
+/** The same without its cache, for texts that hardly come again. */
+export function hashOf(text: string): string {
   return new Bun.CryptoHasher("sha256").update(JSON.stringify(text)).digest().subarray(0, HASH_BYTES).toString("base64url");
 }
 

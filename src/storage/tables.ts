@@ -25,6 +25,7 @@
  *   byAgent            #agent memory
  *   byType             #type memory
  *   byTag              #tag memory
+ *   byMetadata         #(name, value) memory        for each text, number, truth and null at the top of its metadata (`metadata-index.ts`)
  *   byExternalId       #(external, owner) memory    for each owner who looks it up, if it has an external id
  *   byContent          #(owner, type, content) memory
  *   byExpiry           ms memory                    if it expires

@@ -19,7 +19,8 @@ import { Store } from "../storage/lmdb/store.ts";
 import { removeVector } from "../storage/memory-records.ts";
 import type { ChangeFeed, FeedPosition } from "../storage/postgres/follow/change-feed.ts";
 import type { RecordStore } from "../storage/record-store.ts";
-import { meta, provider, PROVIDER_KEY } from "../storage/tables.ts";
+import { indexedPart } from "../storage/metadata-index.ts";
+import { meta, provider, PROVIDER_KEY, type MemoryRow } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
 import { storedMemory } from "./encoding.ts";
 import { VectorIndex, type IndexOptions } from "./vector-index.ts";
@@ -28,7 +29,7 @@ import { VectorIndex, type IndexOptions } from "./vector-index.ts";
 const POSITION_FILE = "position.json";
 const MARK = "replica";
 /** A copy of another form is made again. */
-const FORM = 1;
+const FORM = 2;
 /** Records that are read at once. */
 export const RECORDS_AT_ONCE = 250;
 
@@ -276,7 +277,7 @@ function putRecord(
 function copied(row: EmbeddedRow, id: Id<"emb">): CopiedRow {
   const { embedding } = row;
   if (embedding === undefined) return row;
-  const texts = "content" in row ? { content: "", metadata: {} } : {};
+  const texts = "content" in row ? { content: "", metadata: indexedPart((row as MemoryRow).metadata) } : {};
   const original = embedding.id === id ? {} : { original: embedding.id };
   return { ...row, ...texts, ...original, embedding: { ...embedding, id } };
 }

@@ -24,7 +24,7 @@ import { changesIn, type GivenSettings } from "../../src/settings/schema.ts";
 import type { Reader } from "../../src/storage/access.ts";
 import { MAX_KEY } from "../../src/storage/keys.ts";
 import type { Store } from "../../src/storage/lmdb/store.ts";
-import { locationOf, relationOf } from "../../src/storage/postgres/schema.ts";
+import { idOfEntry, locationOf, relationOf } from "../../src/storage/postgres/schema.ts";
 import type { AnyTable, Index } from "../../src/storage/tables.ts";
 import { EVENT_TYPES } from "../../src/traces/events.ts";
 import type { VectorIndex } from "../../src/vectors/vector-index.ts";
@@ -349,7 +349,8 @@ export class Cairn implements AsyncDisposable {
     }
     await using sql = new SQL(this.#database);
     const { relation, column } = locationOf(index.name);
-    await sql`update ${sql.unsafe(relation)} set ${sql.unsafe(column)} = null, rev = (random() * 2 ^ 52)::int8 where key > ${after}`;
+    if (index.hasMany) await sql`delete from ${sql.unsafe(relation)} where ${sql.unsafe(idOfEntry("key"))} > ${after}`;
+    else await sql`update ${sql.unsafe(relation)} set ${sql.unsafe(column)} = null, rev = (random() * 2 ^ 52)::int8 where key > ${after}`;
   }
 
   /** How many rows a table has, or entries an index. */

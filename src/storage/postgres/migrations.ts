@@ -143,6 +143,12 @@ const MIGRATIONS: readonly SchemaMigration[] = [
     says: "contents that memories had are kept",
     run: (connection) => makeMissing(connection, memoryVersions),
   },
+  {
+    number: 14,
+    says: "memories are found by their metadata",
+    run: (connection) =>
+      connection.send([plain('create table if not exists cairn.memories_by_metadata (key text collate "C" primary key)')]),
+  },
 ];
 
 /**

@@ -7,6 +7,7 @@ import { Type, type Static } from "@sinclair/typebox";
 import { bare } from "../../lib/ids.ts";
 import { CACHE_BYTES_MAX } from "../../lib/limits.ts";
 import { contentKey, hashKey, ownNameKey, pinKey, timeKey } from "../keys.ts";
+import { metadataPrefixes } from "../metadata-index.ts";
 import { AnyObject, Fraction, IdText, Instant, OneOf, OrNull, Positive, Text, Truth, Whole } from "../row-types.ts";
 import { changedAt, having, json } from "./codecs.ts";
 import { Embedding } from "./embeddings.ts";
@@ -92,6 +93,11 @@ export const memories = table(
     byAgent: (memory, row) => (row.agentId === null ? undefined : hashKey(row.agentId) + memory),
     byType: (memory, row) => hashKey(row.type) + memory,
     byTag: { of: (memory, row) => row.tags.map((tag) => hashKey(tag) + memory), hasMany: true },
+    byMetadata: {
+      of: (memory, { metadata }) => metadataPrefixes(metadata).map((prefix) => prefix + memory),
+      hasMany: true,
+      fillRows: FILL_ROWS,
+    },
     byExternalId: {
       of: (memory, { externalId, namedWithin, userId, agentId }) => {
         if (externalId === undefined) return undefined;
@@ -116,6 +122,7 @@ export const memories = table(
       "content",
       "type",
       "tags",
+      "metadata",
       "createdAt",
       "externalId",
       "namedWithin",
