@@ -3,7 +3,8 @@
  *
  * @module
  */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, setDefaultTimeout, spyOn, test } from "bun:test";
+import { OPERATORS } from "../src/filters/operators.ts";
 import { NO_PARTITION } from "../src/lib/ids.ts";
 import { LIMITS } from "../src/lib/limits.ts";
 import { ALL_FILLED, fillMark, memories, meta } from "../src/storage/tables.ts";
@@ -189,6 +190,25 @@ test("a search compares 10,000 memories with its filter and no more, and then sa
   await cairn.ok(cairn.delete(deleted));
   const left = await Promise.all([20, 21, "20"].map((n) => found(cairn, { filter: { "metadata.n": n } })));
   expect(left).toEqual([[], [oldest[0]!.id], []]);
+});
+
+test("a search compares a memory with its filter once, however often it looks for more to rank, and once more in each ranking", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession({ user_id: "ada" });
+  // None matters, so that the ranking grows until it has all of them: it is of 4, 16, 64 and 256 of them.
+  const [count, rankings] = [190, 4];
+  await fillMemories(cairn, session, numberedTexts(count), () => ({ metadata: { of: "all of them" }, importance: 0 }));
+  const comparing = OPERATORS.$contains.test.bind(OPERATORS.$contains);
+  let compared = 0;
+  using _ = spyOn(OPERATORS.$contains, "test").mockImplementation((...given) => {
+    const passes = comparing(...given);
+    return (value) => (compared++, passes(value));
+  });
+  const filter = { "metadata.of": { $contains: "all" } };
+  const { data, partial } = await search(cairn, { query: "Parcel for Anna at gate 12", limit: 1, importance_weight: 1, filter });
+  expect([data.length, partial]).toEqual([1, undefined]);
+  expect(compared).toBeGreaterThan(count);
+  expect(compared).toBeLessThanOrEqual(count * (1 + rankings));
 });
 
 test("each operator at its worst is bounded by what it goes through: long metadata counts for many rows", async () => {

@@ -17,6 +17,7 @@ import { pinnedMemories } from "../memories/pins.ts";
 import { memoryMembers, visibleMemories } from "../memories/record.ts";
 import type { RankingParts } from "../memories/ranking-score.ts";
 import { explanationsJson, rank, scoreJson, type Ranking, type Searcher } from "../memories/search.ts";
+import type { Shown } from "../memories/status.ts";
 import { sentAs } from "../retrievals/log.ts";
 import { liveSession, type LiveSession } from "../sessions/live-session.ts";
 import { memoriesIn, shownMemoryRanges } from "../sessions/shared-memories.ts";
@@ -66,8 +67,9 @@ async function find(deps: ContextDeps, searcher: Searcher, id: string, request: 
   const pinning = Promise.resolve(deps.store.read(pinsOf));
   pinning.catch(() => undefined);
   // Pinned memories come besides as many as are wanted: where some were found, others are looked for in their place.
+  const shown = { ...request, rowFilter: rowFilterOf(request) };
   for (let limit = memoryLimit; ;) {
-    const { ranking, count, items, isPartial } = await findMemories(deps, searcher, scope, { ...request, limit }, permit);
+    const { ranking, count, items, isPartial } = await findMemories(deps, searcher, scope, { ...shown, limit }, permit);
     const pins = await pinning;
     // Read last, so that all of the answer that can change is of one moment, and nothing large is held while others are let through.
     const found = await deps.store.read((reader) => {
@@ -104,11 +106,10 @@ async function findMemories(
   deps: ContextDeps,
   { limitsId }: Searcher,
   scope: MemoryScope,
-  request: ContextRequest & { limit: number },
+  shown: ContextRequest & Shown & { limit: number },
   permit: Permit,
 ): Promise<FoundMemories> {
-  const { query, limit, explain, filter } = request;
-  const shown = { ...request, rowFilter: rowFilterOf({ filter }) };
+  const { query, limit, explain } = shown;
   const options = { threshold: 0, limit, explain, limitsId, shown };
   const ranked = query === undefined || limit === 0 ? undefined : await rank(deps, query, scope, options, permit);
   // With nothing to look for in a query of spaces alone, the newest as without one.

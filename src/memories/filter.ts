@@ -5,7 +5,8 @@
  */
 import type { Comparison, Members, RecordFilter } from "../filters/filter.ts";
 import { NUMBER, TEXT, TEXTS, TIME, TRUTH, type Operand } from "../filters/kinds.ts";
-import { bare, isId } from "../lib/ids.ts";
+import { bare, isId, type BareId } from "../lib/ids.ts";
+import { LIMITS } from "../lib/limits.ts";
 import type { Reader } from "../storage/access.ts";
 import { isFilled } from "../storage/fills.ts";
 import { hashKey } from "../storage/keys.ts";
@@ -31,16 +32,39 @@ export const MEMORY_MEMBERS: Members = {
   valid_until: TIME,
 };
 
-/** Comparisons of rows, besides those that the indexes of a search answer. */
+/** Comparisons of rows, besides those that the indexes of a search answer; of one request. */
 export interface RowFilter {
   readonly filter?: RecordFilter | undefined;
   readonly created: CreatedFilter;
+  readonly compared: ComparedRows;
+}
+
+/** Rows that a request has compared: each once, however often it searches, and only as many as one request may. */
+export class ComparedRows {
+  readonly #passing = new Map<BareId, boolean>();
+  #left: number = LIMITS.memoryRowsMax;
+
+  /** True if no others may be compared. */
+  get isSpent(): boolean {
+    return this.#left <= 0;
+  }
+
+  /** Result of comparing a memory; undefined where it was not compared. */
+  get(memory: BareId): boolean | undefined {
+    return this.#passing.get(memory);
+  }
+
+  /** @param rows - number of rows that the comparison counts as */
+  note(memory: BareId, isPassing: boolean, rows: number): void {
+    this.#passing.set(memory, isPassing);
+    this.#left -= rows;
+  }
 }
 
 /** Returns what rows are compared with; undefined where every row passes. */
 export function rowFilterOf({ filter, createdAfter, createdBefore }: CreatedFilter & Pick<RowFilter, "filter">): RowFilter | undefined {
   if (filter === undefined && createdAfter === undefined && createdBefore === undefined) return undefined;
-  return { filter, created: { createdAfter, createdBefore } };
+  return { filter, created: { createdAfter, createdBefore }, compared: new ComparedRows() };
 }
 
 export function passesRowFilter({ filter, created }: RowFilter, row: MemoryRow): boolean {

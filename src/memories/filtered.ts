@@ -8,8 +8,7 @@
  */
 import { nextTurn } from "../lib/clock.ts";
 import type { BareId } from "../lib/ids.ts";
-import { LIMITS } from "../lib/limits.ts";
-import { eachFetched, eachRead } from "../storage/access.ts";
+import { eachFetched, eachRead, type Reader } from "../storage/access.ts";
 import { MEMORIES } from "../storage/collections.ts";
 import { stretchesOf } from "../storage/list.ts";
 import type { RecordStore } from "../storage/record-store.ts";
@@ -34,19 +33,6 @@ const NEAREST_MIN = 200;
 const NEAREST_MAX = 3_200;
 const ROWS_AT_ONCE = 100;
 
-/** Counts the rows that one search compares. */
-class RowBudget {
-  #left: number = LIMITS.memoryRowsMax;
-
-  get isSpent(): boolean {
-    return this.#left <= 0;
-  }
-
-  spend(rows: number): void {
-    this.#left -= rows;
-  }
-}
-
 interface FilteredCandidates {
   readonly candidates: Candidate[];
   /** True if there may be others. */
@@ -70,26 +56,23 @@ export async function filteredCandidates(
   { queryFor, wanted, isAnyBelow }: Sought,
 ): Promise<FilteredCandidates> {
   const { store, vectors } = deps;
-  const budget = new RowBudget();
   const seen = new Set<BareId>();
   const found: Candidate[] = [];
   for (let limit = Math.max(NEAREST_MIN, wanted); limit <= Math.max(NEAREST_MAX, wanted); limit *= 4) {
     const candidates = (await vectors.nearest(queryFor(limit), postings, true)) ?? [];
     const fresh = candidates.filter(({ memory }) => !seen.has(memory));
     for (const { memory } of fresh) seen.add(memory);
-    const passing = new Set(
-      await passingOf(
-        store,
-        fresh.map(({ memory }) => memory),
-        shown,
-        budget,
-      ),
+    const { ids, isCut } = await passingOf(
+      store,
+      fresh.map(({ memory }) => memory),
+      shown,
     );
+    const passing = new Set(ids);
     found.push(...fresh.filter(({ memory }) => passing.has(memory)));
     const isEnough = candidates.length < limit || found.length >= wanted || (await isAnyBelow(fresh));
-    if (isEnough || budget.isSpent) return { candidates: found, isPartial: budget.isSpent };
+    if (isEnough || isCut) return { candidates: found, isPartial: isCut };
   }
-  return amongAll(store, { postings, shown }, queryFor(wanted), { seen, found, budget });
+  return amongAll(store, { postings, shown }, queryFor(wanted), { seen, found });
 }
 
 /** Looks at the memories that were not among the nearest. */
@@ -97,10 +80,12 @@ async function amongAll(
   store: RecordStore,
   filtered: Filtered,
   query: Query,
-  { seen, found, budget }: { seen: ReadonlySet<BareId>; found: readonly Candidate[]; budget: RowBudget },
+  { seen, found }: { seen: ReadonlySet<BareId>; found: readonly Candidate[] },
 ): Promise<FilteredCandidates> {
   let candidates = [...found];
-  for await (const ids of walkPassing(store, filtered, budget, seen)) {
+  let isPartial = false;
+  for await (const { ids, isCut } of walkPassing(store, filtered, seen)) {
+    isPartial ||= isCut;
     const reading = eachRead(store, ids, (reader) => {
       const candidateReader = new CandidateReader(reader, MEMORIES, query);
       return (id) => candidateReader.ofMemory(id);
@@ -108,7 +93,7 @@ async function amongAll(
     for await (const some of reading) candidates.push(...some.filter((one) => one !== undefined));
     if (candidates.length > 2 * NEAREST_MIN + query.limit) candidates = nearestOf(query, candidates);
   }
-  return { candidates, isPartial: budget.isSpent };
+  return { candidates, isPartial };
 }
 
 /** As many as are wanted: more need not be held. */
@@ -125,29 +110,37 @@ export interface Newest {
 
 /** The newest that pass. */
 export async function newestFiltered(store: RecordStore, filtered: Filtered, limit: number): Promise<Newest> {
-  const budget = new RowBudget();
   const keys: BareId[] = [];
   if (limit === 0) return { keys, isPartial: false };
-  for await (const ids of walkPassing(store, filtered, budget, new Set())) {
+  let isPartial = false;
+  for await (const { ids, isCut } of walkPassing(store, filtered, new Set())) {
     keys.push(...ids);
     if (keys.length >= limit) return { keys: keys.slice(0, limit), isPartial: false };
+    isPartial ||= isCut;
   }
-  return { keys, isPartial: budget.isSpent };
+  return { keys, isPartial };
 }
 
-/** Gives the memories that pass, newest first, some at a time, as far as the budget goes. */
+interface PassingRows {
+  readonly ids: readonly BareId[];
+  /** True if there were others that may not be compared any more. */
+  readonly isCut: boolean;
+}
+
+/** Gives the memories that pass, newest first, some at a time, as far as the request may compare them. */
 async function* walkPassing(
   store: RecordStore,
   { postings, shown }: Filtered,
-  budget: RowBudget,
   seen: ReadonlySet<BareId>,
-): AsyncGenerator<BareId[], void, undefined> {
+): AsyncGenerator<PassingRows, void, undefined> {
   const { created } = shown.rowFilter;
   for (const { filter, from, before: end } of stretchesOf({ ahead: memories.index.ahead, filter: postings, created }, undefined)) {
-    for (let before = end, isEnd = false; !isEnd && !budget.isSpent;) {
+    for (let before = end, isEnd = false; !isEnd;) {
       const { ids, next } = await store.walk(memories, filter, { from, before }, ROWS_AT_ONCE);
       const others = ids.filter((id) => !seen.has(id));
-      yield await passingOf(store, others, shown, budget);
+      const passing = await passingOf(store, others, shown);
+      yield passing;
+      if (passing.isCut) return;
       before = next;
       isEnd = next === undefined;
       await nextTurn();
@@ -155,28 +148,28 @@ async function* walkPassing(
   }
 }
 
-async function passingOf(store: RecordStore, ids: readonly BareId[], shown: Filtered["shown"], budget: RowBudget): Promise<BareId[]> {
-  const passing: BareId[] = [];
+async function passingOf(store: RecordStore, ids: readonly BareId[], shown: Filtered["shown"]): Promise<PassingRows> {
+  const { compared, filter } = shown.rowFilter;
+  const others = ids.filter((id) => compared.get(id) === undefined);
   // As many as were cheap before are compared at once, and few where nothing is known of them and all of each is gone through.
-  let atOnce = ROWS_AT_ONCE / (shown.rowFilter.filter?.weight ?? 1) ** 2;
-  for (let at = 0; at < ids.length && !budget.isSpent;) {
-    const some = ids.slice(at, at + Math.max(1, Math.floor(atOnce)));
-    const looked = await store.read((reader) => {
-      reader.ahead(memories, some);
-      const find = shownMemories(reader, shown);
-      let rows = 0;
-      const shownIds = eachFetched(some, (id) => {
-        const row = unlessUnreadable(() => reader.get(memories, id));
-        rows += row === undefined ? 1 : rowsComparedBy(shown.rowFilter, row);
-        return find(id) === undefined ? [] : [id];
-      }).flat();
-      return { rows, shownIds };
-    });
-    budget.spend(looked.rows);
-    passing.push(...looked.shownIds);
-    atOnce = (ROWS_AT_ONCE * some.length) / looked.rows;
+  let atOnce = ROWS_AT_ONCE / (filter?.weight ?? 1) ** 2;
+  let at = 0;
+  while (at < others.length && !compared.isSpent) {
+    const some = others.slice(at, at + Math.max(1, Math.floor(atOnce)));
+    const looked = await store.read((reader) => compare(reader, some, shown));
+    for (const { id, isPassing, rows } of looked) compared.note(id, isPassing, rows);
+    atOnce = (ROWS_AT_ONCE * some.length) / looked.reduce((sum, { rows }) => sum + rows, 0);
     at += some.length;
-    if (at < ids.length) await nextTurn();
+    if (at < others.length) await nextTurn();
   }
-  return passing;
+  return { ids: ids.filter((id) => compared.get(id) === true), isCut: at < others.length };
+}
+
+function compare(reader: Reader, ids: readonly BareId[], shown: Filtered["shown"]): { id: BareId; isPassing: boolean; rows: number }[] {
+  reader.ahead(memories, ids);
+  const find = shownMemories(reader, shown);
+  return eachFetched(ids, (id) => {
+    const row = unlessUnreadable(() => reader.get(memories, id));
+    return { id, isPassing: find(id) !== undefined, rows: row === undefined ? 1 : rowsComparedBy(shown.rowFilter, row) };
+  });
 }

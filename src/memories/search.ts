@@ -108,7 +108,7 @@ export async function rank(
       const scores = await scoresOf(query, active, candidates);
       // If another provider was set meanwhile, its vectors may be among them: they mean something else.
       const isSame = deps.embeddings.active.generation === active.generation;
-      const choice = { ...options, shown, weights, wanted };
+      const choice = { ...options, shown, weights, wanted, isPartial };
       const matches = isSame ? await deps.store.read((reader) => best(reader, candidates, scores, choice)) : undefined;
       if (matches === "more") {
         wanted = Math.min(WEIGHED_FACTOR * wanted, WEIGHED_MAX);
@@ -160,6 +160,7 @@ interface Choice {
   readonly weights: Weights | undefined;
   /** Number of candidates that were asked for. */
   readonly wanted: number;
+  readonly isPartial: boolean;
 }
 
 /**
@@ -170,7 +171,7 @@ function best(
   reader: Reader,
   candidates: readonly Candidate[],
   scored: Float64Array,
-  { threshold, limit, shown, weights, wanted }: Choice,
+  { threshold, limit, shown, weights, wanted, isPartial }: Choice,
 ): Match[] | "more" | undefined {
   const scores = scored.map((score) => (score >= threshold ? score : LEFT_OUT));
   const find = shownMemories(reader, shown);
@@ -195,7 +196,7 @@ function best(
       : firstByRanking(inScoreOrder(), weights, { limit, at: shown.asOf ?? reader.now });
   if (hasOtherVector) return undefined;
   // Fewer candidates than are enough are all that pass.
-  const mayBeOthers = candidates.length >= wanted + EQUALS;
+  const mayBeOthers = !isPartial && candidates.length >= wanted + EQUALS;
   if (isAnyGone && matches.length < limit && mayBeOthers) return undefined;
   if (weights === undefined || !mayBeOthers || wanted === WEIGHED_MAX) return matches;
   const bar = Math.max(threshold, matches[limit - 1]?.parts?.rankingScore ?? 0);
