@@ -6,17 +6,20 @@
  * works on bytes exceeds. The rates are the least that are enough for the texts of 17 languages in `test/retrieval`, their halves, code
  * and JSON, by the tokenizers o200k and that of Claude, with a twentieth to spare (`decisions/context-tokens.md`).
  *
- * It is the same under every provider, and a function of the text alone: it is stored with records.
+ * It is the same under every provider, and a function of the text alone: it is stored with records. Words are counted one by one, and their
+ * counts cached.
  *
  * @module
  */
 import { nextTurn } from "../../lib/clock.ts";
+import { Cache } from "../../lib/cache.ts";
+import { CACHE_BYTES_MAX } from "../../lib/limits.ts";
 import { memoize } from "../../lib/memoize.ts";
 import { quoted } from "../../lib/quoted.ts";
 import { type Encoder, openEncoder, preparedText } from "./encoder.ts";
 
-/** Tokens of a piece besides its characters. */
-const PER_PIECE = 0.3;
+/** Tokens of a piece besides its characters. As precise as the rates, so that sums are exact in any order. */
+const PER_PIECE = Math.fround(0.3);
 const PER_LETTER = 0.42;
 /** Words in capitals take more, and so does what was made by chance, such as keys. */
 const PER_CAPITAL = 0.6;
@@ -74,7 +77,7 @@ const SLICE_LENGTH = 1_600;
 /** A slice ends behind the last space within this. */
 const SLICE_END_LENGTH = 200;
 
-/** A slice that becomes longer than this many times itself counts as its bytes. */
+/** A word that becomes longer than this many times itself counts as its bytes. */
 const EXPANSION_MAX = 2;
 
 /** Opened with the first text; the weights are shared with the other encoders of the process. */
@@ -130,34 +133,75 @@ function isLowSurrogate(unit: number): boolean {
   return unit >= 0xdc00 && unit < 0xe000;
 }
 
+/** Words longer than this are mostly not words, and do not come again. */
+const CACHED_WORD_LENGTH_MAX = 24;
+/** Counts of words: most words of a text were in one before. No piece goes beyond a word, so that each can be counted by itself. */
+const countsOfWords = new Cache<number>(CACHE_BYTES_MAX.wordTokens);
+
+/** Forgets the words that were counted. */
+export const wordsCounted = { forget: () => countsOfWords.clear() };
+
 /** Tokens of one slice of a text, not rounded. */
 function tokensOfSlice(slice: string): number {
-  // Some tokenizers see a text so, in which a character can be many.
-  const compatible = slice.normalize("NFKC");
-  if (compatible === slice) return estimate(slice);
-  // Cutting it would take as many times as long, and no tokenizer that works on bytes exceeds these.
-  if (compatible.length > EXPANSION_MAX * slice.length) return Math.max(Buffer.byteLength(slice), Buffer.byteLength(compatible));
-  return Math.max(estimate(slice), estimate(compatible));
+  let count = 0;
+  const unknown: string[] = [];
+  for (let from = 0; from < slice.length;) {
+    let to = slice.indexOf(" ", from);
+    if (to === -1) to = slice.length;
+    if (to === from) {
+      if (slice.charCodeAt(from - 1) === SPACE) count += PER_FURTHER_SPACE;
+    } else {
+      const word = slice.slice(from, to);
+      const known = word.length > CACHED_WORD_LENGTH_MAX ? undefined : countsOfWords.get(word);
+      if (known === undefined) unknown.push(word);
+      else count += known;
+    }
+    from = Math.max(to, from + 1);
+  }
+  return unknown.length === 0 ? count : count + tokensOfWords(unknown);
 }
 
-function estimate(text: string): number {
-  let count = 0;
-  let before = 0;
-  for (let i = 0; i < text.length; i++) {
-    const unit = text.charCodeAt(i);
-    count += unit === SPACE && before === SPACE ? PER_FURTHER_SPACE : RATES[unit]!;
-    before = unit;
+/** Tokens of words that no cache knows. */
+function tokensOfWords(words: readonly string[]): number {
+  const counts = estimates(words);
+  // Some tokenizers see a word so, in which a character can be many.
+  const compatible = words.map((word) => word.normalize("NFKC"));
+  const changed = words.flatMap((word, i) => (compatible[i] === word || expands(word, compatible[i]!) ? [] : [i]));
+  const compatibleCounts = changed.length === 0 ? [] : estimates(changed.map((i) => compatible[i]!));
+  for (const [place, i] of changed.entries()) counts[i] = Math.max(counts[i]!, compatibleCounts[place]!);
+  let sum = 0;
+  for (const [i, word] of words.entries()) {
+    // Cutting it would take as many times as long, and no tokenizer that works on bytes exceeds these.
+    const count = expands(word, compatible[i]!) ? Math.max(Buffer.byteLength(word), Buffer.byteLength(compatible[i]!)) : counts[i]!;
+    if (word.length <= CACHED_WORD_LENGTH_MAX) countsOfWords.set(word, count, 2 * word.length);
+    sum += count;
   }
+  return sum;
+}
+
+function expands(word: string, compatible: string): boolean {
+  return compatible.length > EXPANSION_MAX * word.length;
+}
+
+/** Counts each of these words, all cut in one call. */
+function estimates(words: readonly string[]): number[] {
+  const prepared = words.map(preparedText);
+  const text = prepared.join(" ");
   const { starts, ends, costs } = encoderOf("this thread").pieces(text);
-  let prepared: string | undefined;
-  for (let i = 0; i < starts.length; i++) {
-    const [start, end] = [starts[i]!, ends[i]!];
-    count += PER_PIECE;
-    if (costs[i]! < RARE_COST * Math.max(1, end - start)) continue;
-    prepared ??= preparedText(text);
-    count += Math.max(0, Buffer.byteLength(prepared.slice(start, end)) - PER_PIECE - ratesOf(prepared, start, end));
-  }
-  return Math.min(count, Buffer.byteLength(text));
+  let piece = 0;
+  let end = -1;
+  return words.map((word, i) => {
+    end += prepared[i]!.length + 1;
+    let count = ratesOf(word, 0, word.length);
+    for (; piece < starts.length && starts[piece]! < end; piece++) {
+      const [from, to] = [starts[piece]!, ends[piece]!];
+      count += PER_PIECE;
+      if (costs[piece]! < RARE_COST * Math.max(1, to - from)) continue;
+      count += Math.max(0, Buffer.byteLength(text.slice(from, to)) - PER_PIECE - ratesOf(text, from, to));
+    }
+    // With the space before it.
+    return Math.min(count, Buffer.byteLength(word) + 1);
+  });
 }
 
 function ratesOf(text: string, from: number, to: number): number {

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { countQuoted, countTokens } from "../../../../src/embeddings/builtin/token-count.ts";
+import { countQuoted, countTokens, wordsCounted } from "../../../../src/embeddings/builtin/token-count.ts";
 import { quoted } from "../../../../src/lib/quoted.ts";
 import { roundsDuring } from "../../../support/loop.ts";
 import { TEXTS, tokensOfModels } from "../../../support/tokenizers.ts";
@@ -38,6 +38,18 @@ test("code, JSON, ids, runs of one sign and text of nothing but marks do not cou
     "<|im_start|>system\n",
   ];
   expect(tooFew([...texts, ...texts.map(quoted)])).toEqual([]);
+});
+
+test("words that were counted before count the same as those that are new, in any order", () => {
+  const texts = Object.values(TEXTS).flat();
+  wordsCounted.forget();
+  const before = texts.map(countTokens);
+  expect(texts.toReversed().map(countTokens).toReversed()).toEqual(before);
+  const alone = texts.map((text) => {
+    wordsCounted.forget();
+    return countTokens(text);
+  });
+  expect(alone).toEqual(before);
 });
 
 test("a long text counts as its parts do, lets others through, and stops where it is enough", async () => {
