@@ -106,7 +106,7 @@ const FENCES: { what: string; pattern: RegExp; allowed: RegExp }[] = [
     pattern:
       /^(export )?let |^(export )?const \w+(: (?!readonly |Readonly<)[^=]+)? = (\[\];|\{\};|new (?!(Map|Set)(<.*>)?\((?!\))|RegExp\(|Text(De|En)coder\(|\w+Array\(0\))\w)/m,
     allowed:
-      /^src\/(vectors\/(worker|packed)|cli\/http-client|lib\/clock|http\/path|operations\/files|embeddings\/(builtin\/encoder-worker|words\/(characters|terms)))\.ts$/,
+      /^src\/(vectors\/(worker|packed)|cli\/http-client|lib\/clock|http\/path|operations\/files|embeddings\/(builtin\/(encoder-worker|token-count)|words\/(characters|terms)))\.ts$/,
   },
 ];
 
