@@ -225,6 +225,29 @@ test("no two agents and users share a session, however they are called, and each
   expect(new Set(names.values()).size).toBe(pairs.length);
 });
 
+test("a turn is logged with the state and the memories of its step, or none of it is", async () => {
+  await using mcp = await connect("2026-07-28", "?agent_id=steps&user_id=steps");
+  const step = { input: "Where do I live?", output: "In Oslo.", changes: { asked: 1 } };
+  const memories = [
+    { content: "Lives in Oslo.", tags: ["home"], importance: 0.8 },
+    { content: "Asked where they live.", type: "event" },
+  ];
+  const { session_id, ...turn } = await mcp.use("add_turn", { ...step, memories });
+  expect(turn).toMatchObject({ turn_number: 1, state_version: 1, memories });
+  const moved = [{ content: "Lives in Bergen.", supersedes: [turn.memories[0].id] }];
+  expect(await mcp.use("add_turn", { ...step, changes: { asked: 2 }, memories: moved })).toMatchObject({
+    turn_number: 2,
+    state_version: 2,
+  });
+  const contents = async () => (await mcp.use("list_memories", {})).data.map(({ content }: { content: string }) => content);
+  expect(await contents()).toEqual(["Lives in Bergen.", "Asked where they live."]);
+
+  const refused = { ...step, changes: { asked: 3 }, memories: [{ content: "Likes tea." }, { content: "" }] };
+  expect(await mcp.refusal("add_turn", refused)).toMatch(/^invalid_request: .*memories\[1\]\.content/);
+  expect(await mcp.use("get_state")).toMatchObject({ session_id, version: 2, state: { asked: 2 } });
+  expect(await contents()).toEqual(["Lives in Bergen.", "Asked where they live."]);
+});
+
 test("many calls at once share one session", async () => {
   await using mcp = await connect("2026-07-28", "?agent_id=busy");
   const turns = await Promise.all(Array.from({ length: 20 }, (_, n) => mcp.use("add_turn", { input: String(n), output: "done" })));

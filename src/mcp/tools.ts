@@ -9,7 +9,7 @@
 import { Type, type Static, type TObject, type TSchema } from "@sinclair/typebox";
 import { answerOf, NO_STATE, type Found } from "../context/fit.ts";
 import { Context, ContextRequest } from "../context/schema.ts";
-import { Limit, OneOf, OrNull, Text, UserObject } from "../http/types.ts";
+import { IN_BRACKETS, Limit, OneOf, OrNull, Text, UserObject } from "../http/types.ts";
 import { ApiError } from "../lib/errors.ts";
 import { bare, type MemoryId } from "../lib/ids.ts";
 import { toJson, type JsonObject } from "../lib/json.ts";
@@ -64,6 +64,19 @@ const State = { version: Type.Integer(), state: Session.properties.state };
 const page = (item: TSchema) => ({ data: Type.Array(item), has_more: Type.Boolean() });
 /** Members of memories that clients learn of before they see one; a memory has more. */
 const MemoryOfAnswer = Type.Pick(Memory, ["id", "content", "type", "tags"]);
+/** Shown without what was just sent. */
+const TurnOfAnswer = Type.Object({
+  ...Type.Pick(Turn, ["id", "session_id", "turn_number", "state_version"]).properties,
+  memories: Type.Optional(Type.Array(MemoryOfAnswer)),
+});
+const MemoryOfStep = Type.Object({
+  content: field(NewMemory.properties.content),
+  type: Type.Optional(field(type)),
+  tags: Tags(),
+  importance: field(NewMemory.properties.importance),
+  expires_at: field(NewMemory.properties.expires_at),
+  supersedes: field(NewMemory.properties.supersedes),
+});
 const { data: searched } = SearchAnswer.properties;
 const FoundOfAnswer = Type.Object({
   ...Type.Omit(SearchAnswer, ["retrieval_id"]).properties,
@@ -251,16 +264,23 @@ export const TOOLS: readonly Tool[] = [
     name: "add_turn",
     title: "Log a turn",
     description:
-      "Log one exchange: what came in and what you answered, and save progress with it. For agents whose host does not log by itself.",
+      "Log one exchange: what came in and what you answered, and save progress with it, all or nothing. For agents whose host does not log by itself.",
     input: Type.Object({
       input: Type.String(),
       output: Type.String(),
       reasoning: field(Turn.properties.reasoning),
       changes: field(NewStep.properties.state_patch, "Keys of the state to set; a null removes one."),
+      memories: Type.Optional(
+        Type.Array(MemoryOfStep, {
+          maxItems: LIMITS.stepMemoriesMax,
+          description: "Of this session, and kept as long; add_memory keeps one.",
+          [IN_BRACKETS]: true,
+        }),
+      ),
       external_id: field(NewStep.properties.external_id, "Of the message: a second time logs nothing."),
       session_id: SessionId,
     }),
-    output: Turn,
+    output: TurnOfAnswer,
     hints: ADDS,
     run: async (context, { input, output, changes, session_id, ...turn }) => {
       const path = { session_id: await context.openSession(session_id) };

@@ -15,6 +15,7 @@ import {
   OneOf,
   OrNull,
   RecordId,
+  exampleOf,
   Text,
   Timestamp,
   UserObject,
@@ -113,12 +114,19 @@ const { session_id: _, user_id: __, agent_id: ___, similar: ____, ...newMemory }
 /** A memory of the session that the turn is logged in. */
 export const StepMemory = Type.Object(newMemory, { title: "StepMemory", description: "A memory to add to the session." });
 
+const STATE_PATCH = { step: "answered" };
+
 export const NewStep = Type.Object(
   {
     ...NewTurn.properties,
-    state: Type.Optional(UserObject({ description: "Replaces the state, before the turn is logged." })),
+    state: Type.Optional(
+      UserObject({ description: "Replaces the state, before the turn is logged.", examples: [{ step: "answered", order_id: 12345 }] }),
+    ),
     state_patch: Type.Optional(
-      UserObject({ description: "Laid over the state, key by key, before the turn is logged; a null removes a key. Not with `state`." }),
+      UserObject({
+        description: "Laid over the state, key by key, before the turn is logged; a null removes a key. Not with `state`.",
+        examples: [STATE_PATCH],
+      }),
     ),
     expected_version: Type.Optional(ExpectedVersion),
     memories: Type.Optional(
@@ -129,13 +137,23 @@ export const NewStep = Type.Object(
       }),
     ),
   },
-  { title: "NewStep", description: "A turn to log, and what else the step of the agent has changed." },
+  {
+    title: "NewStep",
+    description: "A turn to log, and what else the step of the agent has changed.",
+    // Of `state` and `state_patch` a step has one.
+    examples: [{ ...(exampleOf(NewTurn) as object), state_patch: STATE_PATCH, memories: [exampleOf(StepMemory)] }],
+  },
 );
 
 export const Step = Type.Object(
   {
     ...Turn.properties,
-    memories: Type.Optional(Type.Array(AddedMemory, { description: "The memories of the step, in the order of the request." })),
+    memories: Type.Optional(
+      Type.Array(AddedMemory, {
+        description: "The memories of the step, in the order of the request.",
+        examples: [[exampleOf(AddedMemory)]],
+      }),
+    ),
   },
   { title: "Step", description: "A turn that was logged, with the memories that were added with it." },
 );
