@@ -436,7 +436,10 @@ test("the smallest and the largest values that the document allows are taken", a
         const alone = name === "user_id" || name === "agent_id" ? { session_id: null } : {};
         // Of two ways to say when it ends a memory takes one.
         const ends = name === "ttl_seconds" && "expires_at" in fields ? { expires_at: null } : {};
-        const answer = await cairn.request(method, path(ids), { body: { ...bodyOf(request, ids), ...alone, ...ends, [name]: value } });
+        // A step changes the state in one of two ways.
+        const whole = name === "state" && "state_patch" in fields ? { state_patch: null } : {};
+        const body = { ...bodyOf(request, ids), ...alone, ...ends, ...whole, [name]: value };
+        const answer = await cairn.request(method, path(ids), { body });
         const about = { path: path(ids), name, value: JSON.stringify(value).slice(0, 100) };
         // How many tokens are too few depends on what there is.
         if (name === "max_tokens" && value === 1) continue;

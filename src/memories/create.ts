@@ -98,9 +98,13 @@ export async function prepareMemories(
   caller: Caller,
   inputs: readonly NewMemory[],
   place?: string,
+  check?: (reader: Reader) => unknown,
 ): Promise<PreparedMemories> {
   deps.quotas?.refuseGrowth();
-  const wanted = await deps.store.read((reader) => inputs.map((input, i) => inPlace(place, i, () => wantsVector(reader, caller, input))));
+  const wanted = await deps.store.read((reader) => {
+    check?.(reader);
+    return inputs.map((input, i) => inPlace(place, i, () => wantsVector(reader, caller, input)));
+  });
   const { active } = deps.embeddings;
   const limitsId = caller.limitsId ?? BACKGROUND.limitsId;
   const embeddings: Promise<MadeEmbedding | undefined>[] = [];

@@ -114,13 +114,13 @@ const { session_id: _, user_id: __, agent_id: ___, similar: ____, ...newMemory }
 /** A memory of the session that the turn is logged in. */
 export const StepMemory = Type.Object(newMemory, { title: "StepMemory", description: "A memory to add to the session." });
 
-const STATE_PATCH = { step: "answered" };
+const STATE_PATCH = { step: 1 };
 
 export const NewStep = Type.Object(
   {
     ...NewTurn.properties,
     state: Type.Optional(
-      UserObject({ description: "Replaces the state, before the turn is logged.", examples: [{ step: "answered", order_id: 12345 }] }),
+      UserObject({ description: "Replaces the state, before the turn is logged.", examples: [STATE_PATCH] }),
     ),
     state_patch: Type.Optional(
       UserObject({

@@ -86,7 +86,9 @@ export async function addTurn(deps: MemoryDeps, caller: Caller, sessionId: strin
     if (existing !== undefined) return existing.json;
   }
   const inputs = (step.memories ?? []).map((memory) => ({ ...memory, sessionId }));
-  const memories = inputs.length === 0 ? undefined : await prepareMemories(deps, caller, inputs, "memories");
+  // The session is that of the step: no memory is at fault where it is gone.
+  const hasSession = (reader: Reader) => liveSession(reader, caller.owner, sessionId);
+  const memories = inputs.length === 0 ? undefined : await prepareMemories(deps, caller, inputs, "memories", hasSession);
   const answer = await commitFor<AnswerJson>(deps, caller, partitionOf(sessionId), (tx) => {
     const session = liveSession(tx, caller.owner, sessionId);
     const existing = externalId === undefined ? undefined : existingTurn(tx, session, externalId);
