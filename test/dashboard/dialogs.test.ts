@@ -35,6 +35,7 @@ const DIALOGS: Record<string, readonly [path: () => string, ...names: string[]]>
   "delete-session": [sessionPath, "More actions", "Delete"],
   rollback: [sessionPath, "Roll back to here"],
   "add-memory": [() => "/memories", "Add a memory"],
+  "memory-history": [() => "/memories", "History"],
   "create-key": [() => "/keys", "Create a key"],
   "roll-key": [() => "/keys", "Actions for from the environment", "Roll"],
   "revoke-key": [() => "/keys", "Actions for from the environment", "Revoke"],

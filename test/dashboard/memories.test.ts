@@ -108,6 +108,44 @@ test("a memory is added, changed and deleted with a reason", async () => {
   expect(tab.complaints).toEqual([]);
 });
 
+test("a memory says whether it holds, and its history leads from what it said before to what took its place", async () => {
+  const add = (content: string, more: object) => cairn.ok(cairn.post("/v1/memory", { user_id: "mover", content, ...more }));
+  const old = await add("Lives in Lion.", { pinned: true });
+  await cairn.ok(cairn.request("PATCH", `/v1/memory/${old.id}`, { content: "Lives in Lyon.", reason: "A slip of the pen." }));
+  const next = await add("Lives in Nice.", { supersedes: [old.id], expires_at: "2100-01-01T00:00:00.000Z" });
+  await add("Lives in Paris.", { valid_from: "2099-01-01T00:00:00.000Z" });
+  using tab = await signedInTab(cairn, "/memories?user_id=mover&status=all");
+  await tab.sees(`superseded by ${next.id}`);
+  const facts = await tab.run<string[]>(`[...document.querySelectorAll(".cards > li")].map((item) =>
+    [...item.querySelectorAll(".kind")].map(({ textContent }) => textContent).join(" "))`);
+  expect(facts).toEqual(["general future", "general", "general pinned past"]);
+  await tab.sees(`supersedes ${old.id}`);
+
+  await tab.click("History", ".cards > li:last-child");
+  await tab.sees("Lives in Lion.");
+  await tab.sees("A slip of the pen.");
+  await tab.click(next.id, "dialog");
+  await tab.sees("Supersedes");
+  await tab.click(old.id, "dialog");
+  await tab.sees("Superseded by");
+  expect(await tab.accessibilityProblems()).toEqual([]);
+  expect(tab.complaints).toEqual([]);
+});
+
+test("a search takes a filter as the API does, and says at the field what is wrong with it", async () => {
+  using tab = await signedInTab(cairn, `/memories?q=${encodeURIComponent(QUESTION)}`);
+  await tab.fill("Filter", '{"type": "fa');
+  await tab.has("[name=filter][aria-invalid=true]");
+  await tab.fill("Filter", '{"tags": {"$contains": "health"}}');
+  await tab.press("Enter");
+  await tab.sees("1 of 1 passes");
+  await tab.fill("Filter", '{"importance": {"$near": 1}}');
+  await tab.press("Enter");
+  await tab.has(".fault");
+  expect(await tab.run<string>(`document.querySelector(".fault").textContent`)).toContain("$near");
+  expect(await tab.run<number>("innerWidth - document.documentElement.scrollWidth")).toBe(0);
+});
+
 test("what the server refuses stands at the field", async () => {
   using tab = await signedInTab(cairn, "/memories");
   await tab.click("Add a memory");

@@ -7,7 +7,7 @@
 import type { Static } from "@sinclair/typebox";
 import type { Backup as BackupSchema, BackupTicket } from "../../backups/schema.ts";
 import type { ApiKey } from "../../keys/schema.ts";
-import type { Memory as MemorySchema } from "../../memories/schema.ts";
+import type { Memory as MemorySchema, MemoryHistory as MemoryHistorySchema } from "../../memories/schema.ts";
 import type { Retrieval as RetrievalSchema, SearchAnswer } from "../../retrievals/schema.ts";
 import type { Session as SessionSchema, StateVersion as StateVersionSchema } from "../../sessions/schema.ts";
 import type { TimelineEntry as TimelineEntrySchema } from "../../timeline/schema.ts";
@@ -35,6 +35,7 @@ export type StateVersion = Static<typeof StateVersionSchema>;
 export type Turn = Static<typeof TurnSchema>;
 export type Retrieval = Static<typeof RetrievalSchema>;
 export type Memory = Static<typeof MemorySchema>;
+export type MemoryHistory = Static<typeof MemoryHistorySchema>;
 /** The schema of settings is made of their table, without types of its own. */
 export interface Settings {
   embedding: {
@@ -207,6 +208,7 @@ export const api = {
     (await fetch("/health", { signal, credentials: "omit" })).json() as Promise<Health>,
   /** Any request that makes something. */
   post: (path: string, body: object) => post<{ id?: string }>(path, body),
+  memoryHistory: (id: string, signal?: AbortSignal) => get<MemoryHistory>(`memory/${encodeURIComponent(id)}/history`, {}, signal),
   addMemory: (body: object) => post<Memory>("memory", body),
   updateMemory: (id: string, body: object) => patch<Memory>(`memory/${id}`, body),
   deleteMemory: (id: string, reason: string) => remove(`memory/${id}`, { reason }),

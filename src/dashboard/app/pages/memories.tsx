@@ -6,10 +6,11 @@
  */
 import { useSignal, type Signal } from "@preact/signals";
 import { useLocation } from "preact-iso";
-import { api, type Memory } from "../api.ts";
+import { api, Refused, type Memory } from "../api.ts";
 import { useCan } from "../access.ts";
 import { useDraft } from "../parts/draft.ts";
-import { Filters, NameFilter, TextFilter, useFilters, type FiltersInUrl } from "../parts/filters.tsx";
+import { Filters, JsonFilter, NameFilter, TextFilter, useFilters, type FiltersInUrl } from "../parts/filters.tsx";
+import { parsedObject } from "../parts/json.tsx";
 import { Listed, Loaded } from "../parts/list.tsx";
 import { LongText } from "../parts/long-text.tsx";
 import { MemoryFacts } from "../parts/memory-facts.tsx";
@@ -19,7 +20,7 @@ import { Matches } from "../parts/matches.tsx";
 import { toast } from "../parts/toast.tsx";
 import { usePages, useQuery } from "../query.ts";
 
-const FILTERS = ["user_id", "agent_id", "session_id", "type", "tags", "status"];
+const FILTERS = ["user_id", "agent_id", "session_id", "type", "tags", "status", "filter"];
 
 type Opened = { kind: "add" } | { kind: "edit" | "delete"; memory: Memory } | null;
 
@@ -29,20 +30,26 @@ export function Memories() {
   const opened = useSignal<Opened>(null);
   const mayWrite = useCan("write");
   const text = query["q"] ?? "";
+  const search = useSearch(text, filters);
   return (
     <Page title="Memories" actions={mayWrite && <button onClick={() => (opened.value = { kind: "add" })}>Add a memory</button>}>
-      <SearchForm text={text} filters={filters} />
+      <SearchForm text={text} filters={filters} fault={faultOf(search.result.error, "filter")} />
       {text === "" ? (
         <MemoryList filters={filters} mayWrite={mayWrite} opened={opened} />
       ) : (
-        <SearchResults text={text} filters={filters} threshold={query["threshold"]} mayWrite={mayWrite} opened={opened} />
+        <SearchResults search={search} filters={filters} threshold={query["threshold"]} mayWrite={mayWrite} opened={opened} />
       )}
       <Dialogs opened={opened} sessionId={filters.values["session_id"]} />
     </Page>
   );
 }
 
-function SearchForm({ text, filters }: { text: string; filters: FiltersInUrl }) {
+/** What the server says is wrong with a field. */
+function faultOf(error: Error | null, name: string): string | undefined {
+  return error instanceof Refused && error.param?.split(".")[0] === name ? error.message : undefined;
+}
+
+function SearchForm({ text, filters, fault }: { text: string; filters: FiltersInUrl; fault: string | undefined }) {
   const written = useDraft(text);
   const search = (event: SubmitEvent) => {
     event.preventDefault();
@@ -68,20 +75,32 @@ function SearchForm({ text, filters }: { text: string; filters: FiltersInUrl }) 
         <TextFilter label="Type" name="type" filters={filters} suggestions={MEMORY_TYPES} />
         <TextFilter label="Any of these tags" name="tags" filters={filters} />
         <TextFilter label="Status" name="status" filters={filters} suggestions={["current", "past", "future", "all"]} />
+        {/* A list takes none. */}
+        {text !== "" && <JsonFilter label="Filter" name="filter" placeholder='{"importance": {"$gte": 0.5}}' filters={filters} fault={fault} />}
       </Filters>
     </>
   );
 }
 
+/** What a search finds; nothing is asked without a text. */
+function useSearch(text: string, filters: FiltersInUrl) {
+  const { tags, filter, ...others } = filters.values;
+  const body = {
+    query: text,
+    ...others,
+    ...(tags !== undefined && { tags: tags.split(",").map((tag) => tag.trim()) }),
+    ...(filter !== undefined && { filter: parsedObject(filter).value }),
+  };
+  const queryFn = ({ signal }: { signal: AbortSignal }) => api.search(body, signal);
+  return { body, result: useQuery({ queryKey: ["memories", "search", body], enabled: text !== "", queryFn }) };
+}
+
 interface SearchResultsProps extends MemoryListProps {
-  text: string;
+  search: ReturnType<typeof useSearch>;
   threshold: string | undefined;
 }
 
-function SearchResults({ text, filters, threshold, mayWrite, opened }: SearchResultsProps) {
-  const { tags, ...others } = filters.values;
-  const body = { query: text, ...others, ...(tags !== undefined && { tags: tags.split(",").map((tag) => tag.trim()) }) };
-  const result = useQuery({ queryKey: ["memories", "search", body], queryFn: ({ signal }) => api.search(body, signal) });
+function SearchResults({ search: { body, result }, filters, threshold, mayWrite, opened }: SearchResultsProps) {
   /** A result does not hold all of its memory. */
   const open = (kind: "edit" | "delete", id: string) => {
     api.memory(id).then(
@@ -113,8 +132,9 @@ interface MemoryListProps {
 }
 
 function MemoryList({ filters, mayWrite, opened }: MemoryListProps) {
-  const pages = usePages(["memories", "list", filters.values], (after, signal) =>
-    api.memories({ ...filters.values, starting_after: after }, signal),
+  const { filter: _, ...listed } = filters.values;
+  const pages = usePages(["memories", "list", listed], (after, signal) =>
+    api.memories({ ...listed, starting_after: after }, signal),
   );
   return (
     <Listed

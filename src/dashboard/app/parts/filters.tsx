@@ -11,6 +11,8 @@ import { boundTo, useMe } from "../access.ts";
 import { api } from "../api.ts";
 import { useQuery } from "../query.ts";
 import { useDraft } from "./draft.ts";
+import { Field } from "./form.tsx";
+import { parsedObject } from "./json.tsx";
 import { localTime } from "./time.tsx";
 
 export interface FiltersInUrl {
@@ -94,6 +96,35 @@ export function TextFilter({ label, name, filters, placeholder, suggestions = []
         ))}
       </datalist>
     </label>
+  );
+}
+
+interface JsonFilterProps extends FilterProps {
+  placeholder?: string;
+  /** What the server says is wrong. */
+  fault: string | undefined;
+}
+
+/** A JSON object, which takes effect once it is one. */
+export function JsonFilter({ label, name, filters, placeholder, fault }: JsonFilterProps) {
+  const set = filters.values[name] ?? "";
+  const text = useDraft(set);
+  const { wrong } = text.value.trim() === "" ? {} : parsedObject(text.value);
+  return (
+    <Field label={label} name={name} wrong={wrong ?? (text.value === set ? fault : undefined)}>
+      {(attributes) => (
+        <input
+          {...attributes}
+          class="code"
+          placeholder={placeholder}
+          autoComplete="off"
+          spellcheck={false}
+          value={text}
+          onInput={({ currentTarget }) => (text.value = currentTarget.value)}
+          onChange={() => wrong === undefined && filters.set({ [name]: text.value.trim() })}
+        />
+      )}
+    </Field>
   );
 }
 

@@ -3,13 +3,24 @@
  *
  * @module
  */
+import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import type { Memory } from "../api.ts";
+import { MemoryHistory } from "./memory-history.tsx";
 import { Time } from "./time.tsx";
+
+type Validity = Pick<Memory, "valid_from" | "valid_until" | "superseded_by" | "superseded_at">;
+
+/** A search result says nothing of these: it is current. */
+function statusOf({ valid_from: from, valid_until: until, superseded_at: superseded }: Partial<Validity>): "current" | "past" | "future" {
+  const hasCome = (at: string | null | undefined) => typeof at === "string" && Date.parse(at) <= Date.now();
+  if (typeof from === "string" && !hasCome(from)) return "future";
+  return hasCome(until) || hasCome(superseded) ? "past" : "current";
+}
 
 interface MemoryFactsProps {
   memory: Pick<Memory, "id" | "type" | "tags" | "session_id" | "user_id" | "agent_id" | "created_at"> &
-    Partial<Pick<Memory, "external_id" | "expires_at" | "valid_until" | "superseded_by">>;
+    Partial<Pick<Memory, "external_id" | "pinned" | "expires_at" | "supersedes" | keyof Validity>>;
   /** Left out for a key that may not change it. */
   onOpen?: ((kind: "edit" | "delete") => void) | undefined;
   /** More that is known. */
@@ -26,13 +37,20 @@ export function MemoryFacts({ memory, onOpen, children }: MemoryFactsProps) {
     agent_id: agent,
     created_at,
     external_id: name,
+    pinned = false,
     expires_at: end,
+    valid_from: from,
     valid_until: until,
+    supersedes = [],
     superseded_by: by,
   } = memory;
+  const showsHistory = useSignal(false);
+  const status = statusOf(memory);
   return (
     <div class="row meta">
       <span class="kind">{type}</span>
+      {pinned && <span class="kind">pinned</span>}
+      {status !== "current" && <span class="kind">{status}</span>}
       {tags.map((tag) => (
         <span key={tag} class="tag">
           #{tag}
@@ -43,10 +61,15 @@ export function MemoryFacts({ memory, onOpen, children }: MemoryFactsProps) {
           <code>{session}</code>
         </a>
       )}
-      {session === null && user !== null && <a href={`/dashboard/users/${encodeURIComponent(user)}`}>{user}</a>}
-      {session === null && agent !== null && <span>{agent}</span>}
+      {user !== null && <a href={`/dashboard/users/${encodeURIComponent(user)}`}>{user}</a>}
+      {agent !== null && <span>{agent}</span>}
       <Time at={created_at} />
       {typeof name === "string" && <code>{name}</code>}
+      {typeof from === "string" && (
+        <span>
+          valid from <Time at={from} />
+        </span>
+      )}
       {typeof until === "string" && (
         <span>
           valid until <Time at={until} />
@@ -57,22 +80,33 @@ export function MemoryFacts({ memory, onOpen, children }: MemoryFactsProps) {
           superseded by <code>{by}</code>
         </a>
       )}
+      {supersedes.map((old) => (
+        <a key={old} href={`/dashboard/go/${old}`}>
+          supersedes <code>{old}</code>
+        </a>
+      ))}
       {typeof end === "string" && (
         <span>
           expires <Time at={end} />
         </span>
       )}
       {children}
-      {onOpen && (
-        <span class="row actions">
-          <button class="small" onClick={() => onOpen("edit")}>
-            Edit
-          </button>
-          <button class="small danger" onClick={() => onOpen("delete")}>
-            Delete
-          </button>
-        </span>
-      )}
+      <span class="row actions">
+        <button class="small" onClick={() => (showsHistory.value = true)}>
+          History
+        </button>
+        {onOpen && (
+          <>
+            <button class="small" onClick={() => onOpen("edit")}>
+              Edit
+            </button>
+            <button class="small danger" onClick={() => onOpen("delete")}>
+              Delete
+            </button>
+          </>
+        )}
+      </span>
+      {showsHistory.value && <MemoryHistory id={id} onClose={() => (showsHistory.value = false)} />}
     </div>
   );
 }
