@@ -91,6 +91,7 @@ export interface CreatedMemory {
  * Checks new memories as far as that can be done now, and makes their vectors.
  *
  * @param place - the name of the array that they are the elements of, for errors: `memories`
+ * @param check - comes before all of them, in the same read; what it throws names no place
  * @throws {ApiError} of the first that is wrong, which names its place
  */
 export async function prepareMemories(

@@ -119,9 +119,7 @@ const STATE_PATCH = { step: 1 };
 export const NewStep = Type.Object(
   {
     ...NewTurn.properties,
-    state: Type.Optional(
-      UserObject({ description: "Replaces the state, before the turn is logged.", examples: [STATE_PATCH] }),
-    ),
+    state: Type.Optional(UserObject({ description: "Replaces the state, before the turn is logged.", examples: [STATE_PATCH] })),
     state_patch: Type.Optional(
       UserObject({
         description: "Laid over the state, key by key, before the turn is logged; a null removes a key. Not with `state`.",

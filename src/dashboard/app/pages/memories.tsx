@@ -76,7 +76,9 @@ function SearchForm({ text, filters, fault }: { text: string; filters: FiltersIn
         <TextFilter label="Any of these tags" name="tags" filters={filters} />
         <TextFilter label="Status" name="status" filters={filters} suggestions={["current", "past", "future", "all"]} />
         {/* A list takes none. */}
-        {text !== "" && <JsonFilter label="Filter" name="filter" placeholder='{"importance": {"$gte": 0.5}}' filters={filters} fault={fault} />}
+        {text !== "" && (
+          <JsonFilter label="Filter" name="filter" placeholder='{"importance": {"$gte": 0.5}}' filters={filters} fault={fault} />
+        )}
       </Filters>
     </>
   );
@@ -133,9 +135,7 @@ interface MemoryListProps {
 
 function MemoryList({ filters, mayWrite, opened }: MemoryListProps) {
   const { filter: _, ...listed } = filters.values;
-  const pages = usePages(["memories", "list", listed], (after, signal) =>
-    api.memories({ ...listed, starting_after: after }, signal),
-  );
+  const pages = usePages(["memories", "list", listed], (after, signal) => api.memories({ ...listed, starting_after: after }, signal));
   return (
     <Listed
       pages={pages}

@@ -28,23 +28,7 @@ interface MemoryFactsProps {
 }
 
 export function MemoryFacts({ memory, onOpen, children }: MemoryFactsProps) {
-  const {
-    id,
-    type,
-    tags,
-    session_id: session,
-    user_id: user,
-    agent_id: agent,
-    created_at,
-    external_id: name,
-    pinned = false,
-    expires_at: end,
-    valid_from: from,
-    valid_until: until,
-    supersedes = [],
-    superseded_by: by,
-  } = memory;
-  const showsHistory = useSignal(false);
+  const { id, type, tags, session_id: session, user_id: user, agent_id: agent, created_at, external_id: name, pinned = false } = memory;
   const status = statusOf(memory);
   return (
     <div class="row meta">
@@ -65,15 +49,26 @@ export function MemoryFacts({ memory, onOpen, children }: MemoryFactsProps) {
       {agent !== null && <span>{agent}</span>}
       <Time at={created_at} />
       {typeof name === "string" && <code>{name}</code>}
-      {typeof from === "string" && (
-        <span>
-          valid from <Time at={from} />
-        </span>
-      )}
-      {typeof until === "string" && (
-        <span>
-          valid until <Time at={until} />
-        </span>
+      <Times memory={memory} />
+      {children}
+      <Actions id={id} onOpen={onOpen} />
+    </div>
+  );
+}
+
+/** From when until when it holds and is there, and its neighbours in time. */
+function Times({ memory }: Pick<MemoryFactsProps, "memory">) {
+  const { expires_at: end, valid_from: from, valid_until: until, supersedes = [], superseded_by: by } = memory;
+  const times = { "valid from": from, "valid until": until, expires: end };
+  return (
+    <>
+      {Object.entries(times).map(
+        ([says, at]) =>
+          typeof at === "string" && (
+            <span key={says}>
+              {says} <Time at={at} />
+            </span>
+          ),
       )}
       {typeof by === "string" && (
         <a href={`/dashboard/go/${by}`}>
@@ -85,12 +80,14 @@ export function MemoryFacts({ memory, onOpen, children }: MemoryFactsProps) {
           supersedes <code>{old}</code>
         </a>
       ))}
-      {typeof end === "string" && (
-        <span>
-          expires <Time at={end} />
-        </span>
-      )}
-      {children}
+    </>
+  );
+}
+
+function Actions({ id, onOpen }: Pick<MemoryFactsProps, "onOpen"> & { id: string }) {
+  const showsHistory = useSignal(false);
+  return (
+    <>
       <span class="row actions">
         <button class="small" onClick={() => (showsHistory.value = true)}>
           History
@@ -107,6 +104,6 @@ export function MemoryFacts({ memory, onOpen, children }: MemoryFactsProps) {
         )}
       </span>
       {showsHistory.value && <MemoryHistory id={id} onClose={() => (showsHistory.value = false)} />}
-    </div>
+    </>
   );
 }
