@@ -10,8 +10,9 @@ import { toJson, type JsonObject } from "../lib/json.ts";
 import { namesIn } from "../http/near-misses.ts";
 import { validator } from "../http/validate.ts";
 import type { Api } from "./api.ts";
+import { contextOf } from "./context.ts";
 import { inputSchemaOf, outputSchemaOf } from "./json-schema.ts";
-import { contextOf, ECHOING_TOOLS, MEMORY_TOOLS, TOOLS, type Tool } from "./tools.ts";
+import { ECHOING_TOOLS, MEMORY_TOOLS, TOOLS, type Tool } from "./tools.ts";
 import { ToolContext, type Identity } from "./tool-context.ts";
 
 /** Tools that a connection shows. */

@@ -7,21 +7,17 @@
  * @module
  */
 import { Type, type Static, type TObject, type TSchema } from "@sinclair/typebox";
-import { answerOf, NO_STATE, type Found } from "../context/fit.ts";
 import { Context, ContextRequest } from "../context/schema.ts";
 import { IN_BRACKETS, Limit, OneOf, OrNull, Text, UserObject } from "../http/types.ts";
 import { ApiError } from "../lib/errors.ts";
-import { bare, type MemoryId } from "../lib/ids.ts";
-import { toJson, type JsonObject } from "../lib/json.ts";
+import type { JsonObject } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { Memory, MemoryChanges, NewMemory, Search } from "../memories/schema.ts";
 import { SearchAnswer } from "../retrievals/schema.ts";
 import { Fork, NewSession, Rollback, Session, StateUpdate, StateVersion } from "../sessions/schema.ts";
 import { NewStep, Turn } from "../turns/schema.ts";
+import { contextOf, CONTEXT_TURNS } from "./context.ts";
 import { SESSION_TTL_SECONDS, type ToolContext } from "./tool-context.ts";
-
-/** Turns of a context, unless as many are wanted as have room. */
-const CONTEXT_TURNS = 5;
 
 export interface Tool {
   readonly name: string;
@@ -327,55 +323,6 @@ async function ownerOf(context: ToolContext, named: string | undefined): Promise
   const { userId, agentId, sessionId } = context.identity;
   if (named !== undefined || sessionId !== undefined || userId === undefined) return { session_id: await context.openSession(named) };
   return { user_id: userId, agent_id: agentId };
-}
-
-interface Asked {
-  query?: string;
-  memory_limit?: number;
-  turn_limit?: number;
-  max_tokens?: number;
-  format?: "json" | "text";
-}
-
-/** The context of a session; without one what is known of the user. A block says all that its fields would. */
-export async function contextOf(context: ToolContext, named: string | undefined, asked: Asked): Promise<JsonObject> {
-  const id = await context.findSession(named);
-  const answer = id === undefined ? await contextOfUser(context, asked) : await contextOfSession(context, id, asked);
-  const { state: _, memories: __, recent_turns: ___, ...block } = answer;
-  return { session_id: id ?? null, ...(asked.format === "text" ? block : answer) };
-}
-
-function contextOfSession(context: ToolContext, session_id: string, { turn_limit, ...request }: Asked): Promise<JsonObject> {
-  const turns = turn_limit ?? (request.max_tokens === undefined ? CONTEXT_TURNS : undefined);
-  const body = { ...request, ...(turns === undefined ? {} : { turn_limit: turns }) };
-  return context.call("POST /v1/sessions/{session_id}/context", { path: { session_id }, body });
-}
-
-async function contextOfUser(context: ToolContext, asked: Asked): Promise<JsonObject> {
-  const memories = (await memoriesOfUser(context, asked)).map((memory) => {
-    const { id, content, type, source, created_at } = memory as Record<string, string>;
-    const row = {
-      type: type!,
-      source: source as NonNullable<Found["memories"][number]["row"]["source"]>,
-      createdAt: Date.parse(created_at!),
-    };
-    return { key: bare(id as MemoryId), row, content: content!, tokens: undefined, json: toJson(memory) };
-  });
-  const { max_tokens: maxTokens, format = "json" } = asked;
-  return JSON.parse(await answerOf({ state: NO_STATE, memories, pinned: 0, turns: [] }, { maxTokens, format })) as JsonObject;
-}
-
-async function memoriesOfUser(context: ToolContext, { query, memory_limit, max_tokens }: Asked): Promise<JsonObject[]> {
-  const user_id = context.identity.userId;
-  const limit = memory_limit ?? (max_tokens === undefined ? LIMITS.contextMemoriesDefault : LIMITS.contextMemoriesMax);
-  if (user_id === undefined || limit === 0) return [];
-  const found =
-    query === undefined
-      ? await context.call("GET /v1/memory", { query: { user_id, limit } })
-      : await context.call("POST /v1/memory/search", { body: { query, user_id, limit, threshold: 0 } });
-  return (found["data"] as JsonObject[]).map(({ id, content, type, source, score, created_at }) => {
-    return { id, content, type, source, score: score ?? 0, created_at } as JsonObject;
-  });
 }
 
 async function stateOf(context: ToolContext, named: string | undefined, version: number | undefined): Promise<JsonObject> {

@@ -44,7 +44,7 @@ export function Memories() {
   );
 }
 
-/** What the server says is wrong with a field. */
+/** Returns the server's complaint about a field, if that is the error. */
 function faultOf(error: Error | null, name: string): string | undefined {
   return error instanceof Refused && error.param?.split(".")[0] === name ? error.message : undefined;
 }
@@ -84,7 +84,7 @@ function SearchForm({ text, filters, fault }: { text: string; filters: FiltersIn
   );
 }
 
-/** What a search finds; nothing is asked without a text. */
+/** Searches as an agent would; without a text nothing is asked. */
 function useSearch(text: string, filters: FiltersInUrl) {
   const { tags, filter, ...others } = filters.values;
   const body = {

@@ -101,7 +101,7 @@ export function TextFilter({ label, name, filters, placeholder, suggestions = []
 
 interface JsonFilterProps extends FilterProps {
   placeholder?: string;
-  /** What the server says is wrong. */
+  /** Complaint of the server. */
   fault: string | undefined;
 }
 
