@@ -1,4 +1,6 @@
 import { expect, test } from "bun:test";
+import { NO_PARTITION } from "../src/lib/ids.ts";
+import { fillMark, memories as memoryTable, meta } from "../src/storage/tables.ts";
 import { idsOf } from "./support/answers.ts";
 import { startCairn } from "./support/cairn.ts";
 import { roundsDuring } from "./support/loop.ts";
@@ -199,4 +201,44 @@ test("the score of a memory in a context is that of a search", async () => {
   const scores = (found: { id: string; score: number }[]) => found.map((one) => [one.id, one.score]);
   const [context, search] = [await cairn.context(id, { query: "tea" }), await cairn.search("tea", { threshold: 0 })];
   expect(scores(context.memories)).toEqual(scores(search.data));
+});
+
+test("the scope of an agent holds what belongs to no user and what this user has with it, never another user's, and of a user's key that user's", async () => {
+  await using cairn = await startCairn();
+  const add = async (name: string, more: object) => {
+    cairn.clock.advance({ seconds: 1 });
+    return (await cairn.ok(cairn.post("/v1/memory", { content: `Tea is served at ${name}.`, ...more }))).content;
+  };
+  const session = await cairn.createSession({ agent_id: "waiter", user_id: "ada" });
+  const alone = await cairn.createSession({ agent_id: "waiter" });
+  const others = await cairn.createSession({ agent_id: "waiter", user_id: "bo" });
+  const ofAgent = await add("noon", { agent_id: "waiter" });
+  const ofUser = await add("one", { agent_id: "waiter", user_id: "ada" });
+  const ofSession = await add("two", { session_id: session.id });
+  const ofAlone = await add("three", { session_id: alone.id });
+  for (const more of [{ user_id: "ada" }, { agent_id: "cook" }, { agent_id: "cook", user_id: "ada" }, { session_id: others.id }])
+    await add("midnight", more);
+  const pinned = await add("four", { agent_id: "waiter", pinned: true });
+  const shown = async (id: string, query: string | undefined, key?: string) => {
+    const body = { memory_scope: "agent", memory_limit: 20, query };
+    const context = await cairn.ok(cairn.post(`/v1/sessions/${id}/context`, body, key === undefined ? {} : { key }));
+    return new Set(context.memories.map(({ content }: { content: string }) => content));
+  };
+  const adas = (await cairn.ok(cairn.post("/v1/api_keys", { user_id: "ada" }))).key;
+  const waiters = (await cairn.ok(cairn.post("/v1/api_keys", { agent_id: "waiter" }))).key;
+  for (const query of [undefined, "When is tea served?"]) {
+    for (const key of [undefined, waiters]) {
+      expect(await shown(session.id, query, key)).toEqual(new Set([ofAgent, ofUser, ofSession, ofAlone, pinned]));
+      expect(await shown(alone.id, query, key)).toEqual(new Set([ofAgent, ofAlone, pinned]));
+    }
+    expect(await shown(session.id, query, adas)).toEqual(new Set([ofUser, ofSession]));
+  }
+  expect((await cairn.list("/v1/users")).map(({ id }: { id: string }) => id).toSorted()).toEqual(["ada", "bo"]);
+  await cairn.dropEntries(memoryTable.index.byUser, "");
+  await cairn.service.store.commit(NO_PARTITION, (tx) => tx.remove(meta, fillMark(memoryTable.index.byUser.name)));
+  const refused = await cairn.post(`/v1/sessions/${session.id}/context`, { memory_scope: "agent" });
+  expect([refused.status, refused.body.error.param]).toEqual([503, "memory_scope"]);
+  await cairn.restart();
+  expect((await shown(session.id, undefined)).size).toBe(5);
+  expect(await cairn.findings()).toEqual([]);
 });

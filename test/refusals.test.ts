@@ -23,7 +23,7 @@ const LIMITED: Record<string, string> = {
   "ContextRequest.include": "1 to 4",
   "ContextRequest.max_tokens": "1 to 200000",
   "ContextRequest.memory_limit": "0 to 20",
-  "ContextRequest.memory_scope": "session or user",
+  "ContextRequest.memory_scope": "session or user or agent",
   "ContextRequest.query": "0 to 10000",
   "ContextRequest.recency.half_life_days": "0 to 3650000",
   "ContextRequest.recency.weight": "0 to 1",

@@ -313,8 +313,11 @@ export interface ContextRequest {
   max_tokens?: number;
   /** `text` adds a block for a prompt, `messages` messages for a chat API; default `json`, neither. */
   format?: "json" | "text" | "messages";
-  /** Whose memories: those of the session alone, or all of its user's (`user`, the default; of a session without a user its own). */
-  memory_scope?: "session" | "user";
+  /**
+   * Whose memories: those of the session alone, all of its user's (`user`, the default; of a session without a user its own), or of its
+   * `agent`: what belongs to no user, and what this user has with it.
+   */
+  memory_scope?: "session" | "user" | "agent";
   /**
    * What the context is to hold; everything unless given. What is left out is empty in the answer. `pinned` are the memories that are
    * pinned, which come besides the `memory_limit`.

@@ -23,9 +23,11 @@ import { liveSession, type LiveSession } from "../sessions/live-session.ts";
 import { memoriesIn, shownMemoryRanges } from "../sessions/shared-memories.ts";
 import { readState } from "../sessions/versions.ts";
 import type { Reader } from "../storage/access.ts";
-import type { OwnerOfMemory } from "../storage/keys.ts";
+import { refuseUnfilled } from "../storage/fills.ts";
+import { hashKey, NOBODY, type OwnerOfMemory } from "../storage/keys.ts";
 import { ownedPostings, type Owner } from "../storage/owner.ts";
 import { memories as memoryTable, type MemoryRow } from "../storage/tables.ts";
+import { posting } from "../storage/walk.ts";
 import { idOfTurn, type RecentTurns } from "../turns/recent-turns.ts";
 import { answerOf, NO_STATE, type Found, type FoundMemory } from "./fit.ts";
 import type { ContextPart, ContextRequest } from "./request.ts";
@@ -151,18 +153,33 @@ function scopeOf(reader: Reader, session: LiveSession, owner: Owner, { memorySco
   return filter === undefined ? scope : { ...scope, filter: [...scope.filter, ...postingsOf(reader, filter)] };
 }
 
-/** The memories of a session with a user are among that user's, of whom a key may see those of one agent alone. */
-function wholeScope(reader: Reader, session: LiveSession, { agentId }: Owner, scope: ContextRequest["memoryScope"]): MemoryScope {
-  const { userId } = session.row;
+/**
+ * The memories of a session with a user are among that user's, of whom a key may see those of one agent alone. Those of its agent belong
+ * to no user, which a key of a user does not see, or to this one.
+ *
+ * @throws {ApiError} `service_unavailable` while an index has not all memories without a user
+ */
+function wholeScope(reader: Reader, session: LiveSession, owner: Owner, scope: ContextRequest["memoryScope"]): MemoryScope {
+  const { userId, agentId: agent } = session.row;
+  const { agentId } = owner;
+  if (scope === "agent") {
+    const { byUser, byAgent } = memoryTable.index;
+    const users = [...(userId === null ? [] : [hashKey(userId)]), ...(owner.userId === undefined ? [NOBODY] : [])];
+    refuseUnfilled(reader, byUser, "memory_scope");
+    return { filter: [posting(byUser, ...users), posting(byAgent, hashKey(agent))] };
+  }
   if (userId !== null && scope !== "session") return { filter: ownedPostings({ userId, agentId }, memoryTable.index) };
   const ranges = shownMemoryRanges(reader, session);
   return { filter: [memoriesIn(ranges)], ranges };
 }
 
 /** Owners whose pinned memories a session's contexts show: its user, or else it and the sessions that it was forked from. */
-function pinOwnersOf({ row: { userId } }: LiveSession, { ranges = [] }: MemoryScope, request: ContextRequest): OwnerOfMemory[] {
+function pinOwnersOf({ id, row }: LiveSession, { ranges = [] }: MemoryScope, request: ContextRequest): OwnerOfMemory[] {
   if (!shows(request, "pinned")) return [];
-  if (userId !== null) return [{ userId, agentId: null }];
+  const { userId } = row;
+  const ofAgent = request.memoryScope === "agent" ? [{ userId: null, agentId: row.agentId }] : [];
+  if (userId !== null) return [{ userId, agentId: null }, ...ofAgent];
+  if (request.memoryScope === "agent") return [...ofAgent, { userId: null, agentId: null, sessionId: id }];
   return ranges.map(({ session }) => ({ userId: null, agentId: null, sessionId: withPrefix("sess", session) }));
 }
 

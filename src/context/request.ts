@@ -11,7 +11,7 @@ export const CONTEXT_PARTS = ["state", "pinned", "memories", "turns"] as const;
 export type ContextPart = (typeof CONTEXT_PARTS)[number];
 
 export const CONTEXT_FORMATS = ["json", "text", "messages"] as const;
-export const MEMORY_SCOPES = ["session", "user"] as const;
+export const MEMORY_SCOPES = ["session", "user", "agent"] as const;
 
 export interface ContextRequest extends RankingWishes {
   query?: string | undefined;

@@ -59,7 +59,7 @@ export const ContextRequest = Type.Object(
     memory_scope: Type.Optional(
       OneOf(MEMORY_SCOPES, {
         description:
-          "Whose memories: those of the session alone, or all of its user's (`user`, the default; of a session without a user its own).",
+          "Whose memories: those of the session alone, all of its user's (`user`, the default; of a session without a user its own), or of its `agent`: what belongs to no user, and what this user has with it.",
       }),
     ),
     include: Type.Optional(

@@ -36,6 +36,9 @@ export function hashOf(text: string): string {
   return new Bun.CryptoHasher("sha256").update(JSON.stringify(text)).digest().subarray(0, HASH_BYTES).toString("base64url");
 }
 
+/** In the place of a user's hash for records that belong to no user; not in the alphabet of hashes. */
+export const NOBODY = ".".repeat(HASH_KEY_LENGTH);
+
 /** Prefix of the sessions of a name, those of any user or agent where it is undefined. */
 export function externalIdKey(externalId: string, userId: string | undefined, agentId: string | undefined): string {
   return hashKey(JSON.stringify([externalId, userId ?? null, agentId ?? null]));

@@ -21,7 +21,7 @@
  *   byMemorySession    session memory session version  for each session whose memories before that id it shows
  * memories             memory                       MemoryRow
  *   bySession          session memory               if it has one
- *   byUser             #user memory
+ *   byUser             #user memory                 a fixed text in place of the hash if it belongs to no user
  *   byAgent            #agent memory
  *   byType             #type memory
  *   byTag              #tag memory

@@ -1550,7 +1550,7 @@ class AsyncSessionsApi:
         as_of: str | Omit = OMIT,
         max_tokens: int | Omit = OMIT,
         format: Literal["json", "text", "messages"] | Omit = OMIT,
-        memory_scope: Literal["session", "user"] | Omit = OMIT,
+        memory_scope: Literal["session", "user", "agent"] | Omit = OMIT,
         include: Sequence[Literal["state", "pinned", "memories", "turns"]] | Omit = OMIT,
         recency: ContextRequestRecency | Omit = OMIT,
         importance_weight: float | Omit = OMIT,
@@ -1575,8 +1575,8 @@ class AsyncSessionsApi:
                 GPT (`o200k`) and Claude. What has no room is left out and counted in `omitted`, but something of each kind is always
                 there; too few for that are refused with the least.
             format: `text` adds a block for a prompt, `messages` messages for a chat API; default `json`, neither.
-            memory_scope: Whose memories: those of the session alone, or all of its user's (`user`, the default; of a session
-                without a user its own).
+            memory_scope: Whose memories: those of the session alone, all of its user's (`user`, the default; of a session without a
+                user its own), or of its `agent`: what belongs to no user, and what this user has with it.
             include: What the context is to hold; everything unless given. What is left out is empty in the answer. `pinned` are the
                 memories that are pinned, which come besides the `memory_limit`.
             recency: Puts what is newer first: orders by `ranking_score`, which is the score × (1 − weight + weight × 2^(−age /

@@ -149,6 +149,11 @@ const MIGRATIONS: readonly SchemaMigration[] = [
     run: (connection) =>
       connection.send([plain('create table if not exists cairn.memories_by_metadata (key text collate "C" primary key)')]),
   },
+  {
+    number: 15,
+    says: "memories that belong to no user have an entry among those by user",
+    run: () => Promise.resolve(),
+  },
 ];
 
 /**

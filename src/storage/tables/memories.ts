@@ -6,7 +6,7 @@
 import { Type, type Static } from "@sinclair/typebox";
 import { bare } from "../../lib/ids.ts";
 import { CACHE_BYTES_MAX } from "../../lib/limits.ts";
-import { contentKey, hashKey, ownNameKey, pinKey, timeKey } from "../keys.ts";
+import { contentKey, hashKey, NOBODY, ownNameKey, pinKey, timeKey } from "../keys.ts";
 import { metadataPrefixes } from "../metadata-index.ts";
 import { AnyObject, Fraction, IdText, Instant, OneOf, OrNull, Positive, Text, Truth, Whole } from "../row-types.ts";
 import { changedAt, having, json } from "./codecs.ts";
@@ -89,7 +89,7 @@ export const memories = table(
   having(json<MemoryRow>(), { changedAt, cachedBytesMax: CACHE_BYTES_MAX.memories }),
   {
     bySession: (memory, row) => (row.sessionId === undefined ? undefined : bare(row.sessionId) + memory),
-    byUser: (memory, row) => (row.userId === null ? undefined : hashKey(row.userId) + memory),
+    byUser: { of: (memory, { userId }) => (userId === null ? NOBODY : hashKey(userId)) + memory, fillRows: FILL_ROWS },
     byAgent: (memory, row) => (row.agentId === null ? undefined : hashKey(row.agentId) + memory),
     byType: (memory, row) => hashKey(row.type) + memory,
     byTag: { of: (memory, row) => row.tags.map((tag) => hashKey(tag) + memory), hasMany: true },
