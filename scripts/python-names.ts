@@ -21,6 +21,7 @@ export const NAMES: Readonly<Record<string, string>> = {
   getContext: "sessions.context",
   listTimeline: "sessions.timeline",
   listRetrievals: "sessions.retrievals",
+  listSearches: "sessions.searches",
   getRetrieval: "sessions.retrieval",
   rateRetrieval: "sessions.rate_retrieval",
   addTurn: "turns.add",

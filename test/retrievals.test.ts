@@ -1,5 +1,6 @@
 import { expect, spyOn, test } from "bun:test";
 import * as fs from "node:fs";
+import { homeOfUser } from "../src/lib/ids.ts";
 import { retrievals as table } from "../src/storage/tables.ts";
 import { pagesOf, refusal } from "./support/answers.ts";
 import { failingCommits, startCairn, type Cairn, type Options } from "./support/cairn.ts";
@@ -30,7 +31,16 @@ test("what a search and a context found is logged by session, with scores and th
   const given = await context(cairn, id, "Where does she live?", { memory_limit: 2 });
 
   const actor = cairn.key.slice(0, 8);
-  const common = { object: "retrieval", session_id: id, actor, id: expect.any(String), created_at: expect.any(String), feedback: null };
+  const common = {
+    object: "retrieval",
+    session_id: id,
+    user_id: "ada",
+    agent_id: "agent",
+    actor,
+    id: expect.any(String),
+    created_at: expect.any(String),
+    feedback: null,
+  };
   const ofSearch = { ...common, state_version: null, turns: [], operation: "search", query: "Is she allergic?", turn_id: turn.id };
   expect(nothing.data).toEqual([]);
   expect(await retrievals(cairn, id)).toEqual([
@@ -54,7 +64,19 @@ test("what a search and a context found is logged by session, with scores and th
   expect((await retrievals(cairn, id)).map(({ turn_id }) => turn_id)).toEqual([next.id, turn.id, turn.id]);
 });
 
-test("nothing is logged unless the setting is on, and from the moment it is", async () => {
+test("what is found is logged unless the setting is off, and a store that has it off keeps that", async () => {
+  await using cairn = await startCairn({ environment: { retrieval_log: undefined } });
+  const { id } = await cairn.createSession();
+  const { retrieval_id } = await search(cairn, id, "by default");
+  await cairn.ok(cairn.patch("/v1/settings", { retrieval_log: false }));
+  await search(cairn, id, "switched off");
+  await cairn.restart();
+  await search(cairn, id, "after a restart");
+  expect(await retrievals(cairn, id)).toMatchObject([{ id: retrieval_id, query: "by default" }]);
+  expect((await cairn.settings()).retrieval_log).toEqual({ value: false, default: true, source: "setting" });
+});
+
+test("nothing is logged while the setting is off, and from the moment it is on", async () => {
   await using cairn = await startCairn();
   const { id } = await cairn.createSession();
   await cairn.addMemory(id, "She lives in Lyon.");
@@ -66,11 +88,64 @@ test("nothing is logged unless the setting is on, and from the moment it is", as
   expect((await retrievals(cairn, id)).map(({ query }) => query)).toEqual(["while"]);
 });
 
-test("a search of no session, a context without a query and what is refused are in no log", async () => {
+test("searches of no session are logged for their user or agent, of the request or of the key", async () => {
+  await using cairn = await startLogging();
+  const memory = await cairn.ok(cairn.post("/v1/memory", { user_id: "ada", agent_id: "guide", content: "She lives in Lyon." }));
+  const other = await cairn.ok(cairn.post("/v1/memory", { user_id: "ada", content: "She lives in Lyon since May." }));
+  const ask = (query: string, more: object, key = cairn.key) =>
+    cairn.ok(cairn.post("/v1/memory/search", { query, threshold: 0, ...more }, { key }));
+  const ofAda = await cairn.newKey({ owner: { userId: "ada" } });
+  const ofGuide = await cairn.newKey({ owner: { agentId: "guide" } });
+  const ofBo = await cairn.newKey({ owner: { userId: "bo" } });
+  const { retrieval_id } = await ask("Where?", { user_id: "ada" });
+  await ask("Where does she live?", {}, ofAda);
+  await ask("Who?", { agent_id: "guide" });
+  await ask("Where now?", { user_id: "ada" }, ofGuide);
+  await ask("His", {}, ofBo);
+  expect(await ask("All", {})).not.toHaveProperty("retrieval_id");
+  const list = (query: string, key = cairn.key) => cairn.list(`/v1/retrievals?${query}`, { key });
+  const queries = async (query: string, key = cairn.key) => (await list(query, key)).map((one: any) => one.query);
+  expect(await queries("user_id=ada")).toEqual(["Where now?", "Where does she live?", "Where?"]);
+  expect(await queries("agent_id=guide")).toEqual(["Where now?", "Who?"]);
+  expect(await queries("user_id=ada&agent_id=guide")).toEqual(["Where now?"]);
+  expect(await queries("", ofAda)).toEqual(["Where now?", "Where does she live?", "Where?"]);
+  expect(await queries("user_id=ada", ofBo)).toEqual([]);
+  expect(await queries("")).toEqual(["His", "Where now?", "Who?", "Where does she live?", "Where?"]);
+  const one = await cairn.ok(cairn.get(`/v1/retrievals/${retrieval_id}`, { key: ofAda }));
+  expect(one).toMatchObject({ session_id: null, user_id: "ada", agent_id: null, turn_id: null, request: { user_id: "ada" } });
+  expect(new Set(one.memories.map((found: any) => found.id))).toEqual(new Set([memory.id, other.id]));
+  expect(await list("user_id=ada")).toContainEqual(one);
+  const missing = { status: 404, code: "resource_not_found", param: "retrieval_id" };
+  for (const key of [ofGuide, ofBo]) expect(refusal(await cairn.get(`/v1/retrievals/${retrieval_id}`, { key }))).toEqual(missing);
+  await cairn.ok(cairn.post(`/v1/retrievals/${retrieval_id}/feedback`, { useful: [memory.id] }));
+  expect((await cairn.list("/v1/traces?action=retrieval.rated"))[0]).toMatchObject({ session_id: null, details: { retrieval_id } });
+  await cairn.ok(cairn.delete("/v1/users/ada"));
+  expect([await queries("user_id=ada"), await queries("agent_id=guide"), await rows(cairn)]).toEqual([[], ["Who?"], 2]);
+  cairn.clock.advance({ days: 7 });
+  expect(await queries("agent_id=guide")).toEqual([]);
+  await cairn.runTask("retrieval retention");
+  expect(await rows(cairn)).toBe(0);
+});
+
+test("a search that waits to be logged when its user is erased is not", async () => {
+  await using cairn = await startLogging();
+  await cairn.ok(cairn.post("/v1/memory", { user_id: "ada", content: "She lives in Lyon." }));
+  const note = { query: "late", userId: "ada", limit: 1, threshold: 0, isFiltered: false, request: {}, matches: [] };
+  const { store, retrievals: log } = cairn.service;
+  // As of another server, which has not written it yet.
+  const id = store.newId(homeOfUser("ada"));
+  await cairn.ok(cairn.delete("/v1/users/ada"));
+  using _ = spyOn(store, "newId").mockReturnValue(id);
+  log.note({ limitsId: "key", actor: "crn_abcd" }, { operation: "search", ...note });
+  await log.settled();
+  expect([await rows(cairn), (await cairn.list("/v1/retrievals?user_id=ada")).length]).toEqual([0, 0]);
+});
+
+test("a search of everybody, a context without a query and what is refused are in no log", async () => {
   await using cairn = await startLogging();
   const { id } = await cairn.createSession({ user_id: "ada" });
   await cairn.addMemory(id, "She lives in Lyon.");
-  await cairn.ok(cairn.post("/v1/memory/search", { query: "Lyon", user_id: "ada" }));
+  await cairn.ok(cairn.post("/v1/memory/search", { query: "Lyon" }));
   await context(cairn, id);
   await context(cairn, id, "  ");
   await context(cairn, id, "Lyon", { memory_limit: 0 });

@@ -10,7 +10,8 @@ const AT_FIRST = {
   memories_on_expiry: DEFAULT("keep"),
   endless_sessions_for_all: DEFAULT(true),
   trace_retention_days: DEFAULT(365),
-  retrieval_log: DEFAULT(false),
+  // Turned off for tests of something else.
+  retrieval_log: { value: false, default: true, source: "environment" },
   retrieval_log_days: DEFAULT(7),
   max_body_bytes: DEFAULT(1_048_576),
   region: DEFAULT(null),

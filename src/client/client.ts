@@ -103,9 +103,12 @@ const sessionsOf = (rest: Rest) => ({
     rest.post<Api.Context>(path`/v1/sessions/${id}/context`, body, options),
   timeline: <Given extends Api.ListTimelineQuery>(id: string, query?: Filters<Api.ListTimelineQuery, Given>, options?: CallOptions) =>
     rest.list<Api.TimelineEntryList>(path`/v1/sessions/${id}/timeline`, query, options),
-  /** Memories that searches and contexts found, if the setting `retrieval_log` is on. */
+  /** Memories that searches and contexts found, unless the setting `retrieval_log` is off. */
   retrievals: <Given extends Api.ListRetrievalsQuery>(id: string, query?: Filters<Api.ListRetrievalsQuery, Given>, options?: CallOptions) =>
     rest.list<Api.RetrievalList>(path`/v1/sessions/${id}/retrievals`, query, options),
+  /** Searches that named no session. */
+  searches: <Given extends Api.ListSearchesQuery>(query?: Filters<Api.ListSearchesQuery, Given>, options?: CallOptions) =>
+    rest.list<Api.RetrievalList>("/v1/retrievals", query, options),
   /** Says which memories of a retrieval helped. */
   rateRetrieval: (id: string, feedback: Api.NewFeedback, options?: CallOptions) =>
     rest.post<Api.Retrieval>(path`/v1/retrievals/${id}/feedback`, feedback, options),

@@ -1009,6 +1009,21 @@ export interface ListRetrievalsQuery {
   created_before?: string;
 }
 
+export interface ListSearchesQuery {
+  /** How many at most; default 20. */
+  limit?: number;
+  /** The last id of the previous page (`ret_…`); its record may be gone. */
+  starting_after?: string;
+  /** Only searches of this user. */
+  user_id?: string;
+  /** Only searches of this agent. */
+  agent_id?: string;
+  /** Only searches after this time (ISO 8601; without an offset it is UTC). */
+  created_after?: string;
+  /** Only searches before this time. */
+  created_before?: string;
+}
+
 export interface ListSessionsQuery {
   /** How many at most; default 20. */
   limit?: number;
@@ -1799,8 +1814,12 @@ export interface Retrieval {
   object: "retrieval";
   /** `ret_` and 12 characters. */
   id: string;
-  /** The session that the search or the context was of. */
-  session_id: string;
+  /** The session that the search or the context was of; null for a search that named none. */
+  session_id: string | null;
+  /** The user of the session, or of a search that named none. */
+  user_id: string | null;
+  /** The agent of the session, or of a search that named none. */
+  agent_id: string | null;
   /** What was asked for. */
   operation: "search" | "context";
   /** The query, its first 1000 characters. */
@@ -2021,8 +2040,9 @@ export interface Settings {
     source: "default" | "environment" | "setting" | "probes" | "built-in";
   };
   /**
-   * Whether the server logs which memories a search or a context found for a query. `GET /v1/sessions/{session_id}/retrievals` lists them.
-   * They are kept for `retrieval_log_days`, and no longer than the session.
+   * Whether the server logs which memories a search or a context found, with the query. `GET /v1/sessions/{session_id}/retrievals` lists
+   * them, and `GET /v1/retrievals` the searches that named no session. They are kept for `retrieval_log_days`, and no longer than the
+   * session.
    */
   retrieval_log: {
     value: boolean;
@@ -2219,8 +2239,9 @@ export interface SettingsChanges {
   /** How many days traces made with an enterprise key are kept. */
   trace_retention_days?: number | null;
   /**
-   * Whether the server logs which memories a search or a context found for a query. `GET /v1/sessions/{session_id}/retrievals` lists them.
-   * They are kept for `retrieval_log_days`, and no longer than the session.
+   * Whether the server logs which memories a search or a context found, with the query. `GET /v1/sessions/{session_id}/retrievals` lists
+   * them, and `GET /v1/retrievals` the searches that named no session. They are kept for `retrieval_log_days`, and no longer than the
+   * session.
    */
   retrieval_log?: boolean | null;
   /** How many days the log of retrievals keeps what was found, with the query. A change concerns what is logged from then on. */

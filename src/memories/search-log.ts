@@ -6,6 +6,7 @@
 import type { Id } from "../lib/ids.ts";
 import { sentAs, type Asking, type Retrieval } from "../retrievals/log.ts";
 import type { CreatedFilter } from "../storage/list.ts";
+import { narrowed, type Owner } from "../storage/owner.ts";
 import type { MemoryDeps } from "./deps.ts";
 import { rowFilterOf } from "./filter.ts";
 import type { MemoryFilter } from "./memories.ts";
@@ -19,16 +20,17 @@ export interface Search extends MemoryFilter, CreatedFilter, Shown, RankingWishe
   explain: boolean;
 }
 
-/** A search that names no session is in no session's log. */
+/** A search that names no session is logged for its user or agent, be they those of the key. */
 export function trackSearch(
   { retrievals }: MemoryDeps,
-  searcher: Asking,
+  searcher: Asking & { readonly owner: Owner },
   search: Search,
   matches: Retrieval["matches"],
 ): Id<"ret"> | undefined {
+  if (!retrievals.isOn) return undefined;
   const { sessionId, query, limit, threshold, explain: _, ...more } = search;
   const { type, types = [], tags = [] } = more;
-  if (sessionId === undefined || !retrievals.isOn) return undefined;
   const isFiltered = rowFilterOf(search) !== undefined || type !== undefined || types.length + tags.length > 0;
-  return retrievals.note(searcher, { operation: "search", sessionId, query, limit, threshold, isFiltered, request: sentAs(more), matches });
+  const asked = { sessionId, ...narrowed(searcher.owner, search), query, limit, threshold, isFiltered, request: sentAs(more) };
+  return retrievals.note(searcher, { operation: "search", ...asked, matches });
 }

@@ -180,10 +180,10 @@ function makeVectorAgain(tx: Tx, collection: Collection, key: BareId, row: Embed
   if (wantsVector(row)) tx.put(pendingEmbeddings, key, "");
 }
 
-/** A retrieval's session is there, or a note that it is left over from one. */
+/** The session of a retrieval that has one is there, or a note that it is left over from one. */
 function* checkRetrieval(reader: Reader, { key }: Looked): Generator<Fault> {
   const row = readable(() => reader.get(retrievals, key));
-  if (row !== undefined) yield* leftOver(reader, retrievals, key, bare(row.sessionId));
+  if (row?.sessionId !== undefined) yield* leftOver(reader, retrievals, key, bare(row.sessionId));
 }
 
 function* leftOver(reader: Reader, { name }: AnyTable, example: string, session: BareId): Generator<Fault> {

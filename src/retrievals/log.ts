@@ -11,7 +11,7 @@ import type { RecordFilter } from "../filters/filter.ts";
 import type { Clock } from "../lib/clock.ts";
 import { within } from "../lib/deadline.ts";
 import { DAY_MS } from "../lib/duration.ts";
-import { bare, bareIdTime, partitionOf, withPrefix, type BareId, type Id, type SessionId } from "../lib/ids.ts";
+import { bare, bareIdTime, homeOfUser, partitionOf, withPrefix, type BareId, type Id, type SessionId } from "../lib/ids.ts";
 import { toJson, type JsonObject } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { describeError, type Log } from "../lib/log.ts";
@@ -19,10 +19,13 @@ import { copyOf, firstCodePoints, snakeCase } from "../lib/text.ts";
 import { toIso } from "../lib/time.ts";
 import { isLive } from "../sessions/live-session.ts";
 import type { Tx } from "../storage/access.ts";
+import { isErased } from "../storage/erasure.ts";
+import { hashKey, MAX_KEY } from "../storage/keys.ts";
 import type { CreatedFilter } from "../storage/list.ts";
 import type { RecordStore } from "../storage/record-store.ts";
-import { retrievals, sessions, type MemoryRow, type RetrievalRow } from "../storage/tables.ts";
+import { retrievals, sessions, traces, type MemoryRow, type RetrievalRow } from "../storage/tables.ts";
 import { Activator, type Task } from "../tasks/task.ts";
+import { actionOf } from "../traces/events.ts";
 import type { Quotas } from "../traces/record.ts";
 
 const NAME = "log of retrievals";
@@ -43,7 +46,10 @@ export interface Asking {
 
 /** Request of a search or a context, and its result. */
 export interface Retrieval {
-  readonly sessionId: string;
+  /** Left out for a search that named none: it is logged for its user and agent, of whom it has one at least. */
+  readonly sessionId?: string | undefined;
+  readonly userId?: string | undefined;
+  readonly agentId?: string | undefined;
   readonly operation: RetrievalRow["operation"];
   readonly query: string;
   readonly limit: number;
@@ -62,7 +68,6 @@ export interface Retrieval {
 interface Waiting {
   readonly limitsId: string;
   readonly id: BareId;
-  readonly session: BareId;
   readonly expiresAfterMs: number;
   readonly row: Omit<RetrievalRow, "expiresAt" | "at">;
   /** The agent of each of its memories. */
@@ -118,9 +123,9 @@ export class RetrievalLog {
   /** Notes what was found, while the log is on. @returns the id that its row will have; undefined where there will be none */
   note(
     { limitsId, actor }: Asking,
-    { sessionId, query, matches, isFiltered, request, stateVersion, turns, ...asked }: Retrieval,
+    { sessionId, userId, agentId, query, matches, isFiltered, request, stateVersion, turns, ...asked }: Retrieval,
   ): Id<"ret"> | undefined {
-    if (!this.isOn) return undefined;
+    if (!this.isOn || (sessionId ?? userId ?? agentId) === undefined) return undefined;
     const ofKey = this.#heldByKey.get(limitsId) ?? 0;
     if (this.#held >= LIMITS.retrievalsWaitingMax || ofKey >= LIMITS.retrievalsWaitingMax / 2) {
       this.#drop(1, "more retrievals wait than may");
@@ -129,14 +134,13 @@ export class RetrievalLog {
     this.#heldByKey.set(limitsId, ofKey + 1);
     this.#held++;
     const shown = firstCodePoints(query, LIMITS.retrievalQueryLengthMax);
-    const id = this.#parts.store.newId(partitionOf(sessionId));
+    const id = this.#parts.store.newId(sessionId === undefined ? homeOfUser(userId ?? null) : partitionOf(sessionId));
     this.#waiting.push({
       limitsId,
       id,
-      session: bare(sessionId as SessionId),
       expiresAfterMs: this.#parts.days() * DAY_MS,
       row: {
-        sessionId: sessionId as SessionId,
+        ...ownerOf({ sessionId, userId, agentId }),
         actor,
         ...asked,
         query: shown === query ? query : copyOf(shown),
@@ -198,7 +202,7 @@ export class RetrievalLog {
     const { store, quotas } = this.#parts;
     if (!quotas.hasRoomForLogs || !store.health.hasRoomForLogs) return this.#drop(rows.length, "the store or its disk is nearly full");
     try {
-      const partition = partitionOf(rows[0]?.row.sessionId ?? "");
+      const partition = partitionOf(rows[0]?.id ?? "");
       const written = await store.commit(partition, (tx) => rows.filter((row) => put(tx, row)).length);
       this.counts.logged += written;
     } catch (error) {
@@ -223,15 +227,34 @@ export class RetrievalLog {
   }
 }
 
-/** @returns whether it was written: not when the session has ended meanwhile */
-function put(tx: Tx, { id, session, expiresAfterMs, row, agents }: Waiting): boolean {
-  const found = tx.get(sessions, session);
-  if (found === undefined || !isLive(tx, session, found)) return false;
+/** Owner of a row: its session, which has a user and an agent of its own, or those of the search. */
+function ownerOf({ sessionId, userId, agentId }: Pick<Retrieval, "sessionId" | "userId" | "agentId">): RetrievalOwner {
+  if (sessionId !== undefined) return { sessionId: sessionId as SessionId };
+  return { ...(userId === undefined ? {} : { userId }), ...(agentId === undefined ? {} : { agentId }) };
+}
+type RetrievalOwner = Pick<RetrievalRow, "sessionId" | "userId" | "agentId">;
+
+/** @returns whether it was written: not when the session has ended meanwhile, or the user was erased */
+function put(tx: Tx, { id, expiresAfterMs, row, agents }: Waiting): boolean {
+  const session = row.sessionId === undefined ? undefined : tx.get(sessions, bare(row.sessionId));
+  if (row.sessionId === undefined ? wasErased(tx, row.userId, id) : session === undefined || !isLive(tx, bare(row.sessionId), session))
+    return false;
+  const agent = session?.agentId ?? row.agentId ?? null;
   tx.add(retrievals, id, {
     expiresAt: tx.now + expiresAfterMs,
     ...(bareIdTime(id) > tx.now ? { at: tx.now } : {}),
     ...row,
-    memories: row.memories.map((memory, i) => (agents[i] === found.agentId ? memory : { ...memory, agentId: agents[i] as string | null })),
+    memories: row.memories.map((memory, i) => (agents[i] === agent ? memory : { ...memory, agentId: agents[i] as string | null })),
   });
   return true;
+}
+
+/** Checks whether an erasure of the user has begun since an id was given: one that has ended by now has left its trace. */
+function wasErased(tx: Tx, userId: string | undefined, id: BareId): boolean {
+  if (userId === undefined) return false;
+  if (isErased(tx, { userId }, id)) return true;
+  const { byUser } = traces.index;
+  const hash = hashKey(userId);
+  const since = tx.keys(byUser, { from: hash + id, to: hash + MAX_KEY });
+  return since.some((entry) => actionOf(byUser.recordOf(entry)) === "user.erased");
 }

@@ -1,5 +1,6 @@
 /**
- * Finds of searches and contexts in a session, as the log has them. The rows are written by `log.ts`; only feedback changes them.
+ * Finds of searches and contexts, as the log has them: in a session, or for the user or the agent of a search that named none. The rows
+ * are written by `log.ts`; only feedback changes them.
  *
  * A row names memories and holds none of their texts, so that a memory that is deleted is gone from here too.
  *
@@ -12,10 +13,11 @@ import { toIso } from "../lib/time.ts";
 import { preview, visibleMemories } from "../memories/record.ts";
 import { findLiveSession, liveSession, type LiveSession } from "../sessions/live-session.ts";
 import { eachFetched, type Reader, type Span } from "../storage/access.ts";
+import { isErased } from "../storage/erasure.ts";
 import { MAX_KEY } from "../storage/keys.ts";
 import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
-import { EVERYBODY, isOwned, mayBeOwned, type Owner } from "../storage/owner.ts";
-import type { Page } from "../storage/page.ts";
+import { EVERYBODY, isBound, isOwned, mayBeOwned, narrowed, ownedPostings, type Owner } from "../storage/owner.ts";
+import { pageOf, type Page } from "../storage/page.ts";
 import { memories, retrievals, turns, type RetrievalRow } from "../storage/tables.ts";
 import { posting } from "../storage/walk.ts";
 import { commitFor, ofUser, record, type Caller, type Deps } from "../traces/record.ts";
@@ -60,18 +62,50 @@ export async function listRetrievals(
   return store.list(listing, page, (reader, id) => {
     const session = sessionNow(reader);
     const row = retrievalOf(reader, session, id);
-    if (row === undefined || !isCreatedWithin(createdAt(id, row), filter)) return undefined;
-    if (filter.operation !== undefined && row.operation !== filter.operation) return undefined;
-    return retrievalJson(reader, owner, session, id, row);
+    return row !== undefined && passes(id, row, filter) ? retrievalJson(reader, owner, placeOfSession(session), id, row) : undefined;
   });
+}
+
+/** Searches that named no session, newest first: all of them, or those of a user, an agent, or a user with an agent. */
+export async function listSearches(
+  deps: RetrievalDeps,
+  owner: Owner,
+  { userId, agentId, ...filter }: CreatedFilter & Owner,
+  page: Page<Id<"ret">>,
+): Promise<JsonText> {
+  const { store, listProbesMax: probesMax } = deps;
+  const narrow = narrowed(owner, { userId, agentId });
+  if (narrow === undefined) return pageOf([], page.limit);
+  await deps.retrievals.caughtUp();
+  const { index } = retrievals;
+  const listing = {
+    prefix: "ret",
+    table: retrievals,
+    ahead: index.ahead,
+    filter: isBound(narrow) ? ownedPostings(narrow, index) : [posting(index.ofNoSession, "")],
+    owner,
+    created: filter,
+    probesMax,
+    probesOf: looksOfRetrieval,
+  } as const;
+  return store.list(listing, page, (reader, id) => {
+    const row = reader.get(retrievals, id);
+    if (row === undefined || !passes(id, row, filter) || isErased(reader, row, id)) return undefined;
+    return retrievalJson(reader, owner, placeOfSearch(row), id, row);
+  });
+}
+
+function passes(id: BareId, row: RetrievalRow, filter: RetrievalFilter): boolean {
+  if (filter.operation !== undefined && row.operation !== filter.operation) return false;
+  return isCreatedWithin(createdAt(id, row), filter);
 }
 
 /** Waits for what was answered just now, so that a `retrieval_id` can be used at once. */
 export async function getRetrieval(deps: RetrievalDeps, owner: Owner, id: string): Promise<JsonText> {
   await deps.retrievals.caughtUp();
   return deps.store.read((reader) => {
-    const { key, row, session } = findRetrieval(reader, owner, id);
-    return retrievalJson(reader, owner, session, key, row)!;
+    const { key, row, place } = findRetrieval(reader, owner, id);
+    return retrievalJson(reader, owner, place, key, row)!;
   });
 }
 
@@ -86,7 +120,7 @@ export async function giveFeedback(deps: RetrievalDeps, caller: Caller, id: stri
   const { note } = feedback;
   await deps.retrievals.caughtUp();
   return commitFor(deps, caller, partitionOf(id), (tx) => {
-    const { key, row: before, session } = findRetrieval(tx, caller.owner, id);
+    const { key, row: before, place } = findRetrieval(tx, caller.owner, id);
     const useful = foundIn(before, feedback.useful, "useful");
     const notUseful = foundIn(before, feedback.notUseful, "not_useful");
     const both = notUseful.find((one) => useful.includes(one));
@@ -94,10 +128,11 @@ export async function giveFeedback(deps: RetrievalDeps, caller: Caller, id: stri
       throw new ApiError("invalid_request", `not_useful must not name what useful names; got ${both} in both.`, { param: "not_useful" });
     const row = { ...before, feedback: { at: tx.now, useful, notUseful, ...(note === undefined ? {} : { note }) } };
     tx.put(retrievals, key, row);
-    const { userId, agentId } = session.row;
+    const { session, userId, agentId } = place;
+    const of = session === undefined ? { sessionId: null, recordId: key } : { sessionId: session.id };
     const details = toJson({ retrieval_id: id, useful, not_useful: notUseful });
-    record(tx, caller, { action: "retrieval.rated", sessionId: session.id, userId, agentId, details });
-    return ofUser(session.row, retrievalJson(tx, caller.owner, session, key, row)!, "if large");
+    record(tx, caller, { action: "retrieval.rated", ...of, userId, agentId, details });
+    return ofUser(place, retrievalJson(tx, caller.owner, place, key, row)!, "if large");
   });
 }
 
@@ -110,20 +145,43 @@ function foundIn({ memories: found }: RetrievalRow, ids: readonly string[], para
   });
 }
 
+/** Place of a retrieval: a session, or the user and the agent of a search without one. */
+export interface RetrievalPlace {
+  readonly session?: LiveSession;
+  readonly userId: string | null;
+  readonly agentId: string | null;
+}
+
+export function placeOfSession(session: LiveSession): RetrievalPlace {
+  return { session, userId: session.row.userId, agentId: session.row.agentId };
+}
+
+function placeOfSearch({ userId, agentId }: RetrievalRow): RetrievalPlace {
+  return { userId: userId ?? null, agentId: agentId ?? null };
+}
+
 interface FoundRetrieval {
   readonly key: BareId;
   readonly row: RetrievalRow;
-  readonly session: LiveSession;
+  readonly place: RetrievalPlace;
 }
 
 /** @throws {ApiError} `resource_not_found`, also for one of a session that has ended or is somebody else's */
 function findRetrieval(reader: Reader, owner: Owner, id: string): FoundRetrieval {
   const key = isId("ret", id) ? bare(id) : undefined;
   const row = key === undefined ? undefined : reader.get(retrievals, key);
-  // A session is looked for in any case: what is somebody else's takes the same reads as what is not there.
-  const session = key === undefined ? undefined : findLiveSession(reader, owner, row?.sessionId ?? withPrefix("sess", key));
-  if (key !== undefined && row !== undefined && session !== undefined && row.expiresAt > reader.now) return { key, row, session };
+  const place = key === undefined ? undefined : placeIn(reader, owner, key, row);
+  if (key !== undefined && row !== undefined && place !== undefined && row.expiresAt > reader.now) return { key, row, place };
   throw new ApiError("resource_not_found", nothingWithId("retrieval", "ret", id), { param: "retrieval_id" });
+}
+
+/** Both kinds of places are looked for in any case: what is somebody else's takes the same reads as what is not there. */
+function placeIn(reader: Reader, owner: Owner, key: BareId, row: RetrievalRow | undefined): RetrievalPlace | undefined {
+  const session = findLiveSession(reader, owner, row?.sessionId ?? withPrefix("sess", key));
+  const isOwn = mayBeOwned(reader, owner, retrievals.index, key);
+  if (session !== undefined) return placeOfSession(session);
+  const isOfSearch = isOwn && row !== undefined && row.sessionId === undefined && !isErased(reader, row, key);
+  return isOfSearch ? placeOfSearch(row) : undefined;
 }
 
 /** Each memory in it was read, which takes as long as some ten looks. */
@@ -145,12 +203,12 @@ export function retrievalOf(reader: Reader, session: LiveSession, id: BareId): R
 }
 
 /** A retrieval as the wire has it; undefined for one whose time has passed. */
-export function retrievalJson(reader: Reader, owner: Owner, session: LiveSession, id: BareId, row: RetrievalRow): JsonText | undefined {
+export function retrievalJson(reader: Reader, owner: Owner, place: RetrievalPlace, id: BareId, row: RetrievalRow): JsonText | undefined {
   if (row.expiresAt <= reader.now) return undefined;
   const find = visibleMemories(reader);
   const at = createdAt(id, row);
-  const { userId, agentId: sessionAgent } = session.row;
-  const found = eachFetched(row.memories, ({ id: memory, score, agentId = sessionAgent }) => {
+  const { session, userId } = place;
+  const found = eachFetched(row.memories, ({ id: memory, score, agentId = place.agentId }) => {
     // A context finds memories of other agents too, which a key that is bound to this one does not see.
     if (!isOwned(owner, { userId: userId ?? undefined, agentId: agentId ?? undefined })) return [];
     const now = mayBeOwned(reader, owner, memories.index, bare(memory)) ? find(bare(memory)) : undefined;
@@ -162,7 +220,9 @@ export function retrievalJson(reader: Reader, owner: Owner, session: LiveSession
   return toJson({
     object: "retrieval",
     id: withPrefix("ret", id),
-    session_id: session.id,
+    session_id: session?.id ?? null,
+    user_id: userId,
+    agent_id: place.agentId,
     operation: row.operation,
     query: row.query,
     limit: row.limit,
@@ -174,7 +234,7 @@ export function retrievalJson(reader: Reader, owner: Owner, session: LiveSession
     turns: turnIds,
     feedback: feedbackOf(row),
     actor: row.actor,
-    turn_id: turnAfter(reader, session.key, id),
+    turn_id: session === undefined ? null : turnAfter(reader, session.key, id),
     created_at: toIso(at),
   });
 }

@@ -65,7 +65,9 @@ export const Retrieval = Type.Object(
   {
     object: Type.Literal("retrieval"),
     id: RecordId("ret", "`ret_` and 12 characters."),
-    session_id: RecordId("sess", "The session that the search or the context was of."),
+    session_id: OrNull(RecordId("sess", "The session that the search or the context was of; null for a search that named none.")),
+    user_id: OrNull(Type.String({ description: "The user of the session, or of a search that named none.", examples: ["user-42"] })),
+    agent_id: OrNull(Type.String({ description: "The agent of the session, or of a search that named none.", examples: ["support"] })),
     operation: OneOf(RETRIEVAL_OPERATIONS, { description: "What was asked for.", examples: ["context"] }),
     query: Type.String({
       description: `The query, its first ${LIMITS.retrievalQueryLengthMax} characters.`,
@@ -111,4 +113,10 @@ export const RETRIEVAL_FILTER = {
     OneOf(RETRIEVAL_OPERATIONS, { description: `Only those of a \`${RETRIEVAL_OPERATIONS.join("` or of a `")}\`.` }),
   ),
   ...Created("retrievals"),
+};
+
+export const SEARCH_FILTER = {
+  user_id: Type.Optional(Type.String({ description: "Only searches of this user." })),
+  agent_id: Type.Optional(Type.String({ description: "Only searches of this agent." })),
+  ...Created("searches"),
 };

@@ -155,8 +155,8 @@ export const SETTINGS = {
   trace_retention_days: atRunTime(integer(1, SEVEN_YEARS_DAYS), 365, "How many days traces made with an enterprise key are kept."),
   retrieval_log: atRunTime(
     yesOrNo,
-    false,
-    "Whether the server logs which memories a search or a context found for a query. `GET /v1/sessions/{session_id}/retrievals` lists them. They are kept for `retrieval_log_days`, and no longer than the session.",
+    true,
+    "Whether the server logs which memories a search or a context found, with the query. `GET /v1/sessions/{session_id}/retrievals` lists them, and `GET /v1/retrievals` the searches that named no session. They are kept for `retrieval_log_days`, and no longer than the session.",
     { variable: "CAIRN_RETRIEVAL_LOG" },
   ),
   retrieval_log_days: atRunTime(

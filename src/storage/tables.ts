@@ -34,7 +34,10 @@
  *   ahead              memory                       if its id is later than its time
  * memory_versions      memory number                MemoryVersionRow: a content that a memory had
  * retrievals           retrieval                    RetrievalRow: what a search or a context found
- *   bySession          session retrieval
+ *   bySession          session retrieval            if it has one
+ *   ofNoSession        retrieval                    if it has none
+ *   byUser             #user retrieval              if it has no session
+ *   byAgent            #agent retrieval             if it has no session
  *   byExpiry           ms retrieval
  *   ahead              retrieval                    if its id is later than its time
  * vectors              embedding                    bytes: numbers, terms, generation, memory (`vectors/encoding.ts`)

@@ -12,7 +12,7 @@ import { bare, BARE_ID_LENGTH, withPrefix, type BareId, type Id } from "../lib/i
 import { jsonWith, toJson, type JsonText } from "../lib/json.ts";
 import { toIso } from "../lib/time.ts";
 import { hasEnded, memoryJson } from "../memories/record.ts";
-import { looksOfRetrieval, retrievalJson, retrievalOf, type RetrievalDeps } from "../retrievals/retrievals.ts";
+import { looksOfRetrieval, placeOfSession, retrievalJson, retrievalOf, type RetrievalDeps } from "../retrievals/retrievals.ts";
 import { allRanges, isIn, shownRanges, type Range } from "../sessions/branches.ts";
 import { isLive, liveSession, type LiveSession } from "../sessions/live-session.ts";
 import { shownMemoryRanges, type MemoryRange } from "../sessions/shared-memories.ts";
@@ -223,7 +223,7 @@ const RECORD_OF: Record<Kind, (reader: Reader, session: LiveSession, place: Time
   },
   retrieval(reader, session, { id }, owner) {
     const row = retrievalOf(reader, session, id);
-    const json = row && retrievalJson(reader, owner, session, id, row);
+    const json = row && retrievalJson(reader, owner, placeOfSession(session), id, row);
     // Memories were read for it, too.
     return json === undefined ? GONE : { json, length: looksOfRetrieval(json) * CHARACTERS_PER_LOOK };
   },

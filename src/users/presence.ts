@@ -7,7 +7,7 @@
 import { namespaceRow } from "../storage/document-records.ts";
 import { eachFetched, type Reader } from "../storage/access.ts";
 import { MAX_KEY, documentsOfUser, hashKey } from "../storage/keys.ts";
-import { deliveries, erasures, idempotency, memories, sessions, traces } from "../storage/tables.ts";
+import { deliveries, erasures, idempotency, memories, retrievals, sessions, traces } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
 import { actionOf, isAdminAction } from "../traces/events.ts";
 import { ERASED_DETAILS } from "../traces/traces.ts";
@@ -18,7 +18,7 @@ const TRACES_SEARCHED = 100;
 /** Checks whether anything names a user, be it a trace that an erasure has left. */
 export function hasRecords(reader: Reader, userId: string): boolean {
   const hash = hashKey(userId);
-  const indexes = [sessions, memories, traces, deliveries, idempotency].map(({ index }) => index.byUser);
+  const indexes = [sessions, memories, retrievals, traces, deliveries, idempotency].map(({ index }) => index.byUser);
   const span = { from: hash, to: hash + MAX_KEY, limit: 1 };
   return eachFetched(indexes, (index) => reader.keys(index, span).length > 0).includes(true) || hasDocuments(reader, userId);
 }
@@ -31,7 +31,7 @@ export function hasContent(reader: Reader, userId: string): boolean {
   // A later event comes with a later trace, and so does an answer.
   if (until === "") {
     const span = { from: hash, to: hash + MAX_KEY, limit: 1 };
-    const indexes = [sessions, memories, deliveries, idempotency].map(({ index }) => index.byUser);
+    const indexes = [sessions, memories, retrievals, deliveries, idempotency].map(({ index }) => index.byUser);
     if (eachFetched(indexes, (index) => reader.keys(index, span).length > 0).includes(true)) return true;
   }
   return hasTraces(reader, hash, until);

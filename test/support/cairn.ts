@@ -32,6 +32,12 @@ import { FakeClock } from "./clock.ts";
 import { expectDocumented } from "./documented.ts";
 import { giveBackDatabase, newDatabase, SERVERS } from "./stores.ts";
 
+/** Searches of tests of something else leave nothing in the log of retrievals, and no id in their answers. */
+const NO_LOG = { retrieval_log: false };
+
+/** Settings without those that are undefined: these have their default. */
+const given = (settings: object) => Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined));
+
 export interface Options extends Omit<ServiceOptions, "environment"> {
   /** The settings of the environment, written as for `PATCH /v1/settings`. */
   environment?: Record<string, unknown>;
@@ -141,7 +147,7 @@ export class Cairn implements AsyncDisposable {
       database: this.#database && `${this.#database}&pool_max_conns=${CONNECTIONS}`,
       databaseTime: () => Promise.resolve(this.clock.now()),
       leaseMs: LEASE_MS,
-      environment: changesIn(this.#options.environment ?? {}) as GivenSettings,
+      environment: changesIn(given({ ...NO_LOG, ...this.#options.environment })) as GivenSettings,
       network: { resolve, ...this.#options.network },
     });
     const app = createApp({

@@ -1640,10 +1640,11 @@ class AsyncSessionsApi:
         """List the retrievals of a session.
 
         Which memories searches and contexts found for a query, newest first. Logged while the setting `retrieval_log` is on:
-        searches that name the session, and contexts with a query. Kept for `retrieval_log_days`, and no longer than the session.
-        What was answered before this request is in the list, unless the disk takes longer than a second. A row is written after its
-        answer: it is lost when the process is killed within a tenth of a second, when the disk or the store is nearly full (a tenth
-        of `max_store_bytes` is left to changes), or while 1000 others wait for the disk.
+        searches that name the session, and contexts with a query (searches that name none: `GET /v1/retrievals`). Kept for
+        `retrieval_log_days`, and no longer than the session. What was answered before this request is in the list, unless the disk
+        takes longer than a second. A row is written after its answer: it is lost when the process is killed within a tenth of a
+        second, when the disk or the store is nearly full (a tenth of `max_store_bytes` is left to changes), or while 1000 others
+        wait for the disk.
 
         Needs a key with the scope `read`.
 
@@ -1660,6 +1661,37 @@ class AsyncSessionsApi:
             CairnError: `session_not_found`: there is no such session: it never existed, has expired or was deleted.
         """
         call = Call("GET", path("/v1/sessions/{}/retrievals", session_id), query=given({"limit": limit, "starting_after": starting_after, "operation": operation, "created_after": created_after, "created_before": created_before}), timeout=timeout)
+        return Listing(self._client, lambda: listed(call, self._client.options, Retrieval))
+
+    def searches(
+        self,
+        *,
+        limit: int | None = None,
+        starting_after: str | None = None,
+        user_id: str | Omit = OMIT,
+        agent_id: str | Omit = OMIT,
+        created_after: str | Omit = OMIT,
+        created_before: str | Omit = OMIT,
+        timeout: float | None = None,
+    ) -> Listing[Retrieval]:
+        """List the searches of no session.
+
+        Searches that named no session, of a user or an agent, newest first, with which memories they found. Logged while the
+        setting `retrieval_log` is on, and kept for `retrieval_log_days`; those of a session are listed with it. A search of all
+        users and agents is not logged.
+
+        Needs a key with the scope `read`.
+
+        Args:
+            limit: How many at most; default 20.
+            starting_after: The last id of the previous page (`ret_…`); its record may be gone.
+            user_id: Only searches of this user.
+            agent_id: Only searches of this agent.
+            created_after: Only searches after this time (ISO 8601; without an offset it is UTC).
+            created_before: Only searches before this time.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+        """
+        call = Call("GET", "/v1/retrievals", query=given({"limit": limit, "starting_after": starting_after, "user_id": user_id, "agent_id": agent_id, "created_after": created_after, "created_before": created_before}), timeout=timeout)
         return Listing(self._client, lambda: listed(call, self._client.options, Retrieval))
 
     async def retrieval(
@@ -1768,9 +1800,9 @@ class AsyncSettingsApi:
             endless_sessions_for_all: Whether keys without the scope `admin` may create sessions that do not expire (`ttl_seconds:
                 "never"`). Such sessions stay until they are deleted. Turned off, it changes no session that is there.
             trace_retention_days: How many days traces made with an enterprise key are kept.
-            retrieval_log: Whether the server logs which memories a search or a context found for a query. `GET
-                /v1/sessions/{session_id}/retrievals` lists them. They are kept for `retrieval_log_days`, and no longer than the
-                session.
+            retrieval_log: Whether the server logs which memories a search or a context found, with the query. `GET
+                /v1/sessions/{session_id}/retrievals` lists them, and `GET /v1/retrievals` the searches that named no session. They are
+                kept for `retrieval_log_days`, and no longer than the session.
             retrieval_log_days: How many days the log of retrievals keeps what was found, with the query. A change concerns what is
                 logged from then on.
             max_body_bytes: Largest body of a request.

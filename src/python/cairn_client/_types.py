@@ -1083,8 +1083,12 @@ class Retrieval(Record):
     object: Literal["retrieval"]
     id: str
     """`ret_` and 12 characters."""
-    session_id: str
-    """The session that the search or the context was of."""
+    session_id: str | None
+    """The session that the search or the context was of; null for a search that named none."""
+    user_id: str | None
+    """The user of the session, or of a search that named none."""
+    agent_id: str | None
+    """The agent of the session, or of a search that named none."""
     operation: Literal["search", "context"]
     """What was asked for."""
     query: str
@@ -1195,8 +1199,9 @@ class Settings(Record):
     trace_retention_days: SettingsTraceRetentionDays
     """How many days traces made with an enterprise key are kept."""
     retrieval_log: SettingsRetrievalLog
-    """Whether the server logs which memories a search or a context found for a query. `GET /v1/sessions/{session_id}/retrievals` lists
-    them. They are kept for `retrieval_log_days`, and no longer than the session.
+    """Whether the server logs which memories a search or a context found, with the query. `GET /v1/sessions/{session_id}/retrievals`
+    lists them, and `GET /v1/retrievals` the searches that named no session. They are kept for `retrieval_log_days`, and no longer
+    than the session.
     """
     retrieval_log_days: SettingsRetrievalLogDays
     """How many days the log of retrievals keeps what was found, with the query. A change concerns what is logged from then on."""
@@ -1475,8 +1480,9 @@ class SettingsRegion(Record):
 
 
 class SettingsRetrievalLog(Record):
-    """Whether the server logs which memories a search or a context found for a query. `GET /v1/sessions/{session_id}/retrievals` lists
-    them. They are kept for `retrieval_log_days`, and no longer than the session.
+    """Whether the server logs which memories a search or a context found, with the query. `GET /v1/sessions/{session_id}/retrievals`
+    lists them, and `GET /v1/retrievals` the searches that named no session. They are kept for `retrieval_log_days`, and no longer
+    than the session.
     """
 
     value: bool

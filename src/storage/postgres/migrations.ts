@@ -154,6 +154,17 @@ const MIGRATIONS: readonly SchemaMigration[] = [
     says: "memories that belong to no user have an entry among those by user",
     run: () => Promise.resolve(),
   },
+  {
+    number: 16,
+    says: "searches of no session are found by their users and agents",
+    run: (connection) =>
+      connection.send(
+        ["of_no_session", "by_user", "by_agent"].flatMap((column) => [
+          plain(`alter table cairn.retrievals add column if not exists ${column} text collate "C"`),
+          plain(`create index if not exists retrievals_${column}_idx on cairn.retrievals (${column}) where ${column} is not null`),
+        ]),
+      ),
+  },
 ];
 
 /**

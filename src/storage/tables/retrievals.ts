@@ -5,7 +5,7 @@
  */
 import { Type, type Static } from "@sinclair/typebox";
 import { bare } from "../../lib/ids.ts";
-import { numberKey } from "../keys.ts";
+import { hashKey, numberKey } from "../keys.ts";
 import { AnyObject, Fraction, IdText, OneOf, OrNull, Positive, Text, Whole } from "../row-types.ts";
 import { json } from "./codecs.ts";
 import { ID, table } from "./table.ts";
@@ -15,14 +15,17 @@ const RetrievalRow = Type.Object({
   expiresAt: Whole,
   /** Set where the time of the id is later than that of the row, which this is: the clock was behind an earlier id. */
   at: Type.Optional(Whole),
-  sessionId: IdText("sess"),
+  sessionId: Type.Optional(IdText("sess")),
+  /** User and agent of a search that named no session. */
+  userId: Type.Optional(Text),
+  agentId: Type.Optional(Text),
   actor: Text,
   operation: OneOf(RETRIEVAL_OPERATIONS),
   /** Beginning of its text. */
   query: Text,
   limit: Positive,
   threshold: Fraction,
-  /** Set when only some types or tags were looked for. */
+  /** Set where a filter narrowed what was looked for. */
   filtered: Type.Optional(Type.Literal(true)),
   /** The rest of the request, as it was sent; left out where it is long. */
   request: Type.Optional(AnyObject),
@@ -33,12 +36,15 @@ const RetrievalRow = Type.Object({
   feedback: Type.Optional(
     Type.Object({ at: Whole, useful: Type.Array(IdText("mem")), notUseful: Type.Array(IdText("mem")), note: Type.Optional(Text) }),
   ),
-  /** Best first, with the agent where it is not that of the session; null for a memory of none. */
+  /** Best first, with the agent where it is not that of the session or the search; null for a memory of none. */
   memories: Type.Array(Type.Object({ id: IdText("mem"), score: Fraction, agentId: Type.Optional(OrNull(Text)) })),
 });
 export type RetrievalRow = Static<typeof RetrievalRow>;
 export const retrievals = table("retrievals", ID, RetrievalRow, json<RetrievalRow>(), {
-  bySession: (retrieval, row) => bare(row.sessionId) + retrieval,
+  bySession: (retrieval, row) => (row.sessionId === undefined ? undefined : bare(row.sessionId) + retrieval),
+  ofNoSession: (retrieval, row) => (row.sessionId === undefined ? retrieval : undefined),
+  byUser: (retrieval, row) => (row.userId === undefined ? undefined : hashKey(row.userId) + retrieval),
+  byAgent: (retrieval, row) => (row.agentId === undefined ? undefined : hashKey(row.agentId) + retrieval),
   byExpiry: (retrieval, row) => numberKey(row.expiresAt) + retrieval,
   ahead: (retrieval, row) => (row.at === undefined ? undefined : retrieval),
 });

@@ -25,6 +25,7 @@ export const users = table("users", HASH, UserRow, having(json<UserRow>(), { kee
 export const ERASURE_PHASES = [
   "sessions",
   "memories",
+  "retrievals",
   "traces",
   "outbox",
   "deliveries",

@@ -40,7 +40,7 @@ const SETTINGS: Record<SettingName, Described> = {
   retrieval_log: {
     label: "Log of what searches and contexts find",
     kind: "yes or no",
-    hint: "In the timeline of each session, with the query.",
+    hint: "Queries are kept, in the timeline of each session, for as many days as below. No: nothing is kept from then on.",
   },
   retrieval_log_days: { label: "Days that what was found is kept", kind: "number", hint: "With the query; 1 to 365." },
   memory_versions_kept: { label: "Contents kept per memory", kind: "number", hint: "Earlier contents, for the history of a memory." },
