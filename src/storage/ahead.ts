@@ -5,20 +5,25 @@
  */
 import { bare, isId } from "../lib/ids.ts";
 import type { Reader } from "./access.ts";
+import { isFilled } from "./fills.ts";
 import { MAX_KEY } from "./keys.ts";
-import { erasures, provider, PROVIDER_KEY, removals, sessions, turns, versions } from "./tables.ts";
+import { erasures, memories, provider, PROVIDER_KEY, removals, sessions, turns, versions } from "./tables.ts";
 
 type Read = (reader: Reader) => unknown;
 
 /** Parts of what there is of a session, and of what every search reads. */
 export type Ahead = "state" | "turns" | "search";
 
-/** Checks whether anything is being erased or removed. */
-const flags: readonly Read[] = [(reader) => reader.isEmpty(erasures), (reader) => reader.isEmpty(removals)];
+const ofSearches: readonly Read[] = [
+  (reader) => reader.isEmpty(erasures),
+  (reader) => reader.isEmpty(removals),
+  (reader) => reader.get(provider, PROVIDER_KEY),
+  (reader) => isFilled(reader, memories.index.byMetadata),
+];
 
 /** @param turnsMax - how many turns a context shows unless it is asked for more */
 export function readsAhead(sessionId: unknown, parts: readonly Ahead[], turnsMax: number): Read[] {
-  const reads: Read[] = parts.includes("search") ? [...flags, (reader) => reader.get(provider, PROVIDER_KEY)] : [];
+  const reads: Read[] = parts.includes("search") ? [...ofSearches] : [];
   if (typeof sessionId !== "string" || !isId("sess", sessionId)) return reads;
   const key = bare(sessionId);
   reads.push(

@@ -10,7 +10,7 @@ import { encodeVector } from "../../../src/vectors/encoding.ts";
  * The stored form of a row of each table, as this schema version has it. A release that stores anything in another form needs
  * another version and a migration; then this is the hash of the new one.
  */
-const FORMS = { schema: 1, sha256: "962031efa455643b9ede47fb6285199862c696bca5dc604ae351e8101541581d" };
+const FORMS = { schema: 1, sha256: "d7480771e559995ea5808b006889bd5f1bb4839eb63249516a42d6ee6c46e719" };
 
 const SESSION = "sess_0VQk3aB4x1Zq";
 const body = '{"a":1}' as JsonText;
@@ -114,7 +114,7 @@ const ROWS: Record<string, [key: string, row: unknown]> = {
       content: "tea",
       type: "fact",
       tags: ["x"],
-      metadata: {},
+      metadata: { a: 1 },
       createdAt: 1,
       updatedAt: 2,
       externalId: "row-7",
@@ -146,12 +146,18 @@ const ROWS: Record<string, [key: string, row: unknown]> = {
       expiresAt: 1,
       at: 2,
       sessionId: SESSION,
+      userId: "ada",
+      agentId: "bot",
       actor: "crn_abcd",
       operation: "search",
       query: "tea?",
       limit: 5,
       threshold: 0.7,
       filtered: true,
+      request: { explain: true },
+      stateVersion: 7,
+      turns: ["turn_0VQk3aB4x1Zu"],
+      feedback: { at: 3, useful: ["mem_0VQk3aB4x1Zv"], notUseful: ["mem_0VQk3aB4x1Zw"], note: "close" },
       memories: [{ id: "mem_0VQk3aB4x1Zv", score: 0.9, agentId: "bot" }],
     },
   ],
