@@ -207,9 +207,11 @@ for (const [to, owner] of Object.entries(BINDINGS)) {
 }
 
 /** What the store is asked for while a request is answered: which table, and how. */
-async function readsOf(request: () => Promise<Answer>): Promise<{ status: number; reads: string[] }> {
+async function readsOf(cairn: Cairn, request: () => Promise<Answer>): Promise<{ status: number; reads: string[] }> {
   const reads: string[] = [];
-  // What was found in this turn of the event loop is not looked for again: neither request has anything of another one.
+  // What was found in this turn of the event loop is not looked for again, and the log of what was found before is written with the next
+  // commit: neither request has anything of another one.
+  await cairn.service.retrievals.settled();
   await Bun.sleep(0);
   const spies = (["get", "has", "keys", "rows", "vectorBytes", "isEmpty"] as const).map((method) => {
     const read = LmdbReader.prototype[method] as (this: unknown, table: AnyTable, ...more: unknown[]) => unknown;
@@ -237,8 +239,8 @@ for (const [to, owner] of Object.entries(BINDINGS)) {
     let refused = 0;
     for (const [i, { method, template, url, body }] of ofAda.entries()) {
       const other = ofNobody[i]!;
-      const theirs = await readsOf(() => cairn.request(method, url, { body, key }));
-      const none = await readsOf(() => cairn.request(other.method, other.url, { body: other.body, key }));
+      const theirs = await readsOf(cairn, () => cairn.request(method, url, { body, key }));
+      const none = await readsOf(cairn, () => cairn.request(other.method, other.url, { body: other.body, key }));
       if (theirs.status === 404) refused++;
       if (theirs.status >= 400) expect({ method, template, url, ...theirs }).toEqual({ method, template, url, ...none });
     }
