@@ -28,6 +28,8 @@ export const NAMES: Readonly<Record<string, string>> = {
   addTurns: "turns.add_batch",
   listTurns: "turns.list",
   getTurn: "turns.get",
+  searchTurns: "turns.search",
+  listTurnsByTheirWords: "turns.list_by_words",
   addMemory: "memories.add",
   addManyMemories: "memories.add_many",
   listMemories: "memories.list",

@@ -58,6 +58,7 @@ import type { Durability } from "./storage/durability.ts";
 import type { ApiKeyRow } from "./storage/tables.ts";
 import { trialEndpoints } from "./trial/routes.ts";
 import { traceEndpoints, type TraceDeps } from "./traces/routes.ts";
+import type { TurnDeps } from "./turns/indexed-turns.ts";
 import { turnEndpoints } from "./turns/routes.ts";
 import { userEndpoints } from "./users/routes.ts";
 import { webhookEndpoints } from "./webhooks/routes.ts";
@@ -68,6 +69,7 @@ interface AppDeps
     ContextDeps,
     DocumentDeps,
     SettingsDeps,
+    Omit<TurnDeps, "settings">,
     WebhookDeps,
     BackupDeps,
     Pick<PipelineDeps, "arrivals" | "buckets" | "stopping" | "host" | "allowedHosts" | "corsOrigins" | "requireHttps" | "onAnswered"> {
@@ -87,7 +89,7 @@ interface AppDeps
 }
 
 export function endpointsOf(
-  deps: ContextDeps & DocumentDeps & SettingsDeps & WebhookDeps & KeyDeps & StatsDeps & TraceDeps & BackupDeps,
+  deps: ContextDeps & DocumentDeps & SettingsDeps & TurnDeps & WebhookDeps & KeyDeps & StatsDeps & TraceDeps & BackupDeps,
 ): Endpoint[] {
   return [
     ...sessionEndpoints(deps),

@@ -21,14 +21,17 @@ import type { RecordStore } from "./storage/record-store.ts";
 import type { Task } from "./tasks/task.ts";
 import type { Caller } from "./traces/record.ts";
 import { traceRetention } from "./traces/retention.ts";
+import { turnIndexTask } from "./turns/index-task.ts";
+import { turnBackfills, turnTexts, type TurnDeps } from "./turns/indexed-turns.ts";
 import { userDirectory } from "./users/directory.ts";
 import { userErasure } from "./users/erasure.ts";
 
-type TaskDeps = ContextDeps & DocumentDeps & { readonly log: Log; readonly settings: Settings };
+type TaskDeps = ContextDeps & DocumentDeps & TurnDeps & { readonly log: Log; readonly settings: Settings };
 
 export function recordTasks(deps: TaskDeps, system: Caller): ((leased: RecordStore) => Task)[] {
   const { log, settings } = deps;
   const retentionDays = () => [...Object.values(TRACE_RETENTION_DAYS), settings.values.trace_retention_days];
+  const embeddedTexts = [memoryTexts(deps), documentTexts(deps)];
   return [
     (store) => sessionExpiry({ ...deps, store }, system),
     (store) => sessionRemoval({ ...deps, store }, log),
@@ -41,6 +44,8 @@ export function recordTasks(deps: TaskDeps, system: Caller): ((leased: RecordSto
     (store) => retrievalRetention({ ...deps, store }, log),
     (store) => idempotencyRetention({ ...deps, store }, log),
     (store) => keyExpiry({ ...deps, store }, log),
-    (store) => backfill({ ...deps, store }, [memoryTexts(deps), documentTexts(deps)]),
+    (store) => backfill({ ...deps, store }, { name: "embeddings", kinds: embeddedTexts, evicted: [...embeddedTexts, turnTexts(deps)] }),
+    (store) => turnBackfills({ ...deps, store }),
+    (store) => turnIndexTask({ ...deps, store }, log),
   ];
 }

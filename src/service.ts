@@ -57,7 +57,9 @@ import { Driver } from "./tasks/driver.ts";
 import { Activator, type Task } from "./tasks/task.ts";
 import { TraceFeed } from "./traces/feed.ts";
 import { systemCaller, type Caller, type Deps } from "./traces/record.ts";
+import type { TurnDeps } from "./turns/indexed-turns.ts";
 import { RecentTurns } from "./turns/recent-turns.ts";
+import { TurnSearches } from "./turns/turn-searches.ts";
 import { USERS_FILL } from "./users/directory.ts";
 import { endsErasure, erasureWatch, forgetAll } from "./users/forgetting.ts";
 import { openWebhooks, type WebhookOptions } from "./webhooks/open.ts";
@@ -80,7 +82,7 @@ export interface ServiceOptions extends StoreOptions {
   backupProgram?: readonly string[];
 }
 
-export interface Service extends ContextDeps, DocumentDeps, WebhookDeps {
+export interface Service extends ContextDeps, DocumentDeps, TurnDeps, WebhookDeps {
   readonly settings: Settings;
   /** Makes the changes that no request asks for. */
   readonly system: Caller;
@@ -164,7 +166,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
   opened.use(lockDirectory(directory));
   removeLeftovers(directory, log);
   const parts = await openStoreParts(opened, directory, given, log, options);
-  const { store, embedded, leases, vectors, documentVectors } = parts;
+  const { store, embedded, leases, vectors, documentVectors, turnVectors } = parts;
   const clock = bounded(parts.clock);
   await warnOfClock(store, parts.clock, log);
   const lastUses = opened.adopt(new LastUses(store, log), (uses) => writeLastUses(uses, store, log));
@@ -173,6 +175,8 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
   const settings = await Settings.open(store, options.environment ?? {});
   const system = systemCaller(() => settings.values.trace_retention_days);
   const backfillActivator = new Activator();
+  const turnBackfill = new Activator();
+  const turnSearches = new TurnSearches(clock);
   const embeddings = await openEmbeddings({ store, clock, log, settings }, options, () => backfillActivator.wake());
   if (embeddings.active.builtin !== undefined && lacksAvx2()) {
     log.warn("this processor has no AVX2: the built-in encoder takes about four times as long for a text");
@@ -194,6 +198,9 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     backfill: backfillActivator,
     vectors,
     documentVectors,
+    turnVectors,
+    turnBackfill,
+    turnSearches,
     documentQueries: new FairSemaphore({ max: LIMITS.documentQueriesAtOnceMax, ofOwnerMax: LIMITS.documentQueriesOfKeyAtOnceMax }),
     searches: new FairSemaphore({ max: LIMITS.searchesAtOnceMax, ofOwnerMax: LIMITS.searchesOfKeyAtOnceMax }),
     recentTurns: new RecentTurns(),

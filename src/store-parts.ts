@@ -9,7 +9,7 @@ import { bounded, type Clock } from "./lib/clock.ts";
 import type { Log } from "./lib/log.ts";
 import { holdsStore } from "./operations/store-file.ts";
 import { openUpToDate } from "./operations/upgrade.ts";
-import { DOCUMENTS, MEMORIES } from "./storage/collections.ts";
+import { DOCUMENTS, MEMORIES, TURNS } from "./storage/collections.ts";
 import type { Durability } from "./storage/durability.ts";
 import { EVERY_LEASE, leasedTask, type Leases } from "./storage/leases.ts";
 import { deadReaders } from "./storage/lmdb/dead-readers.ts";
@@ -65,6 +65,7 @@ export interface StoreParts {
   readonly servers: SharedState | undefined;
   readonly vectors: CandidateIndex;
   readonly documentVectors: CandidateIndex;
+  readonly turnVectors: CandidateIndex;
   readonly tasks: readonly Task[];
   /** Caches of what others may remove. */
   readonly forgetful: readonly Forgetful[];
@@ -87,6 +88,8 @@ export async function openStoreParts(
   makePrivate(directory);
   const vectors = opened.adopt(new VectorIndex(store, log, options.index), (open) => open.close());
   const documentVectors = opened.adopt(new VectorIndex(store, log, { ...options.index, collection: DOCUMENTS }), (open) => open.close());
+  const turnIndex = new VectorIndex(store, log, { ...options.index, collection: TURNS, isLazy: true });
+  const turnVectors = opened.adopt(turnIndex, (open) => open.close());
   return {
     store,
     embedded: store,
@@ -97,7 +100,8 @@ export async function openStoreParts(
     servers: undefined,
     vectors,
     documentVectors,
-    tasks: [deadReaders(store, log), indexWatch([vectors, documentVectors])],
+    turnVectors,
+    tasks: [deadReaders(store, log), indexWatch([vectors, documentVectors, turnVectors])],
     forgetful: [],
     openIndexes: async () => void (await Promise.all([vectors.open(), documentVectors.open()])),
     release: () => Promise.resolve(),
@@ -125,6 +129,7 @@ async function databaseParts(
   const replica = opened.adopt(new Replica({ source: store, directory, clock, log, index }), (open) => open.close());
   const vectors = new DatabaseIndex({ store, replica, collection: MEMORIES, compared: MEMORIES.scopes });
   const documentVectors = new DatabaseIndex({ store, replica, collection: DOCUMENTS, compared: [] });
+  const turnVectors = new DatabaseIndex({ store, replica, collection: TURNS, compared: TURNS.scopes });
   return {
     store,
     embedded: undefined,
@@ -140,7 +145,8 @@ async function databaseParts(
     },
     vectors,
     documentVectors,
-    forgetful: [store, vectors, documentVectors],
+    turnVectors,
+    forgetful: [store, vectors, documentVectors, turnVectors],
     tasks: [leases.task, clock.task(log), replica.task, leasedTask(leases, store, () => buckets.removal())],
     openIndexes: () => replica.open(),
     release: () => leases.release(),

@@ -49,6 +49,7 @@ const VALUES: Record<string, [text: string, value: unknown]> = {
   simd: ["sse", "sse"],
   graphFrom: ["0", 0],
   retrieval_log: ["1", true],
+  index_turns: ["meaning", "meaning"],
   region: ["eu", "eu"],
   max_store_bytes: [String(2 ** 50), 2 ** 50],
   "webhooks.allow_private": ["0", false],

@@ -103,7 +103,7 @@ test("every operation has a name of its own, which generated clients can rely on
   expect(Object.fromEntries(names)).toEqual({
     Sessions:
       "createSession listSessions getSession updateSession deleteSession updateState getState patchState rollBackSession forkSession listVersions getVersion",
-    Turns: "addTurn listTurns addTurns getTurn",
+    Turns: "addTurn listTurns addTurns searchTurns listTurnsByTheirWords getTurn",
     Memories: "addMemory listMemories addManyMemories searchMemories getMemory updateMemory deleteMemory getMemoryHistory",
     Context: "getContext",
     Documents: "changeDocuments queryDocuments",
@@ -165,6 +165,7 @@ test("a field with a default may be left out, and generators of types see that: 
     ["memories", "turns"],
     ["embed", "if_exists", "metadata", "metadata", "on_duplicate", "tags", "type"],
     ["metadata"],
+    ["limit", "threshold"],
     ["embed", "if_exists", "metadata", "on_duplicate", "tags", "type"],
     ["embed", "if_exists", "metadata", "on_duplicate", "tags", "type"],
     ["explain", "limit", "threshold"],
@@ -291,7 +292,7 @@ test("every path parameter, every parameter and every body is described, and bod
 });
 
 /** They have a body, and change nothing. */
-const READS = ["POST /v1/memory/search", "POST /v1/sessions/{session_id}/context", "POST /v1/documents/query"];
+const READS = ["POST /v1/turns/search", "POST /v1/memory/search", "POST /v1/sessions/{session_id}/context", "POST /v1/documents/query"];
 
 test("changes take an Idempotency-Key and say when they are replayed; reads do not", async () => {
   await using cairn = await startCairn();

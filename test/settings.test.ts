@@ -13,6 +13,8 @@ const AT_FIRST = {
   // Turned off for tests of something else.
   retrieval_log: { value: false, default: true, source: "environment" },
   retrieval_log_days: DEFAULT(7),
+  index_turns: DEFAULT("words"),
+  index_turns_share: DEFAULT(0.25),
   max_body_bytes: DEFAULT(1_048_576),
   region: DEFAULT(null),
   state_versions_kept: DEFAULT(1_000),

@@ -206,6 +206,10 @@ const HELD_BY: Record<string, Record<string, readonly (keyof typeof LIMITS)[]>> 
     "of a user with many records the first 10,000 of each kind are counted": ["userRecordsCountedMax"],
     "users are listed by when they were seen last, with counts that stop at 100": ["listedUserRecordsCountedMax"],
   },
+  "turn-search.test.ts": {
+    "a turn of 60 KB is found by a sentence in its middle, which is the passage that is shown": ["turnPassageLengthMax"],
+    "of a turn the first 100,000 characters are found": ["indexedTurnLengthMax"],
+  },
   "turns.test.ts": {
     "records too large to be in memory together come on several pages, and a context shows the newest of them": ["pageBytesMax"],
   },

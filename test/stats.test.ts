@@ -20,6 +20,7 @@ test("the statistics count what is stored, what is pending and how long the serv
     memories: 2,
     traces: traces + 5,
     vectors: { stored: 1, pending: 0 },
+    turn_index: { index_turns: "words", state: "unused", looked_at: 0, indexed: 0, pending: 0 },
     deliveries: { pending: 0, failed: 0, exhausted: 0 },
     store: { bytes: expect.any(Number), used_bytes: expect.any(Number), max_bytes: null },
     uptime_seconds: 90,

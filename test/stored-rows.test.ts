@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { endpointsOf } from "../src/app.ts";
 import { writeBackup } from "../src/operations/backup.ts";
 import { parseRow, RECORDS } from "../src/operations/records.ts";
-import { DOCUMENTS, MEMORIES } from "../src/storage/collections.ts";
+import { COLLECTIONS } from "../src/storage/collections.ts";
 import { VECTOR_TABLES } from "../src/storage/tables.ts";
 import { isEmbedding } from "../src/vectors/encoding.ts";
 import { startFilled } from "./operations/everything.ts";
@@ -25,7 +25,7 @@ const SEED = Number(process.env["CAIRN_TEST_SEED"] ?? Math.floor(Math.random() *
 
 /** Those that change records, while servers serve. */
 const TASKS =
-  "session expiry,session removal,document expiry,document removal,user erasure,trace retention,retrieval retention,embeddings,webhook outbox,webhook deliveries,webhook retention,last use of keys,users";
+  "session expiry,session removal,document expiry,document removal,user erasure,trace retention,retrieval retention,embeddings,embeddings of turns,index of turns,webhook outbox,webhook deliveries,webhook retention,last use of keys,users";
 
 /** What is wrong in the rows of every table, and which tables have any. */
 async function wrongRows({ service: { store } }: Cairn, seen: Set<string>): Promise<string[]> {
@@ -40,7 +40,7 @@ async function wrongRows({ service: { store } }: Cairn, seen: Set<string>): Prom
       }
     }
   }
-  for (const { vectors } of [MEMORIES, DOCUMENTS]) {
+  for (const { vectors } of Object.values(COLLECTIONS)) {
     for await (const keys of snapshot.keyBatches(vectors)) {
       seen.add(vectors.name);
       const whole = await snapshot.readEach(keys, (reader, key) => isEmbedding(reader.vectorBytes(vectors, key) ?? new Uint8Array(0)));

@@ -33,7 +33,7 @@ export interface Summary {
   readonly right: number;
   /** Results at the default threshold, on average. */
   readonly results: number;
-  readonly byWords: { readonly first: number; readonly recallAt5: number };
+  readonly byWords: { readonly first: number; readonly recallAt5: number; readonly recallAt10: number };
 }
 
 export function summarize(asked: readonly Asked[]): Summary {
@@ -50,7 +50,7 @@ export function summarize(asked: readonly Asked[]): Summary {
     meanReciprocalRank: meanReciprocalRank(asked),
     right: mean(shown.map((one) => (hasRight(one) ? 1 : 0))),
     results: mean(shown.map(({ ranked }) => ranked.length)),
-    byWords: { first: firstRight(byWords), recallAt5: recall(byWords, 5) },
+    byWords: { first: firstRight(byWords), recallAt5: recall(byWords, 5), recallAt10: recall(byWords, 10) },
   };
 }
 
@@ -66,7 +66,7 @@ export function groupsOf(asked: readonly Asked[]): Map<string, readonly Asked[]>
   return new Map<string, readonly Asked[]>([["all", asked], ...byCategory, ...(byLanguage.size > 1 ? byLanguage : [])]);
 }
 
-const COLUMNS = ["", "n", "hit@1", "r@5", "r@10", "MRR", `right at ${THRESHOLD}`, "results", "BM25 hit@1", "BM25 r@5"];
+const COLUMNS = ["", "n", "hit@1", "r@5", "r@10", "MRR", `right at ${THRESHOLD}`, "results", "BM25 hit@1", "BM25 r@5", "BM25 r@10"];
 
 /** A table with a row for each group, as text. */
 export function tableOf(groups: ReadonlyMap<string, readonly Asked[]>): string {
@@ -84,6 +84,7 @@ export function tableOf(groups: ReadonlyMap<string, readonly Asked[]>): string {
       figures.results.toFixed(1),
       share(figures.byWords.first),
       percent(figures.byWords.recallAt5),
+      percent(figures.byWords.recallAt10),
     ];
   });
   const widths = COLUMNS.map((column, i) => Math.max(column.length, ...rows.map((row) => row[i]?.length ?? 0)));

@@ -6,6 +6,7 @@
  *     scripts/evaluate [DATA_DIR] --dense                        with dense vectors, which are no model's: `dense.ts`
  *     scripts/evaluate [DATA_DIR] --url URL --key KEY            a running server
  *     scripts/evaluate [DATA_DIR] --joined 4400                  with memories joined to texts of so many characters
+ *     scripts/evaluate [DATA_DIR] --turns words                  with the texts as turns, found by their words, or by their meaning
  *     scripts/evaluate --record                                  writes what the tests expect of the everyday data
  *
  * Every file of the directory is a set, in one of two forms:
@@ -32,7 +33,10 @@ const BINARY = join(dirname(dirname(import.meta.dir)), "dist/cairn");
 const RESULTS = 20;
 const PAUSE_MS = 100;
 
-function apiOf(url: string, key: string): Api {
+/** What becomes of the texts of a data set. */
+type Stored = "memories" | "words" | "meaning";
+
+function apiOf(url: string, key: string, stored: Stored): Api {
   const send = async <Answer>(method: string, path: string, body?: unknown): Promise<Answer> => {
     const headers = { "content-type": "application/json", "x-api-key": key };
     const response = await fetch(url + path, { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) });
@@ -42,14 +46,26 @@ function apiOf(url: string, key: string): Api {
   const get = <Answer>(path: string) => send<Answer>("GET", path);
   const post = <Answer>(path: string, body: unknown) => send<Answer>("POST", path, body);
   return {
-    createSession: async () => (await post<{ id: string }>("/v1/sessions", { agent_id: "evaluation" })).id,
-    vectorsMade: async () => {
-      while ((await get<{ vectors: { pending: number } }>("/v1/stats")).vectors.pending > 0) await Bun.sleep(PAUSE_MS);
+    createSession: async () => {
+      const session = { agent_id: "evaluation", ...(stored === "memories" ? {} : { index_turns: stored }) };
+      return (await post<{ id: string }>("/v1/sessions", session)).id;
     },
-    addMemory: async (session, content) => (await post<{ id: string }>("/v1/memory", { session_id: session, content })).id,
+    vectorsMade: async () => {
+      const pending = async () => {
+        const { vectors, turn_index: turns } = await get<Record<"vectors" | "turn_index", { pending: number }>>("/v1/stats");
+        return vectors.pending + turns.pending;
+      };
+      while ((await pending()) > 0) await Bun.sleep(PAUSE_MS);
+    },
+    addMemory: async (session, content) => {
+      if (stored === "memories") return (await post<{ id: string }>("/v1/memory", { session_id: session, content })).id;
+      const turn = { input: { type: "text", content }, output: { type: "text", content: "" } };
+      return (await post<{ id: string }>(`/v1/sessions/${session}/turns`, turn)).id;
+    },
     search: async (session, query) => {
       const body = { query, session_id: session, limit: RESULTS, threshold: 0 };
-      return (await post<{ data: { id: string; score: number }[] }>("/v1/memory/search", body)).data;
+      const path = stored === "memories" ? "/v1/memory/search" : "/v1/turns/search";
+      return (await post<{ data: { id: string; score: number }[] }>(path, body)).data;
     },
   };
 }
@@ -84,12 +100,15 @@ await runScript(async () => {
       key: { type: "string" },
       dense: { type: "boolean", default: false },
       joined: { type: "string" },
+      turns: { type: "string" },
       record: { type: "boolean", default: false },
     },
   });
   const [directory = EVERYDAY, only] = positionals;
   const length = values.joined === undefined ? undefined : Number(values.joined);
   if (length !== undefined && !(length > 0 && length <= CONTENT_MAX)) throw new Failure(`--joined must be a number up to ${CONTENT_MAX}`);
+  const stored = values.turns ?? "memories";
+  if (stored !== "memories" && stored !== "words" && stored !== "meaning") throw new Failure("--turns must be words or meaning");
   const names =
     only?.split(",") ??
     readdirSync(directory)
@@ -103,7 +122,7 @@ await runScript(async () => {
   const expected: Record<string, Expectation> = {};
   try {
     if (values.dense) await server?.calibrated();
-    const api = apiOf(server?.url ?? values.url ?? "", (await server?.createKey()) ?? values.key ?? "");
+    const api = apiOf(server?.url ?? values.url ?? "", (await server?.createKey()) ?? values.key ?? "", stored);
     for (const name of names) {
       const data = JSON.parse(readFileSync(join(directory, `${name}.json`), "utf8")) as DataSet;
       if (data.kind === "sts") {

@@ -127,6 +127,16 @@ const turnsOf = (rest: Rest) => ({
     rest.get<Api.Turn>(path`/v1/sessions/${sessionId}/turns/${id}`, {}, options),
   list: (sessionId: string, query: Api.ListTurnsQuery = {}, options?: CallOptions) =>
     rest.list<Api.TurnList>(path`/v1/sessions/${sessionId}/turns`, query, options),
+  /** Finds turns of a session, a user or an agent, each with the passage that was found. */
+  search: <Given extends Api.TurnSearch>(body: Filters<Api.TurnSearch, Given>, options?: CallOptions) => {
+    checkFilters(body);
+    return rest.post<Api.TurnResults>("/v1/turns/search", body, options);
+  },
+  /** Lists the turns that have all the words of `q`. */
+  listByWords: <Given extends Api.ListTurnsByTheirWordsQuery>(
+    query: Filters<Api.ListTurnsByTheirWordsQuery, Given>,
+    options?: CallOptions,
+  ) => rest.list<Api.TurnList>("/v1/turns", query, options),
 });
 
 const memoriesOf = (rest: Rest) => ({

@@ -1108,6 +1108,21 @@ export interface ListTracesQuery {
   created_before?: string;
 }
 
+export interface ListTurnsByTheirWordsQuery {
+  /** How many at most; default 20. */
+  limit?: number;
+  /** The last id of the previous page (`turn_…`); its record may be gone. */
+  starting_after?: string;
+  /** Only turns that have all of these words, whatever their endings. */
+  q?: string;
+  /** Only turns that this session shows. */
+  session_id?: string;
+  /** Only turns of sessions of this user. */
+  user_id?: string;
+  /** Only turns of sessions of this agent. */
+  agent_id?: string;
+}
+
 export interface ListTurnsQuery {
   /** How many at most; default 20. */
   limit?: number;
@@ -1606,6 +1621,11 @@ export interface NewSession {
    * expires stays until it is deleted.
    */
   ttl_seconds?: number | "never";
+  /**
+   * By what searches find its turns, instead of what the setting `index_turns` says: `off`, by their `words`, or by `meaning` too. It stays
+   * so for the session and its forks.
+   */
+  index_turns?: "off" | "words" | "meaning";
   /** When the conversation began, for history that is moved in; `created_at` is the time of this request. At most a day in the future. */
   occurred_at?: string;
 }
@@ -1935,6 +1955,8 @@ export interface Session {
   memory_count: number;
   /** Turns in the session that are shown: with those of the session it was forked from, without those that a rollback has hidden. */
   turn_count: number;
+  /** By what its turns are found, if that was given; left out where the setting `index_turns` says it. */
+  index_turns?: "off" | "words" | "meaning";
   /** When the session expires; null if it does not. */
   ttl_expires_at: string | null;
 }
@@ -2411,6 +2433,22 @@ export interface Stats {
     /** Vectors that are still to be made. */
     pending: number;
   };
+  /** How far the index of turns is. */
+  turn_index: {
+    /** The setting. */
+    index_turns: "off" | "words" | "meaning";
+    /**
+     * `indexing` while the turns that were there before follow a change of the setting; `unused` under `words` until turns are searched for
+     * the first time, with which their index begins.
+     */
+    state: "ready" | "indexing" | "unused";
+    /** Turns that follow the setting already. */
+    looked_at: number;
+    /** Turns that searches find. */
+    indexed: number;
+    /** Turns whose vectors are still to be made. */
+    pending: number;
+  };
   deliveries: {
     /** Deliveries of webhooks that are still to be made, those that failed and are tried again included. */
     pending: number;
@@ -2767,6 +2805,88 @@ export interface TurnOutput {
   type: "text" | "audio" | "image" | "tool_result" | "error";
   /** The text, a transcription, a description or what a tool was given or gave. */
   content: string;
+}
+
+/** The passage that has most of what was asked; null where the turn has no text. */
+export type TurnPassage = {
+  /** At most 300 characters. */
+  text: string;
+  /** Where it stands: in the content of the input or of the output, or in the reasoning. */
+  field: "input" | "output" | "reasoning";
+  /** Its first character in that text, counted in Unicode code points. */
+  start: number;
+  /** The character behind its last one. */
+  end: number;
+} | null;
+
+/** A turn that a search found. */
+export interface TurnResult {
+  object: "turn";
+  /** `turn_` and 12 characters. */
+  id: string;
+  /** The session. */
+  session_id: string;
+  /** 1, 2, 3 … in the order of the session. */
+  turn_number: number;
+  /**
+   * Version of the session's state that was current when the turn was logged; 0 for one that a fork has from its parent. For one that a
+   * Cairn without this field has logged it follows from the versions that are kept.
+   */
+  state_version: number;
+  /** The session that this one was forked from, for a turn that it has from there; left out for others. */
+  forked_from?: string;
+  /** When a rollback hid the turn; left out for those that are shown. */
+  rolled_back_at?: string;
+  /** The name that you gave it; left out if there is none. */
+  external_id?: string;
+  /** When the turn was logged. */
+  created_at: string;
+  /** When it happened, if that was given: for history that was moved in. */
+  occurred_at?: string;
+  input: TurnInput;
+  output: TurnOutput;
+  /** Left out when none was given. */
+  reasoning?: string;
+  /** Custom metadata. At most 64 KiB as JSON. */
+  metadata: JsonObject;
+  /** The state before the turn, if given. */
+  state_before: JsonObject | null;
+  /** The state after the turn, if given. */
+  state_after: JsonObject | null;
+  /** 0.0 to 1.0, higher is more relevant; from 0.7 on it is about the query. */
+  score: number;
+  passage: TurnPassage;
+}
+
+/** What a search found, best first. */
+export interface TurnResults {
+  object: "list";
+  /** The query, as it was sent. */
+  query: string;
+  /** By what the turns were searched: as the session says, or else the setting. With `off` none is found. */
+  index_turns: "off" | "words" | "meaning";
+  data: TurnResult[];
+  /**
+   * There are more than 1,000 turns to search that are not all indexed yet, and others may be about the query too: `turn_index` of
+   * `/v1/stats` says how far the index is.
+   */
+  partial?: true;
+}
+
+/** What to look for. */
+export interface TurnSearch {
+  /** What to look for, in words. */
+  query: string;
+  /** Only turns that this session shows. */
+  session_id?: string;
+  /** Only turns of sessions of this user. */
+  user_id?: string;
+  /** Only turns of sessions of this agent. */
+  agent_id?: string;
+  /** How many at most; default 10. */
+  limit?: number;
+  /** Lowest score; default 0.7. With 0 nothing is left out. */
+  threshold?: number;
 }
 
 /** A user that sessions, memories or documents name, with how much there is. */

@@ -15,7 +15,15 @@ import { MAX_KEY, successor } from "../storage/keys.ts";
 import { generationOf } from "../storage/memory-records.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import type { RecordStore } from "../storage/record-store.ts";
-import { pendingEmbeddings, provider, PROVIDER_KEY, VECTOR_TABLES, type AnyTable, type ProviderRow } from "../storage/tables.ts";
+import {
+  AWAITED_VECTOR_TABLES,
+  pendingEmbeddings,
+  provider,
+  PROVIDER_KEY,
+  VECTOR_TABLES,
+  type AnyTable,
+  type ProviderRow,
+} from "../storage/tables.ts";
 import { calibrate, calibrationOf } from "./calibration.ts";
 import { BuiltinEmbedder, WordEmbedder } from "./builtin/builtin.ts";
 import { EncoderThread } from "./builtin/encoder-thread.ts";
@@ -155,7 +163,7 @@ export class Embeddings {
 
   /** Numbers of vectors, and of records that wait for one. */
   async counts(): Promise<VectorCounts> {
-    const counted = await Promise.all([pendingEmbeddings, ...VECTOR_TABLES].map(async (table) => this.#store.count(table)));
+    const counted = await Promise.all([pendingEmbeddings, ...AWAITED_VECTOR_TABLES].map(async (table) => this.#store.count(table)));
     const [pending = 0, ...stored] = counted;
     return { pending, stored: stored.reduce((sum, count) => sum + count, 0) };
   }
@@ -171,7 +179,8 @@ export class Embeddings {
     const replacesUntil = this.#notStarted === undefined ? reader.get(provider, PROVIDER_KEY)?.replacesUntil : MAX_KEY;
     // New ones are few as long as there are old ones, which are removed first.
     const newerThan = (until: string, table: AnyTable) => reader.keys(table, { from: successor(until), to: MAX_KEY }).length;
-    const found = replacesUntil === undefined ? stored : VECTOR_TABLES.reduce((sum, table) => sum + newerThan(replacesUntil, table), 0);
+    const found =
+      replacesUntil === undefined ? stored : AWAITED_VECTOR_TABLES.reduce((sum, table) => sum + newerThan(replacesUntil, table), 0);
     // A pending record has its words there already.
     const ready = Math.max(0, found - pending);
     return { ready, pending: Math.max(pending, stored - ready) };
@@ -192,6 +201,11 @@ export class Embeddings {
       if (error instanceof ProviderError) return pending();
       throw error;
     }
+  }
+
+  /** Returns a query that finds by its words alone, whatever the provider. */
+  wordsQuery(text: string): EmbeddedQuery {
+    return this.#words.embedQuery(text);
   }
 
   /** @throws {ApiError} `service_unavailable` with what is wrong with the provider */

@@ -89,6 +89,10 @@ export const LIMITS = {
 
   turnsAtOnceMax: 100,
   stepMemoriesMax: 20,
+  /** The text that a turn is found by, in units of UTF-16: what lies beyond is not found. */
+  indexedTurnLengthMax: 100_000,
+  /** The passage that a search shows of a turn, in code points. */
+  turnPassageLengthMax: 300,
   /** Newest turns of a session that its fork begins with, unless these are all. */
   forkTurnsMax: 1_000,
   /** One forked from another, each with memories of its own, all of which the last one shows. */

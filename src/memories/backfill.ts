@@ -18,33 +18,25 @@
 import { BACKGROUND, type Active } from "../embeddings/embeddings.ts";
 import type { Embedding } from "../embeddings/embedder.ts";
 import { ProviderError } from "../embeddings/remote/provider-error.ts";
-import { wordsOf } from "../embeddings/words/terms.ts";
-import { nextTurn } from "../lib/clock.ts";
 import { HOUR_MS } from "../lib/duration.ts";
 import { NO_PARTITION, withPrefix, type BareId } from "../lib/ids.ts";
 import { BadRows } from "../storage/bad-rows.ts";
 import { MAX_KEY, successor } from "../storage/keys.ts";
 import { generationOf, removeVector } from "../storage/memory-records.ts";
-import { memories, pendingEmbeddings, provider, PROVIDER_KEY } from "../storage/tables.ts";
+import { memories, PENDING_TABLES } from "../storage/tables.ts";
 import { NotFetched, type Reader, type Tx } from "../storage/access.ts";
-import { hasVector, MEMORIES, type Collection } from "../storage/collections.ts";
-import type { RecordStore } from "../storage/record-store.ts";
-import { unlessUnreadable } from "../storage/unreadable.ts";
+import { hasVector, MEMORIES } from "../storage/collections.ts";
 import type { Task } from "../tasks/task.ts";
-import { storedGeneration, storedMemory } from "../vectors/encoding.ts";
 import { storeVector } from "../vectors/store-vector.ts";
-import type { CandidateIndex } from "../vectors/candidate-index.ts";
 import type { MemoryDeps } from "./deps.ts";
+import { evict, type Embedded, type Eviction } from "./eviction.ts";
 
-const NAME = "embeddings";
+export type { Embedded } from "./eviction.ts";
 
-const EVICTED_PER_COMMIT = 200;
 /** The built-in provider makes these in a few milliseconds; another takes them as one request, which leaves room for others. */
 const MADE_PER_COMMIT = 64;
 const CHARACTERS_PER_COMMIT = 100_000;
 const LOOKED_AT_PER_RUN = 1_000;
-/** To split as many into words takes a few milliseconds. */
-const CHARACTERS_PER_TURN = 50_000;
 
 const IDLE_MS = 60_000;
 /** The pause after a failure that is not the texts' own fault, and did not bring the provider down. */
@@ -52,20 +44,6 @@ const RETRY_MS = 5_000;
 /** A text that the provider rejects may be taken once it is set up in another way, which nobody tells us. */
 const RETRY_REJECTED_MS = HOUR_MS;
 const PROGRESS_MS = 5_000;
-
-/** The records of a collection, for what concerns their vectors. */
-export interface Embedded {
-  readonly collection: Collection;
-  readonly index: CandidateIndex;
-  /**
-   * Text that the vector of a record is made of; undefined for one that is gone, has a vector or wants none.
-   *
-   * @param isMadeAgain - whether it may have one
-   */
-  textOf(reader: Reader, record: BareId, isMadeAgain?: boolean): string | undefined;
-  /** Name of a record in the log. */
-  nameOf(record: BareId): string;
-}
 
 export function memoryTexts({ vectors: index }: Pick<MemoryDeps, "vectors">): Embedded {
   return {
@@ -82,11 +60,24 @@ export function memoryTexts({ vectors: index }: Pick<MemoryDeps, "vectors">): Em
 /** Dependencies of making vectors. */
 export type BackfillDeps = Pick<MemoryDeps, "store" | "clock" | "log" | "embeddings" | "backfill">;
 
-/** @param kinds - all that vectors are made of */
-export function backfill(deps: BackfillDeps, kinds: readonly Embedded[]): Task {
+/** The records that one task makes vectors of. */
+export interface Backfilled {
+  /** The task's name. */
+  readonly name: string;
+  /** Kinds of records; all of them wait in one table. */
+  readonly kinds: readonly Embedded[];
+  /** Kinds whose vectors of earlier generations it evicts: one task evicts all, others leave that to it. */
+  readonly evicted?: readonly Embedded[];
+  /** The share of the time that it works, 0 to 1; all of it unless given. */
+  readonly share?: () => number;
+}
+
+export function backfill(deps: BackfillDeps, { name, kinds, evicted, share = () => 1 }: Backfilled): Task {
   const { store, clock, embeddings } = deps;
   const watch = new ProgressLog(deps);
-  const bad = new BadRows(store, deps.log, NAME);
+  const bad = new BadRows(store, deps.log, name);
+  /** `clock.elapsed()` before which it does not work again. */
+  let restsUntil = Number.NEGATIVE_INFINITY;
   /** The key at which this pass continues, and what it came to. */
   let from = "";
   let made = 0;
@@ -96,11 +87,13 @@ export function backfill(deps: BackfillDeps, kinds: readonly Embedded[]): Task {
   let retryAllAt = Number.NEGATIVE_INFINITY;
   const eviction: Eviction = { generation: 0, kind: 0, after: "" };
   return {
-    name: NAME,
+    name,
     activator: deps.backfill,
     async run() {
+      const startedAt = clock.elapsed();
+      if (startedAt < restsUntil) return restsUntil - startedAt;
       await embeddings.startGenerationIfNeeded();
-      if (await evict(deps, kinds, bad, eviction)) {
+      if (evicted !== undefined && (await evict(deps, evicted, bad, eviction))) {
         await watch.logProgress();
         return 0;
       }
@@ -121,9 +114,11 @@ export function backfill(deps: BackfillDeps, kinds: readonly Embedded[]): Task {
         watch.logRejected(batch.pending.filter((_, i) => outcomes[i] === "rejected"));
       }
       from = batch.next ?? "";
-      if (batch.next !== undefined) return 0;
+      const worked = clock.elapsed() - startedAt;
+      const rest = worked / share() - worked;
+      restsUntil = clock.elapsed() + rest;
       // The end of a pass. Memories changed meanwhile may be pending again, so only a pass that makes nothing is the last.
-      if (made > 0) return 0;
+      if (batch.next !== undefined || made > 0) return rest;
       await watch.logEnd();
       return failed > 0 ? RETRY_MS : IDLE_MS;
     },
@@ -187,88 +182,6 @@ class ProgressLog {
   }
 }
 
-/** Progress of evicting the vectors of generations before this one, one kind after the other. */
-interface Eviction {
-  generation: number;
-  kind: number;
-  after: BareId;
-}
-
-/** Evicts some vectors of earlier generations. @returns whether there may be more */
-async function evict({ store }: BackfillDeps, kinds: readonly Embedded[], bad: BadRows, eviction: Eviction): Promise<boolean> {
-  const { generation, replacesUntil: until } = (await store.read((reader) => reader.get(provider, PROVIDER_KEY))) ?? { generation: 0 };
-  if (until === undefined) return false;
-  if (eviction.generation !== generation) Object.assign(eviction, { generation, kind: 0, after: "" });
-  let { kind, after } = eviction;
-  const found: { of: Embedded; id: BareId }[] = [];
-  for (; kind < kinds.length; kind++, after = "") {
-    const of = kinds[kind]!;
-    const limit = EVICTED_PER_COMMIT - found.length;
-    const ids = await bad.keysOfOthers(of.collection.vectors, { from: successor(after), to: successor(until), limit });
-    for (const id of ids) found.push({ of, id });
-    after = ids.at(-1) ?? after;
-    if (ids.length === limit) break;
-  }
-  const isEnd = kind === kinds.length;
-  const words = await wordsOfFound(store, found);
-  await bad.commit((tx, isolate) => {
-    for (const [i, { of, id }] of found.entries()) isolate(id, () => evictOne(tx, of, id, words[i]));
-    const row = tx.get(provider, PROVIDER_KEY);
-    if (!isEnd || row?.generation !== generation) return;
-    const { replacesUntil: _, ...done } = row;
-    tx.put(provider, PROVIDER_KEY, done);
-  });
-  Object.assign(eviction, isEnd ? { kind: 0, after: "" } : { kind, after });
-  for (const index of new Set(found.map(({ of }) => of.index))) index.changed();
-  return found.length > 0;
-}
-
-/** Embedding that a record is found by until its vector is made. */
-interface Words {
-  readonly text: string;
-  readonly embedding: Embedding;
-}
-
-/** Splits the texts of the records that some vectors are of into words, with other requests in between. */
-async function wordsOfFound(store: RecordStore, found: readonly { of: Embedded; id: BareId }[]): Promise<(Words | undefined)[]> {
-  const words: (Words | undefined)[] = [];
-  let characters = 0;
-  for (const { of, id } of found) {
-    const text = await store.read((reader) => textOfVector(reader, of, id));
-    words.push(text === undefined ? undefined : { text, embedding: wordsOf(text) });
-    characters += text?.length ?? 0;
-    if (characters < CHARACTERS_PER_TURN) continue;
-    characters = 0;
-    await nextTurn();
-  }
-  return words;
-}
-
-/** The text of the record that a vector is of; undefined where that cannot be read. */
-function textOfVector(reader: Reader, of: Embedded, id: BareId): string | undefined {
-  return unlessUnreadable(() => {
-    const bytes = reader.vectorBytes(of.collection.vectors, id);
-    return bytes === undefined ? undefined : of.textOf(reader, storedMemory(bytes), true);
-  });
-}
-
-/** Leaves a record its words, where it still says what these were made of. */
-function evictOne(tx: Tx, of: Embedded, id: BareId, words: Words | undefined): void {
-  const { vectors, records } = of.collection;
-  const bytes = tx.vectorBytes(vectors, id);
-  const generation = generationOf(tx);
-  if (bytes === undefined || storedGeneration(bytes) === generation) return;
-  const record = storedMemory(bytes);
-  tx.removeVector(vectors, id);
-  const row = tx.get(records, record);
-  if (row?.embedding?.id !== withPrefix("emb", id)) return;
-  const { embedding: _, ...rest } = row;
-  const isSame = words !== undefined && of.textOf(tx, record, true) === words.text;
-  const embedding = isSame ? storeVector(tx, of.collection, record, generation, words.embedding) : undefined;
-  tx.put(records, record, embedding === undefined ? rest : { ...rest, embedding });
-  tx.put(pendingEmbeddings, record, "");
-}
-
 /** Sees to it that the provider can be asked. @returns how long to wait before it makes sense to try; 0: it can be */
 async function recovered({ embeddings, clock }: BackfillDeps, watch: ProgressLog): Promise<number> {
   const { remote, calibration } = embeddings.active;
@@ -309,7 +222,7 @@ function nextBatch(
 ): { pending: Pending[]; next: string | undefined } {
   const batch: Pending[] = [];
   let characters = 0;
-  const rows = reader.rows(pendingEmbeddings, { from, to: MAX_KEY, limit: LOOKED_AT_PER_RUN });
+  const rows = reader.rows(kinds[0]!.collection.pending, { from, to: MAX_KEY, limit: LOOKED_AT_PER_RUN });
   for (const { key, row: mark } of rows) {
     const wasRejected = mark === markOf(active);
     if ((wasRejected && !isRetryingAll) || bad.has(key)) continue;
@@ -381,16 +294,16 @@ function settle(
 ): Outcome | undefined {
   const now = of?.textOf(tx, key);
   if (of === undefined || now === undefined) {
-    tx.remove(pendingEmbeddings, key);
+    for (const table of PENDING_TABLES) tx.remove(table, key);
     return undefined;
   }
   if (made === undefined || made === "failed" || now !== text || generationOf(tx) !== active.generation) return "failed";
   if (made === "rejected") {
-    tx.put(pendingEmbeddings, key, markOf(active));
+    tx.put(of.collection.pending, key, markOf(active));
     return wasRejected ? undefined : "rejected";
   }
-  tx.remove(pendingEmbeddings, key);
   const { collection } = of;
+  tx.remove(collection.pending, key);
   const row = tx.get(collection.records, key) ?? {};
   // Its words are there already, and there is nothing else.
   if (made.vector.length === 0 && row.embedding?.generation === active.generation) return undefined;

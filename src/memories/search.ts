@@ -10,7 +10,6 @@
 import { nextTurn } from "../lib/clock.ts";
 import { bare, withPrefix, type BareId } from "../lib/ids.ts";
 import type { Permit } from "../lib/fair-semaphore.ts";
-import { kthLargest } from "../lib/kth-largest.ts";
 import { jsonArray, jsonWith, toJson, type JsonText } from "../lib/json.ts";
 import { codePointLength } from "../lib/text.ts";
 import { type EmbeddedQuery, hasMeaning } from "../embeddings/embedder.ts";
@@ -29,6 +28,7 @@ import type { Candidate } from "../vectors/candidates.ts";
 import { nearestPassage, passageCount, quantize } from "../vectors/encoding.ts";
 import type { Query } from "../vectors/query.ts";
 import type { MemoryDeps } from "./deps.ts";
+import { amongFirst, inOrder } from "./in-order.ts";
 import { rowFilterOf } from "./filter.ts";
 import { filteredCandidates } from "./filtered.ts";
 import { memoryScope, type MemoryScope } from "./memories.ts";
@@ -205,31 +205,6 @@ function best(
 
 /** Less than any score. */
 const LEFT_OUT = -1;
-
-/**
- * Candidates to look at, best first, of equal ones the newer first. Most are never asked for: those that can be among the
- * first `few` are sorted alone.
- */
-export function* inOrder(candidates: readonly Candidate[], scores: Float64Array, few: number): Generator<number> {
-  const bar = barOf(scores, few);
-  const between = (from: number, to: number) => {
-    const found: number[] = [];
-    for (let i = 0; i < scores.length; i++) if ((scores[i] as number) >= from && (scores[i] as number) < to) found.push(i);
-    return found.sort((a, b) => (scores[b] as number) - (scores[a] as number) || (candidates[a]!.memory < candidates[b]!.memory ? 1 : -1));
-  };
-  yield* between(bar, Number.POSITIVE_INFINITY);
-  yield* between(0, bar);
-}
-
-/** The memories that can be among the first `few`, in no order. @param factor - the least that their scores are multiplied by */
-function* amongFirst(candidates: readonly Candidate[], scores: Float64Array, few: number, factor = 1): Generator<BareId> {
-  const bar = barOf(scores, few) * factor;
-  for (let i = 0; i < scores.length; i++) if ((scores[i] as number) >= bar) yield candidates[i]!.memory;
-}
-
-function barOf(scores: Float64Array, few: number): number {
-  return Math.max(kthLargest(scores, few), 0);
-}
 
 interface CandidatesFound {
   readonly candidates: readonly Candidate[];

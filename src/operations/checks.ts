@@ -8,12 +8,13 @@ import { bare, BARE_ID_LENGTH, withPrefix, type BareId } from "../lib/ids.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { textOf } from "../documents/embedded-text.ts";
 import { readable } from "../storage/bad-rows.ts";
-import { COLLECTIONS, DOCUMENTS, MEMORIES, wantsVector, type Collection, type EmbeddedRow } from "../storage/collections.ts";
+import { COLLECTIONS, DOCUMENTS, MEMORIES, TURNS, wantsVector, type Collection, type EmbeddedRow } from "../storage/collections.ts";
 import { DocumentWriter, emptiedUntil, isEmptied, namespaceRow } from "../storage/document-records.ts";
 import { mayLackEntry } from "../storage/fills.ts";
-import { namespaceOfDocument, namespacesAbove } from "../storage/keys.ts";
+import { namespaceOfDocument, namespacesAbove, turnKey } from "../storage/keys.ts";
 import { generationOf, removeRecord, removeVector } from "../storage/memory-records.ts";
 import type { Reader, Tx } from "../storage/access.ts";
+import { ownerOfTurns } from "../storage/turn-owner.ts";
 import {
   branches,
   deliveries,
@@ -24,7 +25,8 @@ import {
   memoryVersions,
   namespaces,
   payloads,
-  pendingEmbeddings,
+  indexedTurns,
+  PENDING_TABLES,
   removals,
   retrievals,
   sessions,
@@ -34,6 +36,7 @@ import {
   type DocumentRow,
   type Index,
   type MemoryRow,
+  type IndexedTurnRow,
 } from "../storage/tables.ts";
 import { hasNoVector, isEmbedding, storedGeneration, storedMemory } from "../vectors/encoding.ts";
 import { removeDeliveries } from "../webhooks/queue.ts";
@@ -56,10 +59,11 @@ export const CHECKS: readonly Check[] = [
   everyKey(retrievals, checkRetrieval),
   everyKey(documents, checkDocument),
   everyKey(indexedDocuments, checkIndexedDocument),
+  everyKey(indexedTurns, checkIndexedTurn),
   everyKey(namespaces, checkNamespace),
   everyKey(deliveries, checkDelivery),
   ...Object.values(COLLECTIONS).map((collection) => everyKey(collection.vectors, vectorCheck(collection))),
-  everyKey(pendingEmbeddings, checkPending),
+  ...PENDING_TABLES.map((table) => everyKey(table, pendingCheck(table))),
 ];
 
 /** Every row can be read, and every entry it should have is there. */
@@ -150,11 +154,11 @@ function* checkMemoryVersion(reader: Reader, { key }: Looked): Generator<Fault> 
 function* vectorFaults(reader: Reader, collection: Collection, key: BareId, example: string): Generator<Fault> {
   const row = rowAt(reader, collection, key);
   if (row === undefined) return;
-  const { records, vectors } = collection;
+  const { records, vectors, pending } = collection;
   const fix = (tx: Tx) => makeVectorAgain(tx, collection, key, row);
   if (row.embedding === undefined) {
-    if (wantsVector(row) && !reader.has(pendingEmbeddings, key))
-      yield { what: `${pendingEmbeddings.name}: ${records.name} without a vector that wait for none`, example, fix };
+    if (wantsVector(row) && !reader.has(pending, key))
+      yield { what: `${pending.name}: ${records.name} without a vector that wait for none`, example, fix };
     return;
   }
   const { id, generation } = row.embedding;
@@ -177,7 +181,7 @@ function makeVectorAgain(tx: Tx, collection: Collection, key: BareId, row: Embed
       removeVector(tx, collection, row);
     tx.put(collection.records, key, rest);
   }
-  if (wantsVector(row)) tx.put(pendingEmbeddings, key, "");
+  if (wantsVector(row)) tx.put(collection.pending, key, "");
 }
 
 /** The session of a retrieval that has one is there, or a note that it is left over from one. */
@@ -199,7 +203,7 @@ function* checkDocument(reader: Reader, { key }: Looked): Generator<Fault> {
   if (!reader.has(indexedDocuments, row.id) && isFound(row)) {
     const fix = (tx: Tx) => {
       tx.put(indexedDocuments, row.id, { document: key });
-      tx.put(pendingEmbeddings, row.id, "");
+      tx.put(DOCUMENTS.pending, row.id, "");
     };
     yield { what: "indexed_documents: missing", example: key, fix };
   }
@@ -229,6 +233,24 @@ function* checkIndexedDocument(reader: Reader, { key: id }: Looked): Generator<F
   if (row === null || (row !== undefined && (row.id !== id || row.index === undefined)))
     yield { what: "indexed_documents: of no document", example: document, fix: (tx) => removeRecord(tx, DOCUMENTS, id) };
   else yield* vectorFaults(reader, DOCUMENTS, id, document);
+}
+
+/** Indexed turns are there, and have their words. */
+function* checkIndexedTurn(reader: Reader, { key: id }: Looked): Generator<Fault> {
+  const row = readable(() => reader.get(indexedTurns, id));
+  if (row === undefined) return;
+  const example = withPrefix("turn", id);
+  const session = readable(() => reader.get(sessions, row.session));
+  const owner = session && ownerOfTurns(session);
+  if (!reader.has(turns, turnKey(row.session, id)))
+    yield { what: "indexed_turns: of no turn", example, fix: (tx) => removeRecord(tx, TURNS, id) };
+  else if (owner !== undefined && (owner.user !== row.user || owner.agent !== row.agent))
+    yield {
+      what: "indexed_turns: of another user or agent than their session",
+      example,
+      fix: (tx) => tx.put(indexedTurns, id, { ...row, user: undefined, ...owner } as IndexedTurnRow),
+    };
+  else yield* vectorFaults(reader, TURNS, id, example);
 }
 
 /** A namespace has as many documents as it says, of its own and with those below it. */
@@ -282,13 +304,15 @@ function vectorCheck(collection: Collection): KeyCheck {
 }
 
 /** A record whose vector was made meanwhile may still be pending, which the server finds out. */
-function* checkPending(reader: Reader, { key: record }: Looked): Generator<Fault> {
-  for (const collection of Object.values(COLLECTIONS)) {
-    const row = rowAt(reader, collection, record);
-    if ((row !== undefined && wantsVector(row)) || isUnreadable(reader, collection, record)) return;
-  }
-  const what = "pending_embeddings: of no record that wants a vector";
-  yield { what, example: record, fix: (tx) => tx.remove(pendingEmbeddings, record) };
+function pendingCheck(table: Collection["pending"]): KeyCheck {
+  return function* (reader, { key: record }) {
+    for (const collection of Object.values(COLLECTIONS)) {
+      if (collection.pending !== table) continue;
+      const row = rowAt(reader, collection, record);
+      if ((row !== undefined && wantsVector(row)) || isUnreadable(reader, collection, record)) return;
+    }
+    yield { what: `${table.name}: of no record that wants a vector`, example: record, fix: (tx) => tx.remove(table, record) };
+  };
 }
 
 function memoryAt(reader: Reader, memory: BareId): MemoryRow | undefined {

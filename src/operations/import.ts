@@ -24,7 +24,6 @@ import type { PostgresStore } from "../storage/postgres/postgres-store.ts";
 import type { ChangedStore } from "../storage/record-store.ts";
 import {
   apiKeys,
-  pendingEmbeddings,
   SCHEMA_VERSION,
   settings,
   type VectorTable,
@@ -314,8 +313,8 @@ function add(tx: Tx, { number, table, key, row, vector }: ImportLine): void {
     if (tx.has(vector.table, vector.id)) throw wrong(number, `another vector has the id ${withPrefix("emb", vector.id)}`);
     tx.putVector(vector.table, vector.id, vector.bytes);
   }
-  const embedded = collectionOf(table) === undefined ? undefined : (row as EmbeddedRow);
-  if (embedded !== undefined && wantsVector(embedded) && !hasVector(embedded)) tx.put(pendingEmbeddings, key, "");
+  const collection = collectionOf(table);
+  if (collection !== undefined && wantsVector(row as EmbeddedRow) && !hasVector(row as EmbeddedRow)) tx.put(collection.pending, key, "");
 }
 
 function wrong(number: number, reason: string): OperationError {

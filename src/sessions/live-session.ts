@@ -82,7 +82,20 @@ export function laterOf(before: SessionRow, now: number): number {
 
 /** A session as the wire has it. */
 export function sessionJson(id: SessionId, row: SessionRow, state: JsonText): JsonText {
-  const { agentId, userId, externalId, createdAt, updatedAt, version, metadata, memoryCount, turnCount, expiresAt, occurredAt } = row;
+  const {
+    agentId,
+    userId,
+    externalId,
+    createdAt,
+    updatedAt,
+    version,
+    metadata,
+    memoryCount,
+    turnCount,
+    expiresAt,
+    occurredAt,
+    indexTurns,
+  } = row;
   return jsonWith(
     {
       object: "session",
@@ -100,6 +113,7 @@ export function sessionJson(id: SessionId, row: SessionRow, state: JsonText): Js
       metadata,
       memory_count: memoryCount,
       turn_count: turnCount,
+      index_turns: indexTurns,
       ttl_expires_at: expiresAt === NO_END ? null : toIso(expiresAt),
     },
   );

@@ -11,11 +11,11 @@
  *
  * @module
  */
-import { bare, type BareId, type SessionId } from "../lib/ids.ts";
+import { bare, BARE_ID_LENGTH, type BareId, type SessionId } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
 import { eachFetched, FIRST, type Reader, type Tx } from "../storage/access.ts";
 import { BadRows, readable } from "../storage/bad-rows.ts";
-import { MEMORIES } from "../storage/collections.ts";
+import { MEMORIES, TURNS } from "../storage/collections.ts";
 import { DocumentWriter } from "../storage/document-records.ts";
 import { MAX_KEY } from "../storage/keys.ts";
 import { isAnyErased } from "../storage/erasure.ts";
@@ -23,6 +23,7 @@ import { removeRecord } from "../storage/memory-records.ts";
 import {
   branches,
   documents,
+  indexedTurns,
   memories,
   removals,
   retrievals,
@@ -112,6 +113,7 @@ function removeBranch(tx: Tx, key: string): void {
 function removeTurn(tx: Tx, key: string): void {
   const isReadable = unlessUnreadable(() => tx.get(turns, key)) !== undefined;
   tx.remove(isReadable ? turns : { ...turns, indexes: [] }, key);
+  removeRecord(tx, TURNS, key.slice(BARE_ID_LENGTH));
 }
 
 /** @returns whether nothing is left */
@@ -130,6 +132,10 @@ function removeSomeRecords(tx: Tx, session: BareId, removal: RemovalRow): boolea
     const keys = budget === 0 ? [] : tx.keys(turns, { from, to: until, limit: budget });
     budget -= keys.length;
     tx.ahead(turns, keys);
+    tx.ahead(
+      indexedTurns,
+      keys.map((key) => key.slice(session.length)),
+    );
     eachFetched(keys, (key) => removeTurn(tx, key));
   }
   if (shared === undefined) for (const key of owned(branches)) removeBranch(tx, key);

@@ -21,12 +21,14 @@ import {
   UserId,
   UserObject,
 } from "../http/types.ts";
+import { TURN_INDEXES } from "../storage/tables.ts";
 
 const AgentId = Text(1, LIMITS.agentIdLengthMax, { description: "Identifies the agent.", examples: ["support-bot"] });
 const SessionUser = UserId({
   description: "The user the agent acts for. Lists, searches and keys can be limited to a user.",
   examples: ["user-42"],
 });
+const IndexTurns = (description: string) => OneOf(TURN_INDEXES, { description });
 const ExternalId = (description: string) => Text(1, LIMITS.externalIdLengthMax, { description });
 const REASONING_EXAMPLE = "The customer gave the order number.";
 const State = (description: string, step: number) => UserObject({ description, examples: [{ step }] });
@@ -58,6 +60,9 @@ export const Session = Type.Object(
         "Turns in the session that are shown: with those of the session it was forked from, without those that a rollback has hidden.",
       examples: [0],
     }),
+    index_turns: Type.Optional(
+      IndexTurns("By what its turns are found, if that was given; left out where the setting `index_turns` says it."),
+    ),
     ttl_expires_at: OrNull(Timestamp("When the session expires; null if it does not.", "2026-05-08T08:00:00.000Z")),
   },
   { title: "Session", description: "A session." },
@@ -147,6 +152,11 @@ export const NewSession = Type.Object(
         `Seconds until the session expires, at most 30 days, or \`never\`; default ${LIMITS.ttlSecondsDefault}. Activity does not extend it. A session that never expires stays until it is deleted.`,
       ),
       LIMITS.ttlSecondsDefault,
+    ),
+    index_turns: Type.Optional(
+      IndexTurns(
+        "By what searches find its turns, instead of what the setting `index_turns` says: `off`, by their `words`, or by `meaning` too. It stays so for the session and its forks.",
+      ),
     ),
     occurred_at: Type.Optional(
       NewOccurredAt("When the conversation began, for history that is moved in; `created_at` is the time of this request."),

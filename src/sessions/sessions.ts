@@ -18,7 +18,7 @@ import { externalIdKey, ownNameKey } from "../storage/keys.ts";
 import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
 import { narrowed, ownedPostings, ownerOfNew, type Owner } from "../storage/owner.ts";
 import { pageOf, type Page } from "../storage/page.ts";
-import { sessions, type SessionRow } from "../storage/tables.ts";
+import { sessions, type SessionRow, type TurnIndex } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
 import { trackUser } from "../storage/user-names.ts";
 import { posting, leapfrogJoin } from "../storage/walk.ts";
@@ -50,6 +50,7 @@ export interface NewSession {
   metadata: JsonObject;
   ttlSeconds: TimeToLive;
   occurredAt?: number | undefined;
+  indexTurns?: TurnIndex | undefined;
   forkedFrom?: SessionRow["forkedFrom"];
 }
 
@@ -146,6 +147,7 @@ function addSession(tx: Tx, caller: Caller, input: NewSession): { id: SessionId;
     turnCount: 0,
     ...lifetime(input.ttlSeconds, now),
     version: 0,
+    ...(input.indexTurns === undefined ? {} : { indexTurns: input.indexTurns }),
     ...(input.forkedFrom === undefined ? {} : { forkedFrom: input.forkedFrom }),
   };
   tx.add(sessions, key, row);
@@ -294,6 +296,7 @@ export function forkSession(deps: Deps, caller: Caller, id: string, { version, t
       forkedFrom: { sessionId: source.id, version: forkVersion },
       ttlSeconds: timeToLive(source.row),
       occurredAt: source.row.occurredAt,
+      indexTurns: source.row.indexTurns,
     });
     const begun = { id: forkId, key: bare(forkId), row };
     const withTurns = withTurnsOfParent(tx, begun, source, forkVersion, turns);

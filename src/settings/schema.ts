@@ -21,7 +21,7 @@ import { firstCodePoints } from "../lib/text.ts";
 import { withoutQuery } from "../lib/urls.ts";
 import { DURABILITIES } from "../storage/durability.ts";
 import { databaseUrlProblem } from "../storage/postgres/connection/database-url.ts";
-import type { SettingsRow } from "../storage/tables.ts";
+import { TURN_INDEXES, type SettingsRow } from "../storage/tables.ts";
 import { parseSchedule, parseTimeout, SCHEDULE_FORM, TIMEOUT_FORM } from "../webhooks/policy.ts";
 
 export interface Setting<Value = unknown> {
@@ -163,6 +163,17 @@ export const SETTINGS = {
     integer(1, LIMITS.retrievalLogDaysMax),
     7,
     "How many days the log of retrievals keeps what was found, with the query. A change concerns what is logged from then on.",
+  ),
+  index_turns: atRunTime(
+    OneOf(TURN_INDEXES),
+    "words",
+    "By what searches find turns: `off`, by their `words`, or by `meaning` too. `meaning` embeds every turn, passage by passage. A session can be created with another one. After a change the turns that are there follow in the background; `/v1/stats` says how far that is.",
+    { variable: "CAIRN_INDEX_TURNS" },
+  ),
+  index_turns_share: atRunTime(
+    Type.Number({ minimum: 0.01, maximum: 1 }),
+    0.25,
+    "The share of its time that the server indexes turns in the background, 0.01 to 1. Both the turns that are there after a change of `index_turns` and the vectors of new ones are made within it.",
   ),
   max_body_bytes: atRunTime(integer(1024, 64 * MIB), LIMITS.bodyBytesMax, "Largest body of a request."),
   region: atRunTime(

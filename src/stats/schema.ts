@@ -5,6 +5,7 @@
  */
 import { Type } from "@sinclair/typebox";
 import { OneOf, OrNull, Timestamp } from "../http/types.ts";
+import { TURN_INDEXES } from "../storage/tables.ts";
 import { HISTORY_SPANS } from "./spans.ts";
 
 const count = (description: string, example: number) => Type.Integer({ description, examples: [example] });
@@ -50,6 +51,20 @@ export const Stats = Type.Object(
       stored: count("Vectors of memories and documents.", 19_990),
       pending: count("Vectors that are still to be made.", 12),
     }),
+    turn_index: Type.Object(
+      {
+        index_turns: OneOf(TURN_INDEXES, { description: "The setting.", examples: ["words"] }),
+        state: OneOf(["ready", "indexing", "unused"], {
+          description:
+            "`indexing` while the turns that were there before follow a change of the setting; `unused` under `words` until turns are searched for the first time, with which their index begins.",
+          examples: ["ready"],
+        }),
+        looked_at: count("Turns that follow the setting already.", 18_331),
+        indexed: count("Turns that searches find.", 18_331),
+        pending: count("Turns whose vectors are still to be made.", 0),
+      },
+      { description: "How far the index of turns is." },
+    ),
     deliveries: Type.Object({
       pending: count("Deliveries of webhooks that are still to be made, those that failed and are tried again included.", 2),
       failed: count("Attempts that failed in this hour and the 24 before it, the first ones of a delivery included.", 5),

@@ -6,8 +6,23 @@
 import { toJson, type JsonText } from "../lib/json.ts";
 import { toIso } from "../lib/time.ts";
 import type { Settings } from "../settings/settings.ts";
-import { deliveries, documentVectors, memories, pendingEmbeddings, sessions, traces, turns, vectors, versions } from "../storage/tables.ts";
+import {
+  deliveries,
+  documentVectors,
+  indexedTurns,
+  memories,
+  meta,
+  pendingEmbeddings,
+  pendingTurns,
+  sessions,
+  traces,
+  turns,
+  TURNS_SEARCHED,
+  vectors,
+  versions,
+} from "../storage/tables.ts";
 import type { Deps } from "../traces/record.ts";
+import { turnIndexingIn } from "../turns/index-task.ts";
 import { failedAttempts } from "../webhooks/stats.ts";
 import type { HISTORY_SPANS } from "./spans.ts";
 
@@ -34,10 +49,17 @@ export async function getStats(
   span?: (typeof HISTORY_SPANS)[number],
 ): Promise<JsonText> {
   const seen = span === undefined ? undefined : history.of(span);
-  const counted = [sessions, turns, versions, memories, traces, vectors, documentVectors, pendingEmbeddings, inLine, failed];
-  const [ofSessions, ofTurns, ofVersions, ofMemories, ofTraces, stored, storedOfDocuments, pending, ofPending, ofFailed] =
-    await Promise.all(counted.map(async (table) => store.count(table)));
-  const failedAttemptsOfDay = await store.read(failedAttempts);
+  const records = [sessions, turns, versions, memories, traces, indexedTurns] as const;
+  const counted = [...records, vectors, documentVectors, pendingEmbeddings, pendingTurns, inLine, failed];
+  const counts = await Promise.all(counted.map(async (table) => store.count(table)));
+  const [ofSessions, ofTurns, ofVersions, ofMemories, ofTraces, indexed] = counts;
+  const [stored, storedOfDocuments, pending, pendingOfTurns, ofPending, ofFailed] = counts.slice(records.length);
+  const [failedAttemptsOfDay, indexing, areSearched] = await store.read((reader) => {
+    reader.ahead(meta, [TURNS_SEARCHED]);
+    return [failedAttempts(reader), turnIndexingIn(reader), reader.has(meta, TURNS_SEARCHED)] as const;
+  });
+  const { index_turns: index } = settings.values;
+  const isReady = indexing?.index === index && indexing.after === undefined;
   return toJson({
     object: "stats",
     sessions: ofSessions,
@@ -46,6 +68,13 @@ export async function getStats(
     memories: ofMemories,
     traces: ofTraces,
     vectors: { stored: Math.max(0, stored! + storedOfDocuments! - pending!), pending },
+    turn_index: {
+      index_turns: index,
+      state: index === "words" && !areSearched ? "unused" : isReady ? "ready" : "indexing",
+      looked_at: isReady ? ofTurns : indexing?.index === index ? indexing.done : 0,
+      indexed,
+      pending: pendingOfTurns,
+    },
     deliveries: { pending: ofPending, failed: failedAttemptsOfDay, exhausted: ofFailed },
     store: {
       bytes: store.bytes,

@@ -77,7 +77,7 @@ export function listRecords<Prefix extends IdPrefix>(
 
 /** A record of a list, or how far the search for one has come where none is shown. */
 export function entryAt<Prefix extends IdPrefix>(
-  { prefix, owner }: Listing<Prefix>,
+  { prefix, owner }: Pick<Listing<Prefix>, "prefix" | "owner">,
   key: BareId,
   json: JsonText | undefined,
   probes = PROBES_PER_HIDDEN_ROW,

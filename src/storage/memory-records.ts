@@ -1,5 +1,5 @@
 /**
- * The records of one memory or indexed document: its row and its vector. Here because deleting a session removes them too.
+ * The records of one memory, indexed document or indexed turn: its row and its vector. Here because deleting a session removes them too.
  *
  * A vector has an id that no other one ever has: new content gets a new vector. One that is made with its record has the
  * record's id, so that it is found without reading the row. It says which record it is of, and of which generation: each change
@@ -12,7 +12,7 @@ import type { Reader, Tx } from "./access.ts";
 import type { Collection, EmbeddedRow } from "./collections.ts";
 import { readable } from "./bad-rows.ts";
 import { MAX_KEY, memoryVersionKey } from "./keys.ts";
-import { memories, memoryVersions, pendingEmbeddings, provider, PROVIDER_KEY, type MemoryRow } from "./tables.ts";
+import { memories, memoryVersions, provider, PROVIDER_KEY, type MemoryRow } from "./tables.ts";
 
 /** The generation of the vectors that can be compared: those of the provider that is set. */
 export function generationOf(reader: Reader): number {
@@ -41,7 +41,7 @@ export function removeRecord(tx: Tx, collection: Collection, record: BareId): vo
   const row = tx.get(collection.records, record);
   if (row === undefined) return;
   removeVector(tx, collection, row);
-  tx.remove(pendingEmbeddings, record);
+  tx.remove(collection.pending, record);
   tx.remove(collection.records, record);
   if ("edits" in row) removeVersions(tx, record);
   if ("supersedes" in row) releaseSuperseded(tx, record, row as MemoryRow);

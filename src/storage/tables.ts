@@ -4,7 +4,7 @@
  *
  * ```
  * table                key                          row
- * meta                 name                         text: schema, backupNumber, tracesMark, filled.INDEX (`fills.ts`)
+ * meta                 name                         text: schema, backupNumber, tracesMark, turnsSearched, filled.INDEX (`fills.ts`)
  * sessions             session                      SessionRow
  *   byAgent            #agent session
  *   byUser             #user session
@@ -16,6 +16,12 @@
  * turns                session turn                 TurnRow
  *   byExternalId       session #external turn       if it has an external id
  *   byTime             session ms turn              from the first turn of the session on that has a time of its own
+ * indexed_turns        turn                         IndexedTurnRow: one that a search finds
+ *   bySession          session turn
+ *   byUser             #user turn
+ *   byAgent            #agent turn
+ * turn_vectors         embedding                    bytes, as of vectors
+ * turn_indexing        current                      TurnIndexingRow: how far the turns of before are indexed
  * branches             session version              BranchRow: which turns are shown from a rollback, or a fork, on
  *   byParent           session turn session version if it begins in another session, where its turns end before that id
  *   byMemorySession    session memory session version  for each session whose memories before that id it shows
@@ -42,6 +48,7 @@
  *   ahead              retrieval                    if its id is later than its time
  * vectors              embedding                    bytes: numbers, terms, generation, memory (`vectors/encoding.ts`)
  * pendingEmbeddings    memory or document           text: empty, or the generation of the provider that refuses it
+ * pendingTurns         turn                         text, as of pendingEmbeddings
  * provider             current                      ProviderRow: what makes the vectors
  * traces               action trace                 TraceRow; one character for each action
  *   bySession          session trace action
@@ -94,6 +101,7 @@ import { apiKeys, deletedKeys } from "./tables/api-keys.ts";
 import { documentRemovals, documents, documentVectors, indexedDocuments, lastDocumentId, namespaces } from "./tables/documents.ts";
 import { pendingEmbeddings, provider, vectors } from "./tables/embeddings.ts";
 import { idempotency } from "./tables/idempotency.ts";
+import { indexedTurns, pendingTurns, turnIndexing, turnVectors } from "./tables/indexed-turns.ts";
 import { memories, memoryVersions } from "./tables/memories.ts";
 import { meta, settings } from "./tables/meta.ts";
 import { retrievals } from "./tables/retrievals.ts";
@@ -108,6 +116,7 @@ export * from "./tables/api-keys.ts";
 export * from "./tables/documents.ts";
 export * from "./tables/embeddings.ts";
 export * from "./tables/idempotency.ts";
+export * from "./tables/indexed-turns.ts";
 export * from "./tables/memories.ts";
 export * from "./tables/meta.ts";
 export * from "./tables/retrievals.ts";
@@ -130,6 +139,8 @@ export const RECORD_TABLES: readonly Table<never>[] = [
   sessions,
   versions,
   turns,
+  indexedTurns,
+  turnIndexing,
   branches,
   memories,
   memoryVersions,
@@ -152,8 +163,14 @@ export const RECORD_TABLES: readonly Table<never>[] = [
   erasures,
 ] as unknown as readonly Table<never>[];
 
+/** Tables of what waits for its vector: these rows are no records. */
+export const PENDING_TABLES: readonly Table<string>[] = [pendingEmbeddings, pendingTurns];
+
 /** Every table of bytes. */
-export const VECTOR_TABLES: readonly VectorTable[] = [vectors, documentVectors];
+export const VECTOR_TABLES: readonly VectorTable[] = [vectors, documentVectors, turnVectors];
+
+/** Tables that count in the progress of embeddings: vectors of turns are made apart, and most turns want none. */
+export const AWAITED_VECTOR_TABLES: readonly VectorTable[] = [vectors, documentVectors];
 
 /** Every table of texts, and every index. */
-export const TABLES: readonly AnyTable[] = [...RECORD_TABLES.flatMap((one) => [one, ...one.indexes]), pendingEmbeddings];
+export const TABLES: readonly AnyTable[] = [...RECORD_TABLES.flatMap((one) => [one, ...one.indexes]), ...PENDING_TABLES];

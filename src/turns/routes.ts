@@ -8,8 +8,23 @@ import { endpointGroup, type Endpoint } from "../http/endpoint.ts";
 import { Cursor, ListOf } from "../http/types.ts";
 import { fieldReader, type Fields } from "../http/validate.ts";
 import type { NewMemory } from "../memories/create.ts";
-import type { MemoryDeps } from "../memories/deps.ts";
-import { AddedTurns, NewStep, NewTurn, NewTurns, Step, StepMemory, TOOL_RESPONSE, Turn, TURN_FILTER } from "./schema.ts";
+import { searchTurns } from "./search.ts";
+import type { TurnDeps } from "./indexed-turns.ts";
+import { listTurnsByWords } from "./word-list.ts";
+import {
+  AddedTurns,
+  NewStep,
+  NewTurn,
+  NewTurns,
+  Step,
+  StepMemory,
+  TOOL_RESPONSE,
+  Turn,
+  TURN_FILTER,
+  TurnResults,
+  TurnSearch,
+  WORD_FILTER,
+} from "./schema.ts";
 import { addTurn, addTurns, getTurn, listTurns, type NewTurn as TurnToAdd } from "./turns.ts";
 
 const turns = endpointGroup({ name: "Turns", description: "What came in and what went out, in the order of the session." });
@@ -29,7 +44,7 @@ function memoryOf(sent: object): NewMemory {
   return { ...(memoryFieldsOf(sent as Record<string, unknown>) as unknown as NewMemory), sent };
 }
 
-export function turnEndpoints(deps: MemoryDeps): Endpoint[] {
+export function turnEndpoints(deps: TurnDeps): Endpoint[] {
   return [
     turns.post(path, {
       summary: "Add a turn",
@@ -65,6 +80,28 @@ export function turnEndpoints(deps: MemoryDeps): Endpoint[] {
           params.session_id,
           body.turns.map((turn) => turnOf(fieldsOf(turn))),
         ),
+    }),
+    turns.post("/v1/turns/search", {
+      summary: "Search turns",
+      description:
+        "Finds turns by their words, and by meaning where the setting `index_turns` or the session's own says so, each with the passage that was found. Of a session, also those that it has from the session it was forked from; never those that a rollback has hidden. Without `session_id`, `user_id` and `agent_id` all turns are searched that the key sees. An answer ends before its limit with the turn that brings it beyond 8 MiB.",
+      scope: "read",
+      ahead: ["search"],
+      body: TurnSearch,
+      response: TurnResults,
+      errors: ["session_not_found"],
+      run: ({ body, caller }) => searchTurns(deps, caller, body),
+    }),
+    turns.list("/v1/turns", {
+      summary: "List turns by their words",
+      description:
+        "Turns that searches find, newest first, with `q` those that have all its words. Filters combine with AND. None of sessions whose `index_turns` is `off`.",
+      ahead: ["search"],
+      filter: WORD_FILTER,
+      cursor: Cursor("turn"),
+      response: ListOf(Turn, "A page of turns."),
+      errors: ["session_not_found"],
+      run: ({ filter, page, caller }) => listTurnsByWords(deps, caller.owner, filter, page),
     }),
     turns.list(path, {
       summary: "List the turns of a session",

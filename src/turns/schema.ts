@@ -4,11 +4,12 @@
  * @module
  */
 import { Type } from "@sinclair/typebox";
-import { AddedMemory, NewMemory } from "../memories/schema.ts";
+import { AddedMemory, NewMemory, Score } from "../memories/schema.ts";
 import { ExpectedVersion } from "../sessions/schema.ts";
 import {
   Default,
   IN_BRACKETS,
+  Limit,
   Metadata,
   NewOccurredAt,
   OccurredAt,
@@ -21,6 +22,8 @@ import {
   UserObject,
 } from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
+import { TURN_INDEXES } from "../storage/tables.ts";
+import { TURN_FIELDS } from "./indexed-text.ts";
 
 const INPUT_TYPES = ["text", "audio", "image", "tool_call"] as const;
 const OUTPUT_TYPES = ["text", "audio", "image", "tool_result", "error"] as const;
@@ -166,4 +169,79 @@ export const TurnStatus = Default(
 export const TURN_FILTER = {
   status: TurnStatus,
   order: Default(OneOf(["asc", "desc"], { description: "`desc` (newest first) unless given." }), "desc"),
+};
+
+const SESSION_OF_TURNS = Type.Optional(Text(1, undefined, { description: "Only turns that this session shows." }));
+const USER_OF_TURNS = Type.Optional(
+  Text(1, LIMITS.userIdLengthMax, { description: "Only turns of sessions of this user.", examples: ["user-42"] }),
+);
+const AGENT_OF_TURNS = Type.Optional(Text(1, LIMITS.agentIdLengthMax, { description: "Only turns of sessions of this agent." }));
+const QUERY_EXAMPLE = "When does the order arrive?";
+
+export const TurnSearch = Type.Object(
+  {
+    query: Text(0, LIMITS.queryLengthMax, { description: "What to look for, in words.", examples: [QUERY_EXAMPLE] }),
+    session_id: SESSION_OF_TURNS,
+    user_id: USER_OF_TURNS,
+    agent_id: AGENT_OF_TURNS,
+    limit: Limit(LIMITS.searchMax, LIMITS.searchDefault),
+    threshold: Default(
+      Type.Number({ minimum: 0, maximum: 1, description: "Lowest score; default 0.7. With 0 nothing is left out." }),
+      LIMITS.searchThresholdDefault,
+    ),
+  },
+  { title: "TurnSearch", description: "What to look for." },
+);
+
+const Passage = Type.Object(
+  {
+    text: Type.String({ description: `At most ${LIMITS.turnPassageLengthMax} characters.`, examples: ["It arrives tomorrow."] }),
+    field: OneOf(TURN_FIELDS, {
+      description: "Where it stands: in the content of the input or of the output, or in the reasoning.",
+      examples: ["output"],
+    }),
+    start: Type.Integer({ minimum: 0, description: "Its first character in that text, counted in Unicode code points.", examples: [0] }),
+    end: Type.Integer({ minimum: 1, description: "The character behind its last one.", examples: [20] }),
+  },
+  { title: "TurnPassage", description: "The passage of a turn that was found." },
+);
+
+const TurnResult = Type.Object(
+  {
+    ...Turn.properties,
+    score: Score("0.0 to 1.0, higher is more relevant; from 0.7 on it is about the query."),
+    passage: OrNull({ ...Passage, description: "The passage that has most of what was asked; null where the turn has no text." }),
+  },
+  { title: "TurnResult", description: "A turn that a search found." },
+);
+
+export const TurnResults = Type.Object(
+  {
+    object: Type.Literal("list"),
+    query: Type.String({ description: "The query, as it was sent.", examples: [QUERY_EXAMPLE] }),
+    index_turns: OneOf(TURN_INDEXES, {
+      description: "By what the turns were searched: as the session says, or else the setting. With `off` none is found.",
+      examples: ["words"],
+    }),
+    data: Type.Array(TurnResult),
+    partial: Type.Optional(
+      Type.Literal(true, {
+        description:
+          "There are more than 1,000 turns to search that are not all indexed yet, and others may be about the query too: `turn_index` of `/v1/stats` says how far the index is.",
+      }),
+    ),
+  },
+  { title: "TurnResults", description: "What a search found, best first." },
+);
+
+export const WORD_FILTER = {
+  q: Type.Optional(
+    Text(1, LIMITS.queryLengthMax, {
+      description: "Only turns that have all of these words, whatever their endings.",
+      examples: ["order arrives"],
+    }),
+  ),
+  session_id: SESSION_OF_TURNS,
+  user_id: USER_OF_TURNS,
+  agent_id: AGENT_OF_TURNS,
 };

@@ -4,24 +4,27 @@
  * @module
  */
 import { Existing, type Answered, type AnswerJson } from "../lib/answer.ts";
+import type { Embedding } from "../embeddings/embedder.ts";
+import { wordsOf } from "../embeddings/words/terms.ts";
 import { ApiError } from "../lib/errors.ts";
 import { bare, BARE_ID_LENGTH, bareIdTime, partitionOf, isId, withPrefix, type TurnId } from "../lib/ids.ts";
 import { jsonArray, jsonMembers, jsonWith, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import { createMemories, memoriesCreated, prepareMemories, type CreatedMemory, type NewMemory } from "../memories/create.ts";
-import type { MemoryDeps } from "../memories/deps.ts";
 import { refuseFuture } from "../lib/occurred-at.ts";
 import { toIso } from "../lib/time.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import { MAX_KEY, turnKey, turnNameKey } from "../storage/keys.ts";
 import type { Owner } from "../storage/owner.ts";
 import { pageOf, type Page } from "../storage/page.ts";
-import { sessions, turns, type SessionRow, type TurnRow } from "../storage/tables.ts";
+import { meta, sessions, turns, TURNS_SEARCHED, type SessionRow, type TurnRow } from "../storage/tables.ts";
 import { allRanges, isIn, shownRanges } from "../sessions/branches.ts";
 import { laterOf, liveSession, type LiveSession } from "../sessions/live-session.ts";
 import { mergeState, refuseOtherVersion, replaceState } from "../sessions/versions.ts";
 import { commitFor, ofUser, record, type Caller, type Deps } from "../traces/record.ts";
 import { turnsIn } from "./order.ts";
 import { countTurn } from "./recent-turns.ts";
+import { indexOfNew, indexTurn, turnIndexOf, type TurnDeps, type TurnIndexDeps } from "./indexed-turns.ts";
+import { indexedText, wordsOfTurn } from "./indexed-text.ts";
 import { shownTurns, turnJson } from "./shown.ts";
 
 export interface NewTurn {
@@ -42,12 +45,20 @@ interface Prepared {
   readonly occurredAt: number | undefined;
   readonly externalId: string | undefined;
   readonly tokens: number;
+  /** Makes the text that it is found by. */
+  readonly text: () => string;
+  /** Words of that text, where it will most likely be found by them. */
+  readonly words: Embedding | undefined;
   readonly details: { input_type: string; output_type: string; reasoning?: string | undefined };
 }
 
-async function prepared(turn: NewTurn): Promise<Prepared> {
+async function prepared(deps: TurnIndexDeps, turn: NewTurn): Promise<Prepared> {
   const { input, output, reasoning, metadata, stateBefore, stateAfter, occurredAt, externalId } = turn;
+  const text = () => indexedText({ input: input.content, output: output.content, reasoning: reasoning ?? "" });
+  const index = turnIndexOf(deps, undefined);
   return {
+    text,
+    words: index === "meaning" || (index === "words" && deps.turnSearches.areKnown) ? await wordsOfTurn(text()) : undefined,
     said: jsonMembers({
       input: { type: input.type, content: input.content },
       output: { type: output.type, content: output.content },
@@ -74,10 +85,10 @@ export interface Step {
  *
  * @returns an `Existing` where the session has a turn of that external id: then nothing is changed
  */
-export async function addTurn(deps: MemoryDeps, caller: Caller, sessionId: string, turn: NewTurn, step: Step = {}): Promise<AnswerJson> {
+export async function addTurn(deps: TurnDeps, caller: Caller, sessionId: string, turn: NewTurn, step: Step = {}): Promise<AnswerJson> {
   if (step.state !== undefined && step.statePatch !== undefined)
     throw new ApiError("invalid_request", "A step has state or state_patch, not both.", { param: "state_patch" });
-  const ready = await prepared(turn);
+  const ready = await prepared(deps, turn);
   const { externalId, reasoning } = turn;
   const state = step.state && { ...step, state: step.state, reasoning, body: toJson(step.state) };
   // Most often one that is named is sent again because it is there, and then nothing is to be committed but an answer that is kept.
@@ -89,7 +100,10 @@ export async function addTurn(deps: MemoryDeps, caller: Caller, sessionId: strin
   // The session is that of the step: no memory is at fault where it is gone.
   const hasSession = (reader: Reader) => liveSession(reader, caller.owner, sessionId);
   const memories = inputs.length === 0 ? undefined : await prepareMemories(deps, caller, inputs, "memories", hasSession);
+  let after: LiveSession | undefined;
   const answer = await commitFor<AnswerJson>(deps, caller, partitionOf(sessionId), (tx) => {
+    after = undefined;
+    if (!deps.turnSearches.areKnown) tx.ahead(meta, [TURNS_SEARCHED]);
     const session = liveSession(tx, caller.owner, sessionId);
     const existing = externalId === undefined ? undefined : existingTurn(tx, session, externalId);
     if (existing !== undefined) return existing;
@@ -100,11 +114,13 @@ export async function addTurn(deps: MemoryDeps, caller: Caller, sessionId: strin
     if (state !== undefined) changed = replaceState(tx, deps, caller, session, state, state.body).session;
     if (step.statePatch !== undefined)
       changed = mergeState(tx, deps, caller, session, { state: step.statePatch, reasoning }, "state_patch");
-    const added = add(tx, caller, changed, ready);
+    const added = add(tx, deps, caller, changed, ready);
     tx.put(sessions, session.key, added.session.row);
+    after = added.session;
     return ofUser(session.row, memories === undefined ? added.json : withMemories(added.json, createMemories(tx, caller, memories)));
   });
   if (memories !== undefined) memoriesCreated(deps, memories);
+  turnsAdded(deps, after);
   return answer;
 }
 
@@ -121,10 +137,17 @@ function withMemories(turn: JsonText, created: readonly CreatedMemory[]): Answer
  *
  * @returns an `Existing` where any of them was there before
  */
-export async function addTurns(deps: Deps, caller: Caller, sessionId: string, given: readonly NewTurn[]): Promise<AnswerJson> {
+export async function addTurns(
+  deps: Deps & TurnIndexDeps,
+  caller: Caller,
+  sessionId: string,
+  given: readonly NewTurn[],
+): Promise<AnswerJson> {
   const ready: Prepared[] = [];
-  for (const turn of given) ready.push(await prepared(turn));
-  return commitFor<AnswerJson>(deps, caller, partitionOf(sessionId), (tx) => {
+  for (const turn of given) ready.push(await prepared(deps, turn));
+  let after: LiveSession | undefined;
+  const answer = await commitFor<AnswerJson>(deps, caller, partitionOf(sessionId), (tx) => {
+    if (!deps.turnSearches.areKnown) tx.ahead(meta, [TURNS_SEARCHED]);
     let session = liveSession(tx, caller.owner, sessionId);
     const { row: before } = session;
     let isAnyThere = false;
@@ -135,7 +158,7 @@ export async function addTurns(deps: Deps, caller: Caller, sessionId: string, gi
         return existing.json.json;
       }
       refuseFuture(turn.occurredAt, tx.now, `turns[${i}].occurred_at`);
-      const added = add(tx, caller, session, turn);
+      const added = add(tx, deps, caller, session, turn);
       session = added.session;
       return added.json;
     });
@@ -144,8 +167,17 @@ export async function addTurns(deps: Deps, caller: Caller, sessionId: string, gi
       deps.quotas?.refuseGrowth();
       tx.put(sessions, session.key, session.row);
     }
+    after = session.row === before ? undefined : session;
     return ofUser(before, isAnyThere ? new Existing(json) : json);
   });
+  turnsAdded(deps, after);
+  return answer;
+}
+
+function turnsAdded(deps: TurnIndexDeps, session: LiveSession | undefined): void {
+  if (session === undefined) return;
+  deps.turnVectors.changed();
+  if (turnIndexOf(deps, session.row) === "meaning") deps.turnBackfill.wake();
 }
 
 /** The turn of a session that has an external id. */
@@ -180,6 +212,7 @@ function isShown(reader: Reader, session: LiveSession, key: string): boolean {
 /** Adds a turn, with its trace. @returns the session as it is then, which the caller has to put */
 function add(
   tx: Tx,
+  deps: TurnIndexDeps,
   caller: Caller,
   { id: sessionId, key, row: before }: LiveSession,
   turn: Prepared,
@@ -207,6 +240,8 @@ function add(
     },
   };
   tx.add(turns, turnKey(key, bare(id)), stored);
+  const index = indexOfNew(tx, deps, row);
+  if (index !== "off") indexTurn(tx, bare(id), { key, row }, turn.words ?? wordsOf(turn.text()), index);
   const json = turnJson(stored, { stateVersion: row.version });
   record(tx, caller, {
     action: "turn.added",

@@ -20,7 +20,7 @@ import type { Reader } from "../storage/access.ts";
 import type { Collection, EmbeddedRow } from "../storage/collections.ts";
 import { generationOf } from "../storage/memory-records.ts";
 import type { RecordStore } from "../storage/record-store.ts";
-import type { Index } from "../storage/tables.ts";
+import { provider, PROVIDER_KEY, type Index } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
 import type { Filter } from "../storage/walk.ts";
 import type { CandidateIndex } from "./candidate-index.ts";
@@ -197,8 +197,9 @@ export class DatabaseIndex implements CandidateIndex {
   async #vectorsOf(records: readonly BareId[]): Promise<Vector[]> {
     if (records.length === 0) return [];
     return this.#store.read((reader) => {
-      const generation = generationOf(reader);
+      reader.ahead(provider, [PROVIDER_KEY]);
       const places = this.#placesOf(reader, records);
+      const generation = generationOf(reader);
       this.#fetchAhead(
         reader,
         places.map(({ id }) => id),

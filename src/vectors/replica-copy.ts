@@ -14,7 +14,7 @@ import { nextTurn, type Clock } from "../lib/clock.ts";
 import { bare, BARE_ID_LENGTH, NO_PARTITION, withPrefix, type BareId, type Id } from "../lib/ids.ts";
 import { describeError, type Log } from "../lib/log.ts";
 import type { Reader, Tx } from "../storage/access.ts";
-import { COLLECTIONS, DOCUMENTS, MEMORIES, type Collection, type CollectionName, type EmbeddedRow } from "../storage/collections.ts";
+import { DOCUMENTS, MEMORIES, type Collection, type EmbeddedRow } from "../storage/collections.ts";
 import { Store } from "../storage/lmdb/store.ts";
 import { removeVector } from "../storage/memory-records.ts";
 import type { ChangeFeed, FeedPosition } from "../storage/postgres/follow/change-feed.ts";
@@ -32,6 +32,17 @@ const MARK = "replica";
 const FORM = 2;
 /** Records that are read at once. */
 export const RECORDS_AT_ONCE = 250;
+
+/** A collection that the copy has. Turns are searched among those of somebody, which the database gives. */
+export interface CopiedCollection extends Collection {
+  readonly name: CopiedName;
+}
+type CopiedName = "memories" | "documents";
+export const COPIED = [MEMORIES, DOCUMENTS] as readonly CopiedCollection[];
+
+export function isCopied(collection: Collection): collection is CopiedCollection {
+  return COPIED.includes(collection as CopiedCollection);
+}
 
 /** The database that is copied. */
 export interface Source extends Pick<RecordStore, "readNewest"> {
@@ -64,7 +75,7 @@ interface SavedPosition {
   /** The store has it too, unless a crash of the machine took back what was written last. */
   mark: string;
   position: FeedPosition;
-  newest: Record<CollectionName, string>;
+  newest: Record<CopiedName, string>;
 }
 
 /** The copy cannot be read or written to, or the feed does not reach back to it. */
@@ -75,12 +86,12 @@ export class CopyLost extends Error {
 /** The store of a copy, and the indexes on it. */
 export class ReplicaCopy {
   readonly store: Store;
-  readonly indexes: Readonly<Record<CollectionName, VectorIndex>>;
+  readonly indexes: Readonly<Record<CopiedName, VectorIndex>>;
   position: FeedPosition;
   readonly #source: Source;
   readonly #directory: string;
   /** No vector has had a greater id. */
-  readonly #newest: Record<CollectionName, string>;
+  readonly #newest: Record<CopiedName, string>;
 
   private constructor(
     store: Store,
@@ -131,7 +142,7 @@ export class ReplicaCopy {
   }
 
   get vectors(): number {
-    return Object.values(COLLECTIONS).reduce((sum, { vectors }) => sum + this.store.count(vectors), 0);
+    return COPIED.reduce((sum, { vectors }) => sum + this.store.count(vectors), 0);
   }
 
   /** Takes the provider, which decides which vectors are compared. */
@@ -146,7 +157,7 @@ export class ReplicaCopy {
   }
 
   /** Takes vectors as they are in the database now, with their records. */
-  async load(collection: Collection, ids: readonly BareId[]): Promise<void> {
+  async load(collection: CopiedCollection, ids: readonly BareId[]): Promise<void> {
     const { records, vectors } = collection;
     const found = await this.#source.readNewest((reader) => {
       reader.ahead(vectors, ids);
@@ -161,7 +172,7 @@ export class ReplicaCopy {
   }
 
   /** Takes records as they are in the database now. */
-  async take(collection: Collection, records: readonly BareId[]): Promise<void> {
+  async take(collection: CopiedCollection, records: readonly BareId[]): Promise<void> {
     for (let i = 0; i < records.length; i += RECORDS_AT_ONCE) {
       const { rows, bytes } = await this.#read(collection, records.slice(i, i + RECORDS_AT_ONCE));
       await this.#put(collection, rows, bytes);
@@ -171,7 +182,7 @@ export class ReplicaCopy {
   }
 
   /** Reads records, and those vectors of them that are not in the copy. */
-  async #read(collection: Collection, some: readonly BareId[]): Promise<{ rows: ReadRecord[]; bytes: Map<BareId, Uint8Array> }> {
+  async #read(collection: CopiedCollection, some: readonly BareId[]): Promise<{ rows: ReadRecord[]; bytes: Map<BareId, Uint8Array> }> {
     const { records, vectors } = collection;
     const known = new Map(some.map((record) => [record, this.#original(collection, record)]));
     return this.#source.readNewest((reader) => {
@@ -199,7 +210,7 @@ export class ReplicaCopy {
     }
   }
 
-  async #put(collection: Collection, read: readonly ReadRecord[], bytes: ReadonlyMap<BareId, Uint8Array>): Promise<void> {
+  async #put(collection: CopiedCollection, read: readonly ReadRecord[], bytes: ReadonlyMap<BareId, Uint8Array>): Promise<void> {
     const inOrder = read.toSorted((a, b) => ((a.row?.embedding?.id ?? "") < (b.row?.embedding?.id ?? "") ? -1 : 1));
     const { name } = collection;
     const before = this.#newest[name];

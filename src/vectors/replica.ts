@@ -18,12 +18,21 @@ import { within } from "../lib/deadline.ts";
 import { ApiError } from "../lib/errors.ts";
 import { bare, type BareId } from "../lib/ids.ts";
 import { describeError } from "../lib/log.ts";
-import { COLLECTIONS, type Collection } from "../storage/collections.ts";
+import { type Collection } from "../storage/collections.ts";
 import { MAX_KEY, successor } from "../storage/keys.ts";
 import type { ChangeFeed, FeedPosition } from "../storage/postgres/follow/change-feed.ts";
 import { provider } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
-import { type CopiedRow, CopyLost, RECORDS_AT_ONCE, ReplicaCopy, type ReplicaOptions } from "./replica-copy.ts";
+import {
+  COPIED,
+  type CopiedCollection,
+  type CopiedRow,
+  CopyLost,
+  isCopied,
+  RECORDS_AT_ONCE,
+  ReplicaCopy,
+  type ReplicaOptions,
+} from "./replica-copy.ts";
 import type { VectorIndex } from "./vector-index.ts";
 
 const DIRECTORY = "replica";
@@ -87,8 +96,8 @@ export class Replica {
   }
 
   /** The index of a collection, when there is a copy; it knows nothing newer than that. */
-  indexOf({ name }: Collection): VectorIndex | undefined {
-    return this.#copy?.indexes[name];
+  indexOf(collection: Collection): VectorIndex | undefined {
+    return isCopied(collection) ? this.#copy?.indexes[collection.name] : undefined;
   }
 
   /**
@@ -190,7 +199,7 @@ export class Replica {
     const copy = await ReplicaCopy.empty(this.#directory, position, this.#options);
     try {
       await copy.takeProvider();
-      for (const collection of Object.values(COLLECTIONS)) await this.#load(copy, collection);
+      for (const collection of COPIED) await this.#load(copy, collection);
       if (!this.#isClosed) await this.#catchUp(copy);
     } catch (error) {
       await copy.abandon();
@@ -206,7 +215,7 @@ export class Replica {
   }
 
   /** In the order of vectors' ids, so that hardly any gets another one. */
-  async #load(copy: ReplicaCopy, collection: Collection): Promise<void> {
+  async #load(copy: ReplicaCopy, collection: CopiedCollection): Promise<void> {
     const { source } = this.#options;
     for (let from = ""; !this.#isClosed;) {
       const ids = await source.readNewest((reader) => reader.keys(collection.vectors, { from, to: MAX_KEY, limit: RECORDS_AT_ONCE }));
@@ -265,7 +274,7 @@ export class Replica {
       position ??= page.position;
       this.#transactionsBehind = page.transactions;
       if (page.keys.has(provider.name)) await copy.takeProvider();
-      for (const collection of Object.values(COLLECTIONS)) {
+      for (const collection of COPIED) {
         const records = page.keys.get(collection.records.name);
         if (records !== undefined) await copy.take(collection, Array.from(records));
       }

@@ -39,6 +39,8 @@ export interface IndexOptions {
   /** A graph is built from this number of vectors on; 0: always. */
   graphFrom?: number | undefined;
   newWorker?: () => Worker;
+  /** True if the worker is started by the first search that needs it, as most need none. */
+  isLazy?: boolean;
   /** Time that `open` waits for the graph to be loaded; without this, until it is. */
   openMaxMs?: number;
 }
@@ -52,6 +54,7 @@ export class VectorIndex implements CandidateIndex {
   readonly #graphFrom: number;
   readonly #newWorker: () => Worker;
   readonly #openMaxMs: number | undefined;
+  readonly #isLazy: boolean;
   readonly #scopeCache: ScopeCache;
   /** Filters that more than a few passed when that was looked at last. */
   readonly #wideFilters = new Set<string>();
@@ -71,13 +74,14 @@ export class VectorIndex implements CandidateIndex {
   #isClosed = false;
 
   constructor(store: Store, log: Log, options: IndexOptions = {}) {
-    const { collection = MEMORIES, graphFrom = GRAPH_FROM, newWorker = theWorker, openMaxMs } = options;
+    const { collection = MEMORIES, graphFrom = GRAPH_FROM, newWorker = theWorker, openMaxMs, isLazy = false } = options;
     this.#store = store;
     this.#log = log;
     this.#collection = collection;
     this.#graphFrom = graphFrom;
     this.#newWorker = newWorker;
     this.#openMaxMs = openMaxMs;
+    this.#isLazy = isLazy;
     this.#scopeCache = new ScopeCache(store, { collection });
     store.onPut(collection.records, (memory) => {
       this.#scopeCache.updated(memory);
@@ -90,7 +94,7 @@ export class VectorIndex implements CandidateIndex {
    * it is there.
    */
   async open(): Promise<void> {
-    if (!this.#needsWorker()) return;
+    if (this.#isLazy || !this.#needsWorker()) return;
     const ready = this.#connect().ready.catch(() => undefined);
     await (this.#openMaxMs === undefined ? ready : within(systemClock, this.#openMaxMs, ready));
   }
@@ -134,7 +138,7 @@ export class VectorIndex implements CandidateIndex {
   changed(): void {
     this.#scopeCache.collect();
     if (this.#connection === undefined) {
-      if (!this.#isClosed && this.#needsWorker()) this.#connect();
+      if (!this.#isClosed && !this.#isLazy && this.#needsWorker()) this.#connect();
     } else if (this.#isIdle) {
       this.#isIdle = false;
       this.#connection.send({ kind: "changed" });

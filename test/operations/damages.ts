@@ -3,23 +3,28 @@
  *
  * @module
  */
-import { bare } from "../../src/lib/ids.ts";
+import { bare, BARE_ID_LENGTH } from "../../src/lib/ids.ts";
 import { RECORDS, stored } from "../../src/operations/records.ts";
 import type { Tx } from "../../src/storage/access.ts";
+import { TURNS } from "../../src/storage/collections.ts";
 import { MAX_KEY, numberKey } from "../../src/storage/keys.ts";
+import { removeRecord } from "../../src/storage/memory-records.ts";
 import type { RecordStore } from "../../src/storage/record-store.ts";
 import {
   apiKeys,
   documents,
   documentVectors,
   indexedDocuments,
+  indexedTurns,
   memories,
   meta,
+  PENDING_TABLES,
   pendingEmbeddings,
   removals,
   sessions,
   traces,
   turns,
+  turnVectors,
   VECTOR_TABLES,
   vectors,
   versions,
@@ -40,7 +45,7 @@ export async function contents(store: RecordStore): Promise<Record<string, unkno
   const rowsOf = async (table: AnyTable) => (await Array.fromAsync(snapshot.rowBatches(table))).flat();
   const keysOf = async (table: AnyTable) => (await Array.fromAsync(snapshot.keyBatches(table))).flat();
   const found: Record<string, unknown> = {};
-  for (const table of [...RECORDS, pendingEmbeddings]) found[table.name] = await rowsOf(table);
+  for (const table of [...RECORDS, ...PENDING_TABLES]) found[table.name] = await rowsOf(table);
   for (const index of INDEXES) found[index.name] = await keysOf(index);
   for (const table of VECTOR_TABLES)
     found[table.name] = await snapshot.readEach(await keysOf(table), (reader, id) => [id, reader.vectorBytes(table, id)?.toHex()]);
@@ -117,6 +122,12 @@ export const MENDED: Damage[] = [
     "a memory that does not wait for its vector",
     (tx) => tx.remove(pendingEmbeddings, firstKey(tx, pendingEmbeddings)),
     "pending_embeddings: memories without a vector that wait for none",
+  ],
+  ["a vector of no turn", (tx) => tx.putVector(turnVectors, NO_ID, new Uint8Array(6148)), "turn_vectors: of no record"],
+  [
+    "an indexed turn of no turn",
+    (tx) => tx.add(indexedTurns, NO_ID, { session: firstKey(tx, sessions), agent: "A".repeat(22), embed: false }),
+    "indexed_turns: of no turn",
   ],
   ["a vector of no document", (tx) => tx.putVector(documentVectors, NO_ID, new Uint8Array(6148)), "document_vectors: of no record"],
   [
@@ -233,7 +244,15 @@ export const NOT_MENDED: Damage[] = [
     },
     "sessions: versions of the state are missing",
   ],
-  ["a missing turn", (tx) => tx.remove(turns, firstKey(tx, turns)), "turns: missing, or numbered wrong"],
+  [
+    "a missing turn",
+    (tx) => {
+      const key = firstKey(tx, turns);
+      tx.remove(turns, key);
+      removeRecord(tx, TURNS, key.slice(BARE_ID_LENGTH));
+    },
+    "turns: missing, or numbered wrong",
+  ],
   ...["banana", "", "NaN", "-1", "1.5", "1e3", " 7", "4294967296"].map((number): Damage => [
     `a backup number of ${JSON.stringify(number)}`,
     (tx) => tx.put(meta, "backupNumber", number),

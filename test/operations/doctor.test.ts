@@ -112,7 +112,7 @@ for (const [name, damage, ...finds] of VECTOR_LOST) {
 test("without the row of the provider nobody knows what the vectors are of: the server makes all of them again", async () => {
   const count = store.count(vectors);
   await store.commit(NO_PARTITION, (tx) => tx.remove(provider, PROVIDER_KEY));
-  expect(kinds((await examineAll(store)).findings)).toEqual([`document_${OF_ANOTHER}`, OF_ANOTHER]);
+  expect(kinds((await examineAll(store)).findings)).toEqual([`document_${OF_ANOTHER}`, `turn_${OF_ANOTHER}`, OF_ANOTHER]);
   expect((await repairAll(store)).left).toEqual([]);
   expect([store.count(vectors), store.count(documentVectors), count > 0]).toEqual([0, 0, true]);
 });

@@ -5,9 +5,9 @@
  */
 import { NO_PARTITION } from "../../src/lib/ids.ts";
 import { hashKey } from "../../src/storage/keys.ts";
-import { MEMORIES } from "../../src/storage/collections.ts";
+import { MEMORIES, TURNS, type Collection } from "../../src/storage/collections.ts";
 import { removeVector } from "../../src/storage/memory-records.ts";
-import { erasures, memories as memoryTable, pendingEmbeddings } from "../../src/storage/tables.ts";
+import { erasures } from "../../src/storage/tables.ts";
 import { type Cairn, type Options, startCairn } from "../support/cairn.ts";
 
 /** Texts that have gone wrong somewhere: halves of surrogate pairs, NUL, line ends, names of the language's own. */
@@ -27,7 +27,7 @@ export interface Filled {
 
 export async function startFilled(options: Pick<Options, "directory" | "database"> = {}): Promise<Filled> {
   const cairn = await startCairn(options);
-  await cairn.ok(cairn.patch("/v1/settings", { retrieval_log: true }));
+  await cairn.ok(cairn.patch("/v1/settings", { retrieval_log: true, index_turns: "meaning" }));
   const sessions: string[] = [];
   const memories: string[] = [];
   for (const [i, text] of ODD_TEXTS.entries()) {
@@ -42,7 +42,7 @@ export async function startFilled(options: Pick<Options, "directory" | "database
     sessions.push(session.id);
     await cairn.setState(session.id, { [text]: text }, { reasoning: text });
     await cairn.rollback(session.id, 0, { reason: text });
-    await cairn.addTurn(session.id, text, text, { metadata: { text }, state_before: ODD_OBJECT, reasoning: text });
+    await cairn.addTurn(session.id, `Say ${text}`, text, { metadata: { text }, state_before: ODD_OBJECT, reasoning: text });
     await cairn.addTurn(session.id, "in", "out");
     const memory = await cairn.addMemory(session.id, `The parcel number ${i} ${text} is blue.`, {
       type: `type ${text}`,
@@ -91,7 +91,10 @@ export async function startFilled(options: Pick<Options, "directory" | "database
   await cairn.ok(cairn.post("/v1/webhooks", { url: "https://hooks.example.com/in", events: ["session.created", "turn.added"] }));
   sessions.push((await cairn.createSession({ agent_id: "after the webhook", user_id: "ada" })).id);
   await cairn.runTask("webhook outbox");
-  await cairn.addTurn(first, "an event", "that stays in the outbox");
+  const { id: lateTurn } = await cairn.addTurn(first, "an event", "that stays in the outbox");
+  await cairn.runTask("embeddings of turns");
+  await makePending(cairn, TURNS, lateTurn);
+  await cairn.runTask("index of turns");
   await cairn.ok(cairn.patch("/v1/settings", { memories_on_expiry: "delete", trace_retention_days: 30 }));
   await putDocuments(cairn, first);
   await cairn.context(behind.id, { query: "Made while the clock was behind?" });
@@ -105,7 +108,7 @@ export async function startFilled(options: Pick<Options, "directory" | "database
   // One whose vector is pending, as when a provider does not answer.
   const late = await cairn.addMemory(first, "Not embedded in time.");
   memories.push(late.id);
-  await makePending(cairn, late.id);
+  await makePending(cairn, MEMORIES, late.id);
   await beginErasure(cairn);
   return { cairn, sessions, memories };
 }
@@ -146,15 +149,15 @@ async function beginErasure({ service: { store } }: Cairn): Promise<void> {
   });
 }
 
-async function makePending({ service: { store } }: Cairn, id: string): Promise<void> {
-  const key = id.slice("mem_".length);
+async function makePending({ service: { store } }: Cairn, collection: Collection, id: string): Promise<void> {
+  const key = id.slice(id.indexOf("_") + 1);
   await store.commit(NO_PARTITION, (tx) => {
-    const row = tx.get(memoryTable, key);
+    const row = tx.get(collection.records, key);
     if (row?.embedding === undefined) throw new Error("there is no vector to take away");
     const { embedding: _, ...rest } = row;
-    removeVector(tx, MEMORIES, row);
-    tx.put(memoryTable, key, rest);
-    tx.put(pendingEmbeddings, key, "");
+    removeVector(tx, collection, row);
+    tx.put(collection.records, key, rest);
+    tx.put(collection.pending, key, "");
   });
 }
 

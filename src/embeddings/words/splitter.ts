@@ -15,10 +15,12 @@
  */
 import { FINGERPRINT, SYMBOL as SYMBOL_TERM, type TermId } from "../embedder.ts";
 import { hashText, mix } from "../../lib/hash.ts";
+import { memoize } from "../../lib/memoize.ts";
 import { copyOf } from "../../lib/text.ts";
 import { DIGIT, fold, HAN, isFlagHalf, kindAt, LETTER, SEPARATOR, SYMBOL, unitsAt, UNSPACED } from "./characters.ts";
 import { CLOCK_TIME, dateAt, DECIMAL_NUMBER, GROUPED_NUMBER, matchAt, WHOLE_AMOUNT } from "./numbers.ts";
 import { stemOf, STOP_WORDS } from "./stems.ts";
+import { hashAfter, type Token, TokenCache } from "./token-cache.ts";
 
 export interface SplitText {
   /** In the order of the text, as often as they come. */
@@ -32,13 +34,6 @@ export interface SplitText {
 /** Called for each term with the characters it was made from, lower case and without accents. */
 export type OnTerm = (term: TermId, surface: string) => void;
 
-/** A token as it is cached. */
-interface Token {
-  readonly term: TermId;
-  readonly hash: number;
-  readonly isStopWord: boolean;
-}
-
 /** Tokens cached between texts, about 200 bytes each; evicted all at once. English text of a day has some 5,000. */
 const CACHED_TOKENS_MAX = 16_384;
 /** Longer ones hardly come again. */
@@ -51,13 +46,26 @@ const NO_RUN = new Set(Array.from(".-_=*#", (sign) => sign.charCodeAt(0)));
 /** Symbols are left out, are terms of their own besides words, or take the place of words where there are none. */
 type SymbolMode = "ignore" | "extra" | "words";
 
+const SPACE = 32;
 const APOSTROPHE = 39;
+/** A stop word, or a month. */
+const MAY = "may";
 const CONTRACTION = /'(?:s|re|ve|ll|d|m|t)(?![a-z0-9_])/y;
 const MONTH_BEFORE = /(?:\d(?:st|nd|rd|th)?|\b(?:in|of|since|until|till|by|last|next|early|late|mid))[\s-]+$/;
 const MONTH_AFTER = /\s+\d/y;
 
 /** A symbol that joins the parts of one name: BA-2490, 10.0.0.1, get_user_name, anna@example.org. */
 const CONNECTOR = /[-._@]/;
+
+function isPlain(kind: number): boolean {
+  return kind === LETTER || kind === DIGIT;
+}
+
+function endOfDigits(text: string, from: number): number {
+  let at = from;
+  while (at < text.length && kindAt(text, at) === DIGIT) at++;
+  return at;
+}
 
 function isConnector(unit: number): boolean {
   return unit === 45 || unit === 46 || unit === 95 || unit === 64;
@@ -72,6 +80,7 @@ const HUMP = /(?<=[a-z0-9])(?=[A-Z])/;
 /** Splits texts one after the other, with a cache of its own. */
 export class Splitter {
   readonly #tokens = new Map<string, Token>();
+  readonly #plainTokens = new TokenCache(tokenOf);
 
   // The state of the text being split.
   #terms: TermId[] = [];
@@ -119,7 +128,12 @@ export class Splitter {
     let nameStart = -1; // of tokens joined by symbols so far
     let at = 0;
     while (at < end) {
-      let kind = kindAt(text, at);
+      const after = nameStart < 0 ? this.#addPlainWord(text, at, hasHumps ? cased : text) : at;
+      if (after > at) {
+        at = after;
+        continue;
+      }
+      const kind = kindAt(text, at);
       if (kind <= SYMBOL) {
         at = kind === SEPARATOR || this.#symbolMode === "ignore" ? at + 1 : this.#addSymbols(text, at);
         continue;
@@ -129,20 +143,12 @@ export class Splitter {
         continue;
       }
       const start = at;
-      if (kind === DIGIT && nameStart < 0) {
-        do at++;
-        while (at < end && kindAt(text, at) === DIGIT);
-        const sign = text.charCodeAt(at);
-        // In ASCII , - . / and : stand next to each other.
-        if (sign >= 44 && sign <= 58) {
-          const after = this.#addNumber(text, start);
-          if (after > start) {
-            at = after;
-            continue;
-          }
-        }
+      const afterNumber = kind === DIGIT && nameStart < 0 ? this.#addNumber(text, start) : start;
+      if (afterNumber > start) {
+        at = afterNumber;
+        continue;
       }
-      while (at < end && ((kind = kindAt(text, at)) === LETTER || kind === DIGIT)) at += unitsAt(text, at);
+      while (at < end && isPlain(kindAt(text, at))) at += unitsAt(text, at);
       let token = text.slice(start, at);
       const sign = text.charCodeAt(at);
       if (sign === APOSTROPHE) {
@@ -152,12 +158,12 @@ export class Splitter {
           at += contraction[0].length;
         }
       }
-      if (token === "may" && (matchAt(MONTH_AFTER, text, at) !== null || MONTH_BEFORE.test(text.slice(Math.max(0, start - 12), start))))
+      if (token === MAY && (matchAt(MONTH_AFTER, text, at) !== null || MONTH_BEFORE.test(text.slice(Math.max(0, start - 12), start))))
         this.#addMonth(token);
       else this.#add(token);
       if (hasHumps) for (const part of humps(cased, start, at)) this.#addExtra(part);
 
-      const isJoined = isConnector(sign) && at + 1 < end && ((kind = kindAt(text, at + 1)) === LETTER || kind === DIGIT);
+      const isJoined = isConnector(sign) && isPlain(kindAt(text, at + 1));
       if (isJoined) {
         if (nameStart < 0) nameStart = start;
         at++;
@@ -169,6 +175,31 @@ export class Splitter {
   }
 
   // ------------------------------------------------------------------------------------------- from characters to tokens
+
+  /**
+   * Adds a word that has nothing but letters of ASCII, and digits behind the first of them, as nearly all words have. Passes a space over.
+   *
+   * @returns where it ends; `start` where something else begins, or where what follows may belong to it
+   */
+  #addPlainWord(text: string, start: number, cased: string): number {
+    let at = start;
+    let unit = text.charCodeAt(at);
+    if (unit === SPACE) return at + 1;
+    if (this.#onTerm !== undefined || unit < 97 || unit > 122) return start;
+    let plain = 0;
+    do {
+      plain = hashAfter(plain, unit);
+      unit = text.charCodeAt(++at);
+    } while ((unit >= 97 && unit <= 122) || (unit >= 48 && unit <= 57));
+    if (unit > 127 || unit === APOSTROPHE || (isConnector(unit) && kindAt(text, at + 1) > SYMBOL)) return start;
+    if (cased !== text && hasCapital(cased, start + 1, at)) return start;
+    if (at - start === MAY.length && text.startsWith(MAY, start)) return start;
+    const found = this.#plainTokens;
+    found.find(text, start, at, plain);
+    this.#follow(found.hash);
+    if (!found.isStopWord || this.#stopWordsCount) this.#terms.push(found.term);
+    return at;
+  }
 
   /** Adds a run without spaces: every two adjacent characters, and the Chinese ones alone. @returns where it ends */
   #addUnspaced(text: string, start: number): number {
@@ -198,6 +229,9 @@ export class Splitter {
 
   /** Adds what begins with digits and a sign. @returns where it ends, or `at` if it is nothing more than its digits */
   #addNumber(text: string, at: number): number {
+    const sign = text.charCodeAt(endOfDigits(text, at));
+    // In ASCII , - . / and : stand next to each other.
+    if (!(sign >= 44 && sign <= 58)) return at;
     const date = dateAt(text, at);
     if (date !== undefined) {
       this.#addMonth(date.month);
@@ -264,7 +298,7 @@ export class Splitter {
   }
 
   #addSymbol(point: number, run: number, surface: string): void {
-    const hash = hashText(`sign ${point * (RUN_MAX + 1) + run}`);
+    const hash = hashOfSymbol(point * (RUN_MAX + 1) + run);
     if (this.#symbolMode === "words") this.#follow(hash);
     const among = this.#symbolMode === "words" ? this.#terms : this.#symbols;
     this.#put((SYMBOL_TERM | (hash & 0xffffff)) >>> 0, surface, among);
@@ -303,12 +337,18 @@ export class Splitter {
   #token(text: string): Token {
     const cached = this.#tokens.get(text);
     if (cached !== undefined) return cached;
-    const hash = hashText(stemOf(text));
-    const token = { term: wordOf(hash), hash, isStopWord: STOP_WORDS.has(text) };
+    const token = tokenOf(text);
     // A token is a piece of its text, and as a key it would keep the whole text in memory.
     if (text.length <= CACHED_TOKEN_LENGTH_MAX) this.#tokens.set(copyOf(text), token);
     return token;
   }
+}
+
+const hashOfSymbol = memoize((symbol: number) => hashText(`sign ${symbol}`));
+
+function tokenOf(text: string): Token {
+  const hash = hashText(stemOf(text));
+  return { term: wordOf(hash), hash, isStopWord: STOP_WORDS.has(text) };
 }
 
 /** Returns the id of a word by its hash: 31 bits, without those of symbols. */
@@ -316,8 +356,17 @@ function wordOf(hash: number): TermId {
   return hash < SYMBOL_TERM ? hash : hash - SYMBOL_TERM;
 }
 
+function hasCapital(text: string, from: number, to: number): boolean {
+  for (let i = from; i < to; i++) {
+    const unit = text.charCodeAt(i);
+    if (unit >= 65 && unit <= 90) return true;
+  }
+  return false;
+}
+
 /** `getUserName` → get, user, name; nothing for a word without a capital inside. Parts of two letters are left out. */
 function humps(cased: string, start: number, end: number): string[] {
+  if (!hasCapital(cased, start + 1, end)) return [];
   const parts = cased.slice(start, end).split(HUMP);
   return parts.length < 2 ? [] : parts.filter((part) => part.length > 2).map((part) => part.toLowerCase());
 }

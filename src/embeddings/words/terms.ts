@@ -17,7 +17,12 @@ const splitter = new Splitter();
 /** Returns the terms of a memory as they are stored: ascending, with the fingerprint as the last. */
 export function memoryTerms(text: string): Uint32Array {
   const { terms, symbols, fingerprint } = splitter.memory(text);
-  return terms.length === 0 ? new Uint32Array(0) : distinct([...terms, ...symbols, fingerprint]);
+  if (terms.length === 0) return new Uint32Array(0);
+  const all = new Uint32Array(terms.length + symbols.length + 1);
+  all.set(terms);
+  all.set(symbols, terms.length);
+  all[all.length - 1] = fingerprint;
+  return distinct(all);
 }
 
 /** A memory by its words alone. */

@@ -60,6 +60,7 @@ from ._types import (
     Trace,
     Turn,
     TurnInputParam,
+    TurnResults,
     User,
     UserDetails,
     UserErasure,
@@ -1168,6 +1169,7 @@ class SessionsApi:
         initial_state: Mapping[str, Any] | Omit = OMIT,
         metadata: Mapping[str, Any] | Omit = OMIT,
         ttl_seconds: int | Literal["never"] | Omit = OMIT,
+        index_turns: Literal["off", "words", "meaning"] | Omit = OMIT,
         occurred_at: str | Omit = OMIT,
         timeout: float | None = None,
         idempotency_key: str | None = None,
@@ -1192,6 +1194,8 @@ class SessionsApi:
             metadata: Custom metadata; default `{}`. At most 64 KiB as JSON.
             ttl_seconds: Seconds until the session expires, at most 30 days, or `never`; default 86400. Activity does not extend it.
                 A session that never expires stays until it is deleted.
+            index_turns: By what searches find its turns, instead of what the setting `index_turns` says: `off`, by their `words`,
+                or by `meaning` too. It stays so for the session and its forks.
             occurred_at: When the conversation began, for history that is moved in; `created_at` is the time of this request. At
                 most a day in the future.
             timeout: How many seconds an attempt may take, instead of the client's `timeout`.
@@ -1201,7 +1205,7 @@ class SessionsApi:
         Raises:
             CairnError: `already_exists`: a live session of the same user, or of none, has this `external_id`; nothing was changed.
         """
-        return self._client.run(answered(Call("POST", "/v1/sessions", body=given({"agent_id": agent_id, "user_id": user_id, "external_id": external_id, "if_exists": if_exists, "initial_state": initial_state, "metadata": metadata, "ttl_seconds": ttl_seconds, "occurred_at": occurred_at}), idempotency_key=idempotency_key, timeout=timeout), self._client.options, Session))
+        return self._client.run(answered(Call("POST", "/v1/sessions", body=given({"agent_id": agent_id, "user_id": user_id, "external_id": external_id, "if_exists": if_exists, "initial_state": initial_state, "metadata": metadata, "ttl_seconds": ttl_seconds, "index_turns": index_turns, "occurred_at": occurred_at}), idempotency_key=idempotency_key, timeout=timeout), self._client.options, Session))
 
     def list(
         self,
@@ -2023,6 +2027,72 @@ class TurnsApi:
             CairnError: `session_not_found`: there is no such session: it never existed, has expired or was deleted.
         """
         return self._client.run(answered(Call("POST", path("/v1/sessions/{}/turns/batch", session_id), body=given({"turns": turns}), idempotency_key=idempotency_key, timeout=timeout), self._client.options, AddedTurns))
+
+    def search(
+        self,
+        *,
+        query: str,
+        session_id: str | Omit = OMIT,
+        user_id: str | Omit = OMIT,
+        agent_id: str | Omit = OMIT,
+        limit: int | None = None,
+        threshold: float | None = None,
+        timeout: float | None = None,
+    ) -> TurnResults:
+        """Search turns.
+
+        Finds turns by their words, and by meaning where the setting `index_turns` or the session's own says so, each with the
+        passage that was found. Of a session, also those that it has from the session it was forked from; never those that a
+        rollback has hidden. Without `session_id`, `user_id` and `agent_id` all turns are searched that the key sees. An answer ends
+        before its limit with the turn that brings it beyond 8 MiB.
+
+        Needs a key with the scope `read`.
+
+        Args:
+            query: What to look for, in words.
+            session_id: Only turns that this session shows.
+            user_id: Only turns of sessions of this user.
+            agent_id: Only turns of sessions of this agent.
+            limit: How many at most; default 10.
+            threshold: Lowest score; default 0.7. With 0 nothing is left out.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+
+        Raises:
+            CairnError: `session_not_found`: there is no such session: it never existed, has expired or was deleted.
+        """
+        return self._client.run(answered(Call("POST", "/v1/turns/search", body=given({"query": query, "session_id": session_id, "user_id": user_id, "agent_id": agent_id, "limit": limit, "threshold": threshold}), is_change=False, timeout=timeout), self._client.options, TurnResults))
+
+    def list_by_words(
+        self,
+        *,
+        limit: int | None = None,
+        starting_after: str | None = None,
+        q: str | Omit = OMIT,
+        session_id: str | Omit = OMIT,
+        user_id: str | Omit = OMIT,
+        agent_id: str | Omit = OMIT,
+        timeout: float | None = None,
+    ) -> Page[Turn]:
+        """List turns by their words.
+
+        Turns that searches find, newest first, with `q` those that have all its words. Filters combine with AND. None of sessions
+        whose `index_turns` is `off`.
+
+        Needs a key with the scope `read`.
+
+        Args:
+            limit: How many at most; default 20.
+            starting_after: The last id of the previous page (`turn_…`); its record may be gone.
+            q: Only turns that have all of these words, whatever their endings.
+            session_id: Only turns that this session shows.
+            user_id: Only turns of sessions of this user.
+            agent_id: Only turns of sessions of this agent.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+
+        Raises:
+            CairnError: `session_not_found`: there is no such session: it never existed, has expired or was deleted.
+        """
+        return Page(self._client, self._client.run(listed(Call("GET", "/v1/turns", query=given({"limit": limit, "starting_after": starting_after, "q": q, "session_id": session_id, "user_id": user_id, "agent_id": agent_id}), timeout=timeout), self._client.options, Turn)))
 
     def get(
         self,

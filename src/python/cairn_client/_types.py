@@ -1170,6 +1170,8 @@ class Session(Record):
     """Memories that were added to the session, without those that a fork shows of the session it was forked from."""
     turn_count: int
     """Turns in the session that are shown: with those of the session it was forked from, without those that a rollback has hidden."""
+    index_turns: Literal["off", "words", "meaning"] | None = None
+    """By what its turns are found, if that was given; left out where the setting `index_turns` says it."""
     ttl_expires_at: str | None
     """When the session expires; null if it does not."""
 
@@ -1427,6 +1429,29 @@ class SettingsEndlessSessionsForAll(Record):
     """Where the value comes from."""
 
 
+class SettingsIndexTurns(Record):
+    """By what searches find turns: `off`, by their `words`, or by `meaning` too. `meaning` embeds every turn, passage by passage. A
+    session can be created with another one. After a change the turns that are there follow in the background; `/v1/stats` says how
+    far that is.
+    """
+
+    value: Literal["off", "words", "meaning"]
+    default: Literal["off", "words", "meaning"] | None = None
+    source: Literal["default", "environment", "setting", "probes", "built-in"]
+    """Where the value comes from."""
+
+
+class SettingsIndexTurnsShare(Record):
+    """The share of its time that the server indexes turns in the background, 0.01 to 1. Both the turns that are there after a change
+    of `index_turns` and the vectors of new ones are made within it.
+    """
+
+    value: float
+    default: float | None = None
+    source: Literal["default", "environment", "setting", "probes", "built-in"]
+    """Where the value comes from."""
+
+
 class SettingsMaxBodyBytes(Record):
     """Largest body of a request."""
 
@@ -1606,7 +1631,7 @@ class StateVersion(Record):
 class Stats(Record):
     """Counts of records, and recent traffic."""
 
-    __nested__: ClassVar[Mapping[str, str]] = {"vectors": "StatsVectors", "deliveries": "StatsDeliveries", "store": "StatsStore", "history": "History"}
+    __nested__: ClassVar[Mapping[str, str]] = {"vectors": "StatsVectors", "turn_index": "StatsTurnIndex", "deliveries": "StatsDeliveries", "store": "StatsStore", "history": "History"}
     object: Literal["stats"]
     sessions: int
     """Sessions, including those that have expired and are not removed yet."""
@@ -1619,6 +1644,8 @@ class Stats(Record):
     traces: int
     """Traces."""
     vectors: StatsVectors
+    turn_index: StatsTurnIndex
+    """How far the index of turns is."""
     deliveries: StatsDeliveries
     store: StatsStore
     uptime_seconds: int
@@ -1642,6 +1669,23 @@ class StatsStore(Record):
     """Bytes of it that hold records."""
     max_bytes: int | None
     """The setting `max_store_bytes`; null without a limit."""
+
+
+class StatsTurnIndex(Record):
+    """How far the index of turns is."""
+
+    index_turns: Literal["off", "words", "meaning"]
+    """The setting."""
+    state: Literal["ready", "indexing", "unused"]
+    """`indexing` while the turns that were there before follow a change of the setting; `unused` under `words` until turns are
+    searched for the first time, with which their index begins.
+    """
+    looked_at: int
+    """Turns that follow the setting already."""
+    indexed: int
+    """Turns that searches find."""
+    pending: int
+    """Turns whose vectors are still to be made."""
 
 
 class StatsVectors(Record):
@@ -1876,6 +1920,75 @@ class TurnOutput(Record):
     """What went out."""
     content: str
     """The text, a transcription, a description or what a tool was given or gave."""
+
+
+class TurnPassage(Record):
+    """The passage that has most of what was asked; null where the turn has no text."""
+
+    text: str
+    """At most 300 characters."""
+    field: Literal["input", "output", "reasoning"]
+    """Where it stands: in the content of the input or of the output, or in the reasoning."""
+    start: int
+    """Its first character in that text, counted in Unicode code points."""
+    end: int
+    """The character behind its last one."""
+
+
+class TurnResult(Record):
+    """A turn that a search found."""
+
+    __nested__: ClassVar[Mapping[str, str]] = {"input": "TurnInput", "output": "TurnOutput", "passage": "TurnPassage"}
+    object: Literal["turn"]
+    id: str
+    """`turn_` and 12 characters."""
+    session_id: str
+    """The session."""
+    turn_number: int
+    """1, 2, 3 … in the order of the session."""
+    state_version: int
+    """Version of the session's state that was current when the turn was logged; 0 for one that a fork has from its parent. For one
+    that a Cairn without this field has logged it follows from the versions that are kept.
+    """
+    forked_from: str | None = None
+    """The session that this one was forked from, for a turn that it has from there; left out for others."""
+    rolled_back_at: str | None = None
+    """When a rollback hid the turn; left out for those that are shown."""
+    external_id: str | None = None
+    """The name that you gave it; left out if there is none."""
+    created_at: str
+    """When the turn was logged."""
+    occurred_at: str | None = None
+    """When it happened, if that was given: for history that was moved in."""
+    input: TurnInput
+    output: TurnOutput
+    reasoning: str | None = None
+    """Left out when none was given."""
+    metadata: dict[str, Any]
+    """Custom metadata. At most 64 KiB as JSON."""
+    state_before: dict[str, Any] | None
+    """The state before the turn, if given."""
+    state_after: dict[str, Any] | None
+    """The state after the turn, if given."""
+    score: float
+    """0.0 to 1.0, higher is more relevant; from 0.7 on it is about the query."""
+    passage: TurnPassage
+
+
+class TurnResults(Record):
+    """What a search found, best first."""
+
+    __nested__: ClassVar[Mapping[str, str]] = {"data": "TurnResult"}
+    object: Literal["list"]
+    query: str
+    """The query, as it was sent."""
+    index_turns: Literal["off", "words", "meaning"]
+    """By what the turns were searched: as the session says, or else the setting. With `off` none is found."""
+    data: list[TurnResult]
+    partial: Literal[True] | None = None
+    """There are more than 1,000 turns to search that are not all indexed yet, and others may be about the query too: `turn_index` of
+    `/v1/stats` says how far the index is.
+    """
 
 
 class User(Record):

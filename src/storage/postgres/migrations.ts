@@ -11,9 +11,19 @@
  */
 import type { Clock } from "../../lib/clock.ts";
 import { StoreError } from "../store-error.ts";
-import { branches, memoryVersions, users, webhookFailures, type Table } from "../tables.ts";
+import {
+  branches,
+  indexedTurns,
+  memoryVersions,
+  pendingTurns,
+  turnIndexing,
+  turnVectors,
+  users,
+  webhookFailures,
+  type Table,
+} from "../tables.ts";
 import { BEGIN, COMMIT, ROLLBACK, type Connection, type Database, type Statement } from "./connection/database.ts";
-import { DECLARED_COLUMNS, definitionOf, definitions, relationOf, type Compression } from "./schema.ts";
+import { DECLARED_COLUMNS, definitionOf, definitionOfVectors, definitions, relationOf, type Compression } from "./schema.ts";
 
 export interface SchemaMigration {
   /** One more than that of the migration before; the first is 1. */
@@ -164,6 +174,14 @@ const MIGRATIONS: readonly SchemaMigration[] = [
           plain(`create index if not exists retrievals_${column}_idx on cairn.retrievals (${column}) where ${column} is not null`),
         ]),
       ),
+  },
+  {
+    number: 17,
+    says: "turns are searched",
+    run: async (connection) => {
+      for (const table of [indexedTurns, turnIndexing, pendingTurns]) await makeMissing(connection, table);
+      await connection.send(definitionOfVectors(turnVectors, "if not exists").map(plain));
+    },
   },
 ];
 

@@ -22,7 +22,7 @@ import {
   idempotency,
   meta,
   outbox,
-  pendingEmbeddings,
+  PENDING_TABLES,
   RECORD_TABLES,
   SCHEMA_VERSION,
   sessions,
@@ -31,11 +31,12 @@ import {
   type Index,
   type Readable,
   type Table,
+  type VectorTable,
 } from "../tables.ts";
 import type { Statement } from "./connection/database.ts";
 
 /** Tables whose rows are texts. */
-export const TEXT_TABLES: readonly Table<unknown>[] = [...RECORD_TABLES, pendingEmbeddings];
+export const TEXT_TABLES: readonly Table<unknown>[] = [...RECORD_TABLES, ...PENDING_TABLES];
 
 /** Place of the keys of a table, or of the entries of an index. */
 export interface Location {
@@ -121,16 +122,19 @@ export function definitionOf(table: Table<unknown>, compression: Compression): s
   ];
 }
 
+/** Statements that make a table of bytes. */
+export const definitionOfVectors = ({ name }: VectorTable, where: "" | "if not exists" = ""): string[] => [
+  `create table ${where} ${relationOf(name)} (key text collate "C" primary key, bytes bytea not null, rev bigint not null)`,
+  `alter table ${relationOf(name)} alter bytes set storage external`,
+];
+
 /** Compression of rows of more than 2 KB: by lz4 in a third of the time, where the server was built with it. */
 export type Compression = "lz4" | "pglz";
 
 /** Statements that make everything in an empty schema. */
 export const definitions = (compression: Compression): readonly string[] => [
   ...TEXT_TABLES.flatMap((table) => definitionOf(table, compression)),
-  ...VECTOR_TABLES.flatMap(({ name }) => [
-    `create table ${relationOf(name)} (key text collate "C" primary key, bytes bytea not null, rev bigint not null)`,
-    `alter table ${relationOf(name)} alter bytes set storage external`,
-  ]),
+  ...VECTOR_TABLES.flatMap((table) => definitionOfVectors(table)),
   `create table ${relationOf(LEASES.name)} (key text collate "C" primary key, row text not null, rev bigint not null, until bigint not null)`,
   // A crash of the database empties it: then the buckets are full.
   'create unlogged table cairn.buckets (key text collate "C" primary key, parts float8 not null, at bigint not null, given float8 not null, full_at bigint not null) with (fillfactor = 50)',

@@ -11,7 +11,7 @@ import { CURRENT, table } from "./table.ts";
 export const meta = table(
   "meta",
   // The other marks are of a Cairn of before.
-  /^(schema|backupNumber|tracesMark|filled\.[A-Za-z_.]{1,64}|(names|users|documents|contents)Mark)$/,
+  /^(schema|backupNumber|tracesMark|turnsSearched|filled\.[A-Za-z_.]{1,64}|(names|users|documents|contents)Mark)$/,
   Type.String({
     pattern: "^(0|[1-9][0-9]{0,9}|[0-9A-Za-z]{12}|all|from .*)$",
     description: "the text of a whole number below 2^32, an id, or how far an index is filled",

@@ -11,6 +11,7 @@ import { NUMBER_KEY_LENGTH, externalIdKey, hashKey, numberKey, ownNameKey } from
 import { AnyObject, BareIdText, IdText, Instant, ObjectText, OneOf, OrNull, Text, Truth, Whole } from "../row-types.ts";
 import { rowsOfTable } from "../unreadable.ts";
 import { bodyOf, changedAt, having, json, withBody } from "./codecs.ts";
+import { TURN_INDEXES } from "./indexed-turns.ts";
 import { ahead, ID, type Readable, sessionOf, table } from "./table.ts";
 
 const SessionRow = Type.Object({
@@ -38,6 +39,8 @@ const SessionRow = Type.Object({
   expiresAt: Whole,
   /** Number of the current state version. */
   version: Whole,
+  /** By what its turns are found, where that is not what the setting `index_turns` says. */
+  indexTurns: Type.Optional(OneOf(TURN_INDEXES)),
   /** The session and the version that it was forked from. Its metadata says so too, but that can be changed. */
   forkedFrom: Type.Optional(Type.Object({ sessionId: IdText("sess"), version: Whole })),
 });

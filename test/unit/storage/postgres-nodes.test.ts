@@ -19,8 +19,9 @@ import { PostgresStore } from "../../../src/storage/postgres/postgres-store.ts";
 import { definitions } from "../../../src/storage/postgres/schema.ts";
 import { StoreError } from "../../../src/storage/store-error.ts";
 import { deliveries, meta, sessions, turns, users, webhookFailures, type Table } from "../../../src/storage/tables.ts";
-import type { Task } from "../../../src/tasks/task.ts";
+import { Activator, type Task } from "../../../src/tasks/task.ts";
 import { systemCaller } from "../../../src/traces/record.ts";
+import { TurnSearches } from "../../../src/turns/turn-searches.ts";
 import { addTurns } from "../../../src/turns/turns.ts";
 import { openWebhooks } from "../../../src/webhooks/open.ts";
 import { webhookPolicy } from "../../../src/webhooks/policy.ts";
@@ -441,6 +442,12 @@ if (isHere(POSTGRES, "what several servers on one database share")) {
 
   describe("webhooks", () => {
     const system = systemCaller(() => 1);
+    const withoutIndex = {
+      settings: { values: { index_turns: "off" as const, index_turns_share: 1 } },
+      turnVectors: { changed: () => undefined },
+      turnBackfill: new Activator(),
+      turnSearches: new TurnSearches(new FakeClock()),
+    };
     /** A server with the tasks that make deliveries, which a test runs by hand. */
     const startServer = async (name: string) => {
       const clock = new FakeClock();
@@ -454,7 +461,7 @@ if (isHere(POSTGRES, "what several servers on one database share")) {
         clock,
         hooks,
         leases,
-        deps: { store, clock, webhooks: hooks.webhooks },
+        deps: { store, clock, webhooks: hooks.webhooks, ...withoutIndex },
         /** What its timers do in a second. */
         async step() {
           await leases.task.run();

@@ -67,6 +67,7 @@ const ROWS: Record<string, [key: string, row: unknown]> = {
       version: 7,
       branch: 8,
       turnNumber: 9,
+      indexTurns: "meaning",
       forkedFrom: { sessionId: "sess_0VQk3aB4x1Zp", version: 2 },
     },
   ],
@@ -91,6 +92,17 @@ const ROWS: Record<string, [key: string, row: unknown]> = {
       more: { stateVersion: 7, externalId: "message-7", time: -4, tokens: 9 },
     },
   ],
+  indexed_turns: [
+    "0VQk3aB4x1Zu",
+    {
+      session: "0VQk3aB4x1Zq",
+      user: "A".repeat(22),
+      agent: "B".repeat(22),
+      embed: false,
+      embedding: { id: "emb_0VQk3aB4x1Zu", generation: 2, hasNoVector: true },
+    },
+  ],
+  turn_indexing: ["current", { index: "words", after: "0VQk3aB4x1Zq0VQk3aB4x1Zu", done: 7 }],
   branches: [
     "0VQk3aB4x1Zq0000008",
     {
@@ -275,7 +287,7 @@ test("rows and the entries of their indexes are stored in the form of the schema
   const forms = [sparse, sparse.slice().fill(0.01, 0, 700)].map((vector) =>
     encodeVector({ vector, terms: Uint32Array.of(1, 2 ** 31) }, { memory: "0VQk3aB4x1Zv", generation: 2 }).toHex(),
   );
-  const others = [tables.pendingEmbeddings.name, ...tables.VECTOR_TABLES.map(({ name }) => name), forms];
+  const others = [...tables.PENDING_TABLES.map(({ name }) => name), ...tables.VECTOR_TABLES.map(({ name }) => name), forms];
   const sha256 = new Bun.CryptoHasher("sha256").update(JSON.stringify([stored, others])).digest("hex");
   expect({ schema: SCHEMA_VERSION, sha256 }).toEqual(FORMS);
 });

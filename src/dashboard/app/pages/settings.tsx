@@ -44,6 +44,16 @@ const SETTINGS: Record<SettingName, Described> = {
   },
   retrieval_log_days: { label: "Days that what was found is kept", kind: "number", hint: "With the query; 1 to 365." },
   memory_versions_kept: { label: "Contents kept per memory", kind: "number", hint: "Earlier contents, for the history of a memory." },
+  index_turns: {
+    label: "Search in turns",
+    kind: ["off", "words", "meaning"],
+    hint: "Turns that are there follow in the background. meaning embeds every turn.",
+  },
+  index_turns_share: {
+    label: "Share of its time that the server indexes turns",
+    kind: "number",
+    hint: "0.01 to 1; for work in the background.",
+  },
   state_versions_kept: { label: "Versions kept per session", kind: "number", hint: "The newest; version 0 is always kept." },
   max_body_bytes: { label: "Largest body of a request, in bytes", kind: "number" },
   max_store_bytes: { label: "Largest store, in bytes", kind: "number", hint: "Beyond it new records are refused. Empty: no limit." },

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { heapStats } from "bun:jsc";
+import * as fc from "fast-check";
 import { Splitter } from "../../../../src/embeddings/words/splitter.ts";
 import { syllables } from "../../../support/flood.ts";
 import { ratioOf, shortest } from "../../../support/timing.ts";
@@ -221,4 +222,41 @@ describe("ten thousand characters are split about as quickly, whatever they are:
     );
     expect(ratio).toBeLessThan(5);
   });
+});
+
+test("words that are found in the table of the cache are the terms that they are without it", () => {
+  const word = fc.constantFrom(
+    "may",
+    "May",
+    "it's",
+    "getUserName",
+    "BA-2490",
+    "e-mail",
+    "12.5",
+    "7:30",
+    "café",
+    "x",
+    "the",
+    "🗝️",
+    ". ",
+    "don't",
+    "may 7",
+  );
+  const text = fc.array(fc.oneof(word, fc.string({ unit: "grapheme-ascii", maxLength: 24 }), fc.string({ maxLength: 6 })), {
+    maxLength: 30,
+  });
+  // One that is told of each term takes the other way.
+  const split = (joined: string) => [splitter.memory(joined), splitter.memory(joined, () => undefined)] as const;
+  const check = fc.property(text, fc.constantFrom(" ", ""), (parts, between) => {
+    const [found, other] = split(parts.join(between));
+    expect(found).toEqual(other);
+  });
+  fc.assert(check, { numRuns: 2_000 });
+});
+
+test("a cache that was filled with other words is emptied, and knows words as before", () => {
+  const words = Array.from({ length: 40_000 }, (_, i) => `w${i.toString(36)}`).join(" ");
+  const before = splitter.memory(`${words} lighthouse`);
+  expect(splitter.memory(`${words} lighthouse`)).toEqual(before);
+  expect(before).toEqual(splitter.memory(`${words} lighthouse`, () => undefined));
 });

@@ -1,0 +1,178 @@
+/**
+ * Finds the turns that a query is about, in the way and by the scores that memories are found by, and the passage of each that it found.
+ *
+ * The index gives candidates among the turns of a session, a user or an agent. Whether a session shows them is seen when they are
+ * answered: those that a rollback has hidden are passed over, and those that a fork has from its parent are found under the fork.
+ *
+ * @module
+ */
+import type { EmbeddedQuery } from "../embeddings/embedder.ts";
+import { passagesOf } from "../embeddings/builtin/passages.ts";
+import { hasMeaning } from "../embeddings/embedder.ts";
+import type { Active } from "../embeddings/embeddings.ts";
+import { WORDS_CALIBRATION } from "../embeddings/score.ts";
+import { nextTurn } from "../lib/clock.ts";
+import type { Permit } from "../lib/fair-semaphore.ts";
+import type { BareId } from "../lib/ids.ts";
+import { jsonArray, jsonWith, toJson, type JsonText } from "../lib/json.ts";
+import { LIMITS } from "../lib/limits.ts";
+import { inOrder } from "../memories/in-order.ts";
+import { candidatesFrom, indexQuery, looksAt, scoresOf, TERMS_PER_TURN, type Searcher } from "../memories/search.ts";
+import { eachRead, type Reader } from "../storage/access.ts";
+import { TURNS } from "../storage/collections.ts";
+import { generationOf, vectorOf } from "../storage/memory-records.ts";
+import type { TurnIndex, TurnRow } from "../storage/tables.ts";
+import type { Candidate } from "../vectors/candidates.ts";
+import { nearestPassage, passageCount, quantize } from "../vectors/encoding.ts";
+import { catchUp } from "./catch-up.ts";
+import { indexedText, textsOf } from "./indexed-text.ts";
+import { turnIndexOf, type TurnDeps } from "./indexed-turns.ts";
+import { passageOf, type ShownPassage } from "./passage.ts";
+import { scopeOf, shownTurnReader, type TurnFilter, type TurnScope } from "./scope.ts";
+
+export interface TurnSearch extends TurnFilter {
+  readonly query: string;
+  readonly limit: number;
+  readonly threshold: number;
+}
+
+interface Match {
+  readonly row: TurnRow;
+  readonly json: JsonText;
+  readonly score: number;
+  /** The part of the turn's text that is nearest in meaning, by its number; undefined where the text has no parts. */
+  readonly passage: number | undefined;
+}
+
+/** The query and the provider that it is compared by. */
+interface Asked {
+  readonly query: EmbeddedQuery;
+  readonly active: Active;
+}
+
+/** Candidates at least: many turns have as much of the query's words, and of these the first is the one that says it. */
+const CANDIDATES_MIN = 400;
+/** Candidates at most: more than that are looked at only where nearly all that is found is hidden. */
+const CANDIDATES_MAX = 10_000;
+
+export async function searchTurns(deps: TurnDeps, searcher: Searcher, search: TurnSearch): Promise<JsonText> {
+  const scope = await scopeOf(deps.store, searcher.owner, search);
+  const index = turnIndexOf(deps, scope?.session?.row);
+  using permit = deps.searches.permitOf(searcher.limitsId);
+  const isAll = scope === undefined || index === "off" || (await catchUp(deps, searcher.owner, search, scope));
+  const found = scope === undefined || index === "off" ? undefined : await rank(deps, searcher, search, scope, index, permit);
+  const data: JsonText[] = [];
+  let bytes = 0;
+  for (const { row, json, score, passage } of found?.matches ?? []) {
+    if (bytes > LIMITS.pageBytesMax) break;
+    // Of a long turn this takes milliseconds.
+    await nextTurn();
+    const shown = shownPassage(row, found!.query, passage);
+    data.push(`${json.slice(0, -1)},"score":${score},"passage":${toJson(shown ?? null)}}` as JsonText);
+    bytes += Buffer.byteLength(json);
+  }
+  const partial = isAll ? undefined : toJson(true);
+  return jsonWith({ object: "list", query: search.query, index_turns: index }, { data: jsonArray(data), partial });
+}
+
+function shownPassage(row: TurnRow, { lexical }: EmbeddedQuery, passage: number | undefined): ShownPassage | undefined {
+  const texts = textsOf(row);
+  const text = indexedText(texts);
+  const near = passage === undefined ? undefined : passagesOf(text)[passage];
+  return passageOf(texts, text, lexical, near) ?? passageOf(texts, text, lexical, undefined);
+}
+
+/** The best turns, best first; of equal ones the older first: what was said again is found where it was said. */
+async function rank(
+  deps: TurnDeps,
+  searcher: Searcher,
+  search: TurnSearch,
+  scope: TurnScope,
+  index: Exclude<TurnIndex, "off">,
+  permit: Permit,
+): Promise<{ query: EmbeddedQuery; matches: Match[] }> {
+  const { limitsId } = searcher;
+  for (;;) {
+    const { active } = deps.embeddings;
+    try {
+      const asked: Asked =
+        index === "words"
+          ? { query: deps.embeddings.wordsQuery(search.query), active: { ...active, calibration: WORDS_CALIBRATION } }
+          : { query: await deps.embeddings.embedQuery(active, search.query, limitsId), active };
+      const isVain = asked.query.lexical.ids.length === 0 && search.threshold > 0;
+      const matches = isVain ? [] : await bestOf(deps, searcher, search, scope, asked, permit);
+      // Vectors of a provider that was set meanwhile may be among them: they mean something else.
+      if (deps.embeddings.active.generation === active.generation) return { query: asked.query, matches: matches ?? [] };
+    } catch (error) {
+      // The provider before may have failed, which drops its requests in flight.
+      if (deps.embeddings.active === active) throw error;
+    }
+  }
+}
+
+/** Asks for more candidates while too many of those found are not shown. @returns undefined where vectors are another provider's */
+async function bestOf(
+  deps: TurnDeps,
+  searcher: Searcher,
+  search: TurnSearch,
+  scope: TurnScope,
+  { query, active }: Asked,
+  permit: Permit,
+): Promise<Match[] | undefined> {
+  for (let limit = Math.max(CANDIDATES_MIN, candidatesFrom(search.limit)); ;) {
+    const candidates = await deps.turnVectors.nearest(indexQuery(query, active, limit), scope.filter, permit.isTaken);
+    // Long texts are not held while waiting: they are read again.
+    if (candidates === undefined || (!permit.isTaken && looksAt(query, candidates) > TERMS_PER_TURN)) {
+      await permit.take();
+      continue;
+    }
+    const scores = await scoresOf(query, active, candidates);
+    const matches = await shownOf(deps, searcher, search, scope, { query, active }, candidates, scores);
+    if (matches === undefined) return undefined;
+    const isAll = candidates.length < limit || limit >= CANDIDATES_MAX || scores.some((score) => score < search.threshold);
+    if (isAll || matches.length >= search.limit) return matches;
+    limit = Math.min(CANDIDATES_MAX, 4 * limit);
+  }
+}
+
+/** The best of the candidates that are shown; undefined where their vectors are of another generation than the query. */
+async function shownOf(
+  { store }: TurnDeps,
+  { owner }: Searcher,
+  search: TurnSearch,
+  { ranges }: TurnScope,
+  { query, active }: Asked,
+  candidates: readonly Candidate[],
+  scores: Float64Array,
+): Promise<Match[] | undefined> {
+  const kept = scores.map((score) => (score >= search.threshold ? score : LEFT_OUT));
+  const order = Array.from(inOrder(candidates, kept, search.limit, "older"));
+  const numbers = hasMeaning(query) ? quantize(query.vector) : undefined;
+  const read = eachRead(store, order, (reader) => {
+    const find = shownTurnReader(reader, owner, search, ranges);
+    return (i): Match | "of another generation" | undefined => {
+      if (generationOf(reader) !== active.generation) return "of another generation";
+      const turn = candidates[i]!.memory;
+      const shown = find(turn);
+      return shown && { ...shown, score: scores[i]!, passage: numbers && passageNumber(reader, turn, numbers) };
+    };
+  });
+  const matches: Match[] = [];
+  for await (const some of read) {
+    for (const match of some) {
+      if (match === undefined) continue;
+      if (match === "of another generation") return undefined;
+      matches.push(match);
+      if (matches.length === search.limit) return matches;
+    }
+  }
+  return matches;
+}
+
+/** Less than any score. */
+const LEFT_OUT = -1;
+
+function passageNumber(reader: Reader, turn: BareId, numbers: Int16Array): number | undefined {
+  const bytes = vectorOf(reader, TURNS, turn)?.bytes;
+  return bytes === undefined || passageCount(bytes) === 1 ? undefined : nearestPassage(numbers, bytes).passage;
+}
