@@ -2079,6 +2079,26 @@ export interface Settings {
     /** Where the value comes from. */
     source: "default" | "environment" | "setting" | "probes" | "built-in";
   };
+  /**
+   * By what searches find turns: `off`, by their `words`, or by `meaning` too. `meaning` embeds every turn, passage by passage. A session
+   * can be created with another one. After a change the turns that are there follow in the background; `/v1/stats` says how far that is.
+   */
+  index_turns: {
+    value: "off" | "words" | "meaning";
+    default?: "off" | "words" | "meaning";
+    /** Where the value comes from. */
+    source: "default" | "environment" | "setting" | "probes" | "built-in";
+  };
+  /**
+   * The share of its time that the server indexes turns in the background, 0.01 to 1. Both the turns that are there after a change of
+   * `index_turns` and the vectors of new ones are made within it.
+   */
+  index_turns_share: {
+    value: number;
+    default?: number;
+    /** Where the value comes from. */
+    source: "default" | "environment" | "setting" | "probes" | "built-in";
+  };
   /** Largest body of a request. */
   max_body_bytes: {
     value: number;
@@ -2268,6 +2288,16 @@ export interface SettingsChanges {
   retrieval_log?: boolean | null;
   /** How many days the log of retrievals keeps what was found, with the query. A change concerns what is logged from then on. */
   retrieval_log_days?: number | null;
+  /**
+   * By what searches find turns: `off`, by their `words`, or by `meaning` too. `meaning` embeds every turn, passage by passage. A session
+   * can be created with another one. After a change the turns that are there follow in the background; `/v1/stats` says how far that is.
+   */
+  index_turns?: "off" | "words" | "meaning" | null;
+  /**
+   * The share of its time that the server indexes turns in the background, 0.01 to 1. Both the turns that are there after a change of
+   * `index_turns` and the vectors of new ones are made within it.
+   */
+  index_turns_share?: number | null;
   /** Largest body of a request. */
   max_body_bytes?: number | null;
   /** A label for this deployment, shown in `/health` to everybody. Without control characters. */

@@ -1772,6 +1772,8 @@ class SettingsApi:
         trace_retention_days: int | Omit | None = OMIT,
         retrieval_log: bool | Omit | None = OMIT,
         retrieval_log_days: int | Omit | None = OMIT,
+        index_turns: Literal["off", "words", "meaning"] | Omit | None = OMIT,
+        index_turns_share: float | Omit | None = OMIT,
         max_body_bytes: int | Omit | None = OMIT,
         region: str | Omit | None = OMIT,
         state_versions_kept: int | Omit | None = OMIT,
@@ -1800,6 +1802,11 @@ class SettingsApi:
                 kept for `retrieval_log_days`, and no longer than the session.
             retrieval_log_days: How many days the log of retrievals keeps what was found, with the query. A change concerns what is
                 logged from then on.
+            index_turns: By what searches find turns: `off`, by their `words`, or by `meaning` too. `meaning` embeds every turn,
+                passage by passage. A session can be created with another one. After a change the turns that are there follow in the
+                background; `/v1/stats` says how far that is.
+            index_turns_share: The share of its time that the server indexes turns in the background, 0.01 to 1. Both the turns that
+                are there after a change of `index_turns` and the vectors of new ones are made within it.
             max_body_bytes: Largest body of a request.
             region: A label for this deployment, shown in `/health` to everybody. Without control characters.
             state_versions_kept: How many of the newest versions of a session's state are kept, including the current one; version 0
@@ -1818,7 +1825,7 @@ class SettingsApi:
             idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
                 one unless given.
         """
-        return self._client.run(answered(Call("PATCH", "/v1/settings", body=given({"memories_on_expiry": memories_on_expiry, "endless_sessions_for_all": endless_sessions_for_all, "trace_retention_days": trace_retention_days, "retrieval_log": retrieval_log, "retrieval_log_days": retrieval_log_days, "max_body_bytes": max_body_bytes, "region": region, "state_versions_kept": state_versions_kept, "memory_versions_kept": memory_versions_kept, "max_store_bytes": max_store_bytes, "webhooks": webhooks, "embedding": embedding}, nullable=("memories_on_expiry", "endless_sessions_for_all", "trace_retention_days", "retrieval_log", "retrieval_log_days", "max_body_bytes", "region", "state_versions_kept", "memory_versions_kept", "max_store_bytes",)), idempotency_key=idempotency_key, timeout=timeout), self._client.options, Settings))
+        return self._client.run(answered(Call("PATCH", "/v1/settings", body=given({"memories_on_expiry": memories_on_expiry, "endless_sessions_for_all": endless_sessions_for_all, "trace_retention_days": trace_retention_days, "retrieval_log": retrieval_log, "retrieval_log_days": retrieval_log_days, "index_turns": index_turns, "index_turns_share": index_turns_share, "max_body_bytes": max_body_bytes, "region": region, "state_versions_kept": state_versions_kept, "memory_versions_kept": memory_versions_kept, "max_store_bytes": max_store_bytes, "webhooks": webhooks, "embedding": embedding}, nullable=("memories_on_expiry", "endless_sessions_for_all", "trace_retention_days", "retrieval_log", "retrieval_log_days", "index_turns", "index_turns_share", "max_body_bytes", "region", "state_versions_kept", "memory_versions_kept", "max_store_bytes",)), idempotency_key=idempotency_key, timeout=timeout), self._client.options, Settings))
 
     def try_embedding(
         self,

@@ -1190,7 +1190,7 @@ class SessionFork(Record):
 class Settings(Record):
     """Every setting with its value, its default and where the value comes from."""
 
-    __nested__: ClassVar[Mapping[str, str]] = {"memories_on_expiry": "SettingsMemoriesOnExpiry", "endless_sessions_for_all": "SettingsEndlessSessionsForAll", "trace_retention_days": "SettingsTraceRetentionDays", "retrieval_log": "SettingsRetrievalLog", "retrieval_log_days": "SettingsRetrievalLogDays", "max_body_bytes": "SettingsMaxBodyBytes", "region": "SettingsRegion", "state_versions_kept": "SettingsStateVersionsKept", "memory_versions_kept": "SettingsMemoryVersionsKept", "max_store_bytes": "SettingsMaxStoreBytes", "webhooks": "SettingsWebhooks", "embedding": "SettingsEmbedding"}
+    __nested__: ClassVar[Mapping[str, str]] = {"memories_on_expiry": "SettingsMemoriesOnExpiry", "endless_sessions_for_all": "SettingsEndlessSessionsForAll", "trace_retention_days": "SettingsTraceRetentionDays", "retrieval_log": "SettingsRetrievalLog", "retrieval_log_days": "SettingsRetrievalLogDays", "index_turns": "SettingsIndexTurns", "index_turns_share": "SettingsIndexTurnsShare", "max_body_bytes": "SettingsMaxBodyBytes", "region": "SettingsRegion", "state_versions_kept": "SettingsStateVersionsKept", "memory_versions_kept": "SettingsMemoryVersionsKept", "max_store_bytes": "SettingsMaxStoreBytes", "webhooks": "SettingsWebhooks", "embedding": "SettingsEmbedding"}
     object: Literal["settings"]
     memories_on_expiry: SettingsMemoriesOnExpiry
     """What becomes of the memories of a session that expires."""
@@ -1207,6 +1207,15 @@ class Settings(Record):
     """
     retrieval_log_days: SettingsRetrievalLogDays
     """How many days the log of retrievals keeps what was found, with the query. A change concerns what is logged from then on."""
+    index_turns: SettingsIndexTurns
+    """By what searches find turns: `off`, by their `words`, or by `meaning` too. `meaning` embeds every turn, passage by passage. A
+    session can be created with another one. After a change the turns that are there follow in the background; `/v1/stats` says how
+    far that is.
+    """
+    index_turns_share: SettingsIndexTurnsShare
+    """The share of its time that the server indexes turns in the background, 0.01 to 1. Both the turns that are there after a change
+    of `index_turns` and the vectors of new ones are made within it.
+    """
     max_body_bytes: SettingsMaxBodyBytes
     """Largest body of a request."""
     region: SettingsRegion
