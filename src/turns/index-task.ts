@@ -22,6 +22,7 @@ import {
   branches,
   indexedTurns,
   sessions,
+  TURN_INDEXING_KEY,
   turnIndexing,
   turns,
   type SessionRow,
@@ -34,7 +35,6 @@ import { indexedText, textsOf, wordsOfTurn } from "./indexed-text.ts";
 import { indexTurn, leaveWords, wantMeaning, type TurnDeps } from "./indexed-turns.ts";
 
 const NAME = "index of turns";
-const KEY = "current";
 const TURNS_PER_COMMIT = 100;
 const CHARACTERS_PER_COMMIT = 200_000;
 /** It is not woken: a server that has it woken looks each second whether it was, and would not rest longer. */
@@ -48,7 +48,7 @@ export interface IndexTaskDeps extends IndexingDeps, Pick<TurnDeps, "clock" | "t
 
 /** The place of the task; undefined before it has begun. */
 export function turnIndexingIn(reader: Reader): TurnIndexingRow | undefined {
-  return reader.get(turnIndexing, KEY);
+  return reader.get(turnIndexing, TURN_INDEXING_KEY);
 }
 
 /** Checks whether every turn is indexed as a setting says. */
@@ -89,7 +89,7 @@ async function indexSome(deps: IndexingDeps, { index, after = "", done }: TurnIn
   const isEnd = looked.length === keys.length && keys.length < TURNS_PER_COMMIT;
   await store.commit(NO_PARTITION, (tx) => {
     bringAllUpToDate(tx, index, looked, words);
-    tx.put(turnIndexing, KEY, { index, done: done + looked.length, ...(isEnd || last === undefined ? {} : { after: last }) });
+    tx.put(turnIndexing, TURN_INDEXING_KEY, { index, done: done + looked.length, ...(isEnd || last === undefined ? {} : { after: last }) });
   });
   wasIndexed(deps);
   return isEnd ? undefined : last;

@@ -47,6 +47,7 @@ function memoryOf(sent: object): NewMemory {
 export function turnEndpoints(deps: TurnDeps): Endpoint[] {
   return [
     turns.post(path, {
+      ahead: ["index of turns"],
       summary: "Add a turn",
       existing: "The turn of the session that has the `external_id` already; or, of a step, a memory was there by its own.",
       echoes: true,
@@ -65,6 +66,7 @@ export function turnEndpoints(deps: TurnDeps): Endpoint[] {
     }),
     turns.post(`${path}/batch`, {
       summary: "Add turns",
+      ahead: ["index of turns"],
       description:
         "Up to 100 turns in one transaction, all of them or none; an error names the place: `turns[3].input`. Each leaves a trace and an event. " +
         "With `external_id` a batch can be sent again: turns that are there are answered as they are.",
@@ -86,7 +88,7 @@ export function turnEndpoints(deps: TurnDeps): Endpoint[] {
       description:
         "Finds turns by their words, and by meaning where the setting `index_turns` or the session's own says so, each with the passage that was found. Of a session, also those that it has from the session it was forked from; never those that a rollback has hidden. Without `session_id`, `user_id` and `agent_id` all turns are searched that the key sees. An answer ends before its limit with the turn that brings it beyond 8 MiB.",
       scope: "read",
-      ahead: ["search"],
+      ahead: ["search", "index of turns"],
       body: TurnSearch,
       response: TurnResults,
       errors: ["session_not_found"],
@@ -96,7 +98,7 @@ export function turnEndpoints(deps: TurnDeps): Endpoint[] {
       summary: "List turns by their words",
       description:
         "Turns that searches find, newest first, with `q` those that have all its words. Filters combine with AND. None of sessions whose `index_turns` is `off`.",
-      ahead: ["search"],
+      ahead: ["search", "index of turns"],
       filter: WORD_FILTER,
       cursor: Cursor("turn"),
       response: ListOf(Turn, "A page of turns."),

@@ -50,6 +50,7 @@ const TurnIndexingRow = Type.Object({
   done: Whole,
 });
 export type TurnIndexingRow = Static<typeof TurnIndexingRow>;
+export const TURN_INDEXING_KEY = "current";
 export const turnIndexing = table("turn_indexing", CURRENT, TurnIndexingRow, json<TurnIndexingRow>());
 
 /** Indexed turns whose vector is still to be made, which wait apart: there are many more of them than of others. */

@@ -20,6 +20,8 @@ const OFTEN: Readonly<Record<string, number>> = {
   // One of them, for what is pinned, at the same time as the search.
   "POST /v1/sessions/{session_id}/context": 4,
   "POST /v1/memory/search": 3,
+  // One of them, for the words of its turns.
+  "DELETE /v1/sessions/{session_id}": 5,
 };
 
 /** The body without what makes one request do the work of several: memories like one that is added, and a step's besides its turn. */
@@ -29,6 +31,9 @@ function plain(name: string, body: object): object {
   const { memories: __, state_patch: ___, ...turn } = alone;
   return turn;
 }
+
+/** Once the turns that are there are indexed: until then a search indexes those that it is about. */
+const OF_INDEXED_TURNS: ReadonlySet<string> = new Set(["POST /v1/turns/search", "GET /v1/turns"]);
 
 /** It ends once all that the user had is gone, a piece at a time. */
 const AS_LONG_AS_IT_TAKES: ReadonlySet<string> = new Set(["DELETE /v1/users/{user_id}"]);
@@ -65,6 +70,11 @@ if (isHere(POSTGRES, "how often each request waits for the database")) {
     return { user_id: "user-42", session_id, turn_id, memory_id, version: "0", trace_id, key_id };
   };
 
+  const indexTurns = async () => {
+    await cairn.ok(cairn.post("/v1/turns/search", { query: "parcel" }));
+    await cairn.runTask("index of turns");
+  };
+
   /** How often requests wait for the database that `make` makes, at best. */
   const leastOf = async (most: number, make: () => Promise<() => Promise<unknown>>): Promise<number> => {
     const { store } = cairn.service;
@@ -86,6 +96,7 @@ if (isHere(POSTGRES, "how often each request waits for the database")) {
     test(`${name} waits for the database at most ${most} times`, async () => {
       const best = await leastOf(most, async () => {
         const ids = await records();
+        if (OF_INDEXED_TURNS.has(name)) await indexTurns();
         const headers = { "Idempotency-Key": crypto.randomUUID() };
         const sent = body(ids);
         return () => cairn.request(method, path(ids), { body: sent && plain(name, sent), headers });
