@@ -32,6 +32,7 @@ export const NAMES: Readonly<Record<string, string>> = {
   listTurnsByTheirWords: "turns.list_by_words",
   addMemory: "memories.add",
   addManyMemories: "memories.add_many",
+  forgetMemories: "memories.forget",
   listMemories: "memories.list",
   searchMemories: "memories.search",
   getMemory: "memories.get",

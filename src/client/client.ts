@@ -144,6 +144,8 @@ const memoriesOf = (rest: Rest) => ({
   /** Adds all of them or none. */
   addMany: (memories: Api.MemoryBatch["memories"], options?: CallOptions) =>
     rest.post<Api.AddedMemories>("/v1/memory/batch", { memories }, options),
+  /** Deletes the memories that pass a filter; a dry run unless told otherwise. */
+  forget: (body: Api.Forgetting, options?: CallOptions) => rest.post<Api.ForgetResult>("/v1/memory/forget", body, options),
   search: <Given extends Api.MemorySearch>(body: Filters<Api.MemorySearch, Given>, options?: CallOptions) => {
     checkFilters(body);
     return rest.post<Api.MemoryResults>("/v1/memory/search", body, options);

@@ -844,6 +844,42 @@ export interface FilterOperators {
   $starts_with?: string;
 }
 
+/** What was forgotten, or would be. */
+export interface ForgetResult {
+  object: "forget_result";
+  /** true where nothing was deleted. */
+  dry_run: boolean;
+  /** How many memories were deleted, or would be. */
+  count: number;
+  /** Up to 10 of them, newest first; of a dry run alone. */
+  examples?: Memory[];
+  /**
+   * Token of a dry run. With the same filter and `dry_run: false` exactly those go that it counted: if one was changed or is gone since, it
+   * is 409 `version_conflict` and nothing goes.
+   */
+  token?: string;
+  /** true where more pass: ask again for these. */
+  has_more: boolean;
+  /** Set where 10,000 memories were compared with the filter, and others were not: there may be better ones. */
+  partial?: true;
+}
+
+/** Memories to delete. */
+export interface Forgetting {
+  filter: Filter;
+  /** Delete nothing, and say what would go: needs a key with the scope `read`, too. */
+  dry_run?: boolean;
+  /** How many at most; default 100. */
+  limit?: number;
+  /** Why; for the history of the memory and the trace. */
+  reason?: string;
+  /**
+   * Token of a dry run. With the same filter and `dry_run: false` exactly those go that it counted: if one was changed or is gone since, it
+   * is 409 `version_conflict` and nothing goes.
+   */
+  token?: string;
+}
+
 /** Where to fork. */
 export interface Fork {
   /** The version to start from; default the current one. A negative one counts back from it. */

@@ -65,6 +65,12 @@ export const LIMITS = {
   pinnedMemoriesMax: 20,
   /** Memories of one batch. */
   memoryBatchMax: 100,
+  /** Memories that are forgotten by one request. */
+  forgottenMax: 1_000,
+  forgottenDefault: 100,
+  /** Memories that a dry run shows. */
+  forgottenShown: 10,
+  forgetTokenLengthMax: 64,
   /** A century. */
   memoryTtlSecondsMax: 3_155_760_000,
   /** Types that one search looks for. */

@@ -26,6 +26,8 @@ import { shownMemories } from "./validity.ts";
 export interface Filtered {
   readonly postings: Filter;
   readonly shown: Shown & { readonly rowFilter: RowFilter };
+  /** Only those whose ids come before it; all unless given. */
+  readonly before?: BareId | undefined;
 }
 
 /** Candidates that are compared at first, and at most before all memories are looked at. */
@@ -130,11 +132,11 @@ interface PassingRows {
 /** Gives the memories that pass, newest first, some at a time, as far as the request may compare them. */
 async function* walkPassing(
   store: RecordStore,
-  { postings, shown }: Filtered,
+  { postings, shown, before: cursor }: Filtered,
   seen: ReadonlySet<BareId>,
 ): AsyncGenerator<PassingRows, void, undefined> {
   const { created } = shown.rowFilter;
-  for (const { filter, from, before: end } of stretchesOf({ ahead: memories.index.ahead, filter: postings, created }, undefined)) {
+  for (const { filter, from, before: end } of stretchesOf({ ahead: memories.index.ahead, filter: postings, created }, cursor)) {
     for (let before = end, isEnd = false; !isEnd;) {
       const { ids, next } = await store.walk(memories, filter, { from, before }, ROWS_AT_ONCE);
       const others = ids.filter((id) => !seen.has(id));

@@ -12,7 +12,7 @@ import { countQuoted } from "../embeddings/builtin/token-count.ts";
 import { BACKGROUND } from "../embeddings/embeddings.ts";
 import { liveSession } from "../sessions/live-session.ts";
 import { memoriesIn, shownMemoryRanges, type MemoryRange } from "../sessions/shared-memories.ts";
-import type { Reader } from "../storage/access.ts";
+import type { Reader, Tx } from "../storage/access.ts";
 import { MEMORIES } from "../storage/collections.ts";
 import { hashKey, MAX_KEY } from "../storage/keys.ts";
 import { toIso } from "../lib/time.ts";
@@ -28,7 +28,7 @@ import { createMemories, memoriesCreated, prepareMemories, type NewMemory } from
 import type { MemoryDeps } from "./deps.ts";
 import { postingsOf } from "./filter.ts";
 import { newestFiltered, type Newest } from "./filtered.ts";
-import { findMemory, memoryJson, preview, refuseLongContent } from "./record.ts";
+import { findMemory, memoryJson, preview, refuseLongContent, type FoundMemory } from "./record.ts";
 import type { Shown } from "./status.ts";
 import { shownMemories } from "./validity.ts";
 
@@ -202,18 +202,23 @@ export async function updateMemory(deps: MemoryDeps, caller: Caller, id: string,
 export async function deleteMemory(deps: MemoryDeps, caller: Caller, id: string, reason: string | undefined): Promise<JsonText> {
   const answer = await commitFor(deps, caller, partitionOf(id), (tx) => {
     const memory = findMemory(tx, caller.owner, id);
-    removeRecord(tx, MEMORIES, memory.key);
-    touchSession(tx, memory.row.sessionId, -1);
-    record(tx, caller, {
-      action: "memory.deleted",
-      sessionId: memory.row.sessionId ?? null,
-      userId: memory.row.userId,
-      agentId: memory.row.agentId,
-      ...(memory.row.sessionId === undefined ? { recordId: memory.key } : {}),
-      details: toJson({ memory_id: memory.id, content_preview: preview(memory.row.content), reason: reason ?? null }),
-    });
+    removeMemory(tx, caller, memory, reason);
     return ofUser(memory.row, toJson({ object: "memory", id: memory.id, deleted: true }), "never");
   });
   deps.vectors.changed();
   return answer;
+}
+
+export function removeMemory(tx: Tx, caller: Caller, { id, key, row }: FoundMemory, reason: string | undefined): void {
+  const { sessionId, userId, agentId } = row;
+  removeRecord(tx, MEMORIES, key);
+  touchSession(tx, sessionId, -1);
+  record(tx, caller, {
+    action: "memory.deleted",
+    sessionId: sessionId ?? null,
+    userId,
+    agentId,
+    ...(sessionId === undefined ? { recordId: key } : {}),
+    details: toJson({ memory_id: id, content_preview: preview(row.content), reason: reason ?? null }),
+  });
 }

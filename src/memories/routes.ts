@@ -13,10 +13,13 @@ import { tagsOf } from "./comma-lists.ts";
 import type { NewMemory as NewMemoryFields } from "./create.ts";
 import type { MemoryDeps } from "./deps.ts";
 import { MEMORY_MEMBERS } from "./filter.ts";
+import { forgetMemories } from "./forget.ts";
 import { addMemories, addMemory, deleteMemory, getMemory, listMemories, memoryHistory, updateMemory } from "./memories.ts";
 import {
   AddedMemories,
   AddedMemory,
+  Forgetting,
+  Forgotten,
   Memory,
   MEMORY_FILTER,
   MemoryBatch,
@@ -88,6 +91,22 @@ export function memoryEndpoints(deps: MemoryDeps): Endpoint[] {
       errors: ["session_not_found"],
       run: ({ body, caller }) =>
         searchMemories(deps, caller, { ...body, filter: body.filter && parseFilter(body.filter, "filter", MEMORY_MEMBERS) }),
+    }),
+    memories.post("/v1/memory/forget", {
+      summary: "Forget memories",
+      memoryOperation: "delete_memory",
+      description:
+        "Deletes the memories that pass a filter, past and future ones too, each with its trace. A dry run, which is the default, deletes nothing: it counts them, shows some, and answers with a token that has exactly these deleted. One request deletes all that it counts, or nothing; while `has_more` is true, the same request takes the next ones.",
+      body: Forgetting,
+      response: Forgotten,
+      errors: ["version_conflict"],
+      run: ({ body, caller }) => {
+        if (Object.keys(body.filter).length === 0)
+          throw new ApiError("invalid_request", "filter must name what is to be forgotten; it is empty.", { param: "filter" });
+        if (body.dryRun && !hasScope(caller.scopes, "read"))
+          throw new ApiError("permission_denied", "A dry run shows memories: it needs a key with the scope read.", { param: "dry_run" });
+        return forgetMemories(deps, caller, { ...body, filter: parseFilter(body.filter, "filter", MEMORY_MEMBERS) });
+      },
     }),
     memories.list("/v1/memory", {
       summary: "List memories",

@@ -8,6 +8,7 @@ import { Filter } from "../filters/schema.ts";
 import {
   Created,
   Default,
+  exampleOf,
   IN_BRACKETS,
   Instant,
   Limit,
@@ -444,3 +445,32 @@ export const MEMORY_FILTER = {
   as_of: Type.Optional(AsOf("The moment at which memories have that status, instead of now.")),
   ...Created("memories"),
 };
+
+const FORGET_TOKEN =
+  "Token of a dry run. With the same filter and `dry_run: false` exactly those go that it counted: if one was changed or is gone since, it is 409 `version_conflict` and nothing goes.";
+export const Forgetting = Type.Object(
+  {
+    filter: Filter({ "metadata.source": "crm", created_at: { $lt: "2026-05-07T08:00:00Z" } }),
+    dry_run: Default(Type.Boolean({ description: "Delete nothing, and say what would go: needs a key with the scope `read`, too." }), true),
+    limit: Limit(LIMITS.forgottenMax, LIMITS.forgottenDefault),
+    reason: Type.Optional(Reason),
+    token: Type.Optional(Text(1, LIMITS.forgetTokenLengthMax, { description: FORGET_TOKEN })),
+  },
+  { title: "Forgetting", description: "Memories to delete." },
+);
+
+const { forgottenShown } = LIMITS;
+const shown = { description: `Up to ${forgottenShown} of them, newest first; of a dry run alone.`, examples: [[exampleOf(Memory)]] };
+const token = { description: FORGET_TOKEN, examples: ["0VQk3aB4x1Zq.1.Q9d3kPqm0RzWcT5yLh2uVA"] };
+export const Forgotten = Type.Object(
+  {
+    object: Type.Literal("forget_result"),
+    dry_run: Type.Boolean({ description: "true where nothing was deleted.", examples: [true] }),
+    count: Type.Integer({ minimum: 0, description: "How many memories were deleted, or would be.", examples: [1] }),
+    examples: Type.Optional(Type.Array(Memory, shown)),
+    token: Type.Optional(Type.String(token)),
+    has_more: Type.Boolean({ description: "true where more pass: ask again for these.", examples: [false] }),
+    partial: Type.Optional(Partial),
+  },
+  { title: "ForgetResult", description: "What was forgotten, or would be." },
+);

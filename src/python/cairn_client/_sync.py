@@ -36,6 +36,7 @@ from ._types import (
     DocumentsDeleted,
     EmbeddingTrial,
     EmbeddingTryEmbedding,
+    ForgetResult,
     Health,
     Memory,
     MemoryHistory,
@@ -1029,6 +1030,44 @@ class MemoriesApi:
             CairnError: `session_not_found`: there is no such session: it never existed, has expired or was deleted.
         """
         return self._client.run(answered(Call("POST", "/v1/memory/search", body=given({"query": query, "session_id": session_id, "user_id": user_id, "agent_id": agent_id, "type": type, "types": types, "tags": tags, "tags_match": tags_match, "filter": filter, "created_after": created_after, "created_before": created_before, "status": status, "as_of": as_of, "limit": limit, "threshold": threshold, "recency": recency, "importance_weight": importance_weight, "explain": explain}), is_change=False, timeout=timeout), self._client.options, MemoryResults))
+
+    def forget(
+        self,
+        *,
+        filter: Mapping[str, Any],
+        dry_run: bool | Omit = OMIT,
+        limit: int | None = None,
+        reason: str | Omit = OMIT,
+        token: str | Omit = OMIT,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> ForgetResult:
+        """Forget memories.
+
+        Deletes the memories that pass a filter, past and future ones too, each with its trace. A dry run, which is the default,
+        deletes nothing: it counts them, shows some, and answers with a token that has exactly these deleted. One request deletes
+        all that it counts, or nothing; while `has_more` is true, the same request takes the next ones.
+
+        Needs a key with the scope `write`.
+
+        A key without the scope `read` gets a `Receipt` where the answer would show what the request did not send: the members of
+        the record that say which it is, its versions and its times.
+
+        Args:
+            dry_run: Delete nothing, and say what would go: needs a key with the scope `read`, too.
+            limit: How many at most; default 100.
+            reason: Why; for the history of the memory and the trace.
+            token: Token of a dry run. With the same filter and `dry_run: false` exactly those go that it counted: if one was
+                changed or is gone since, it is 409 `version_conflict` and nothing goes.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+            idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
+                one unless given.
+
+        Raises:
+            CairnError: `version_conflict`: the session is not at `expected_version`, or a document not at `if_version`; a memory is
+                superseded already, or its owner has too many pinned ones. Nothing was changed.
+        """
+        return self._client.run(answered(Call("POST", "/v1/memory/forget", body=given({"filter": filter, "dry_run": dry_run, "limit": limit, "reason": reason, "token": token}), idempotency_key=idempotency_key, timeout=timeout), self._client.options, ForgetResult))
 
     def get(
         self,

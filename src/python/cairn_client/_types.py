@@ -661,6 +661,27 @@ class EmbeddingTryEmbedding(TypedDict):
     """
 
 
+class ForgetResult(Record):
+    """What was forgotten, or would be."""
+
+    __nested__: ClassVar[Mapping[str, str]] = {"examples": "Memory"}
+    object: Literal["forget_result"]
+    dry_run: bool
+    """true where nothing was deleted."""
+    count: int
+    """How many memories were deleted, or would be."""
+    examples: list[Memory] | None = None
+    """Up to 10 of them, newest first; of a dry run alone."""
+    token: str | None = None
+    """Token of a dry run. With the same filter and `dry_run: false` exactly those go that it counted: if one was changed or is gone
+    since, it is 409 `version_conflict` and nothing goes.
+    """
+    has_more: bool
+    """true where more pass: ask again for these."""
+    partial: Literal[True] | None = None
+    """Set where 10,000 memories were compared with the filter, and others were not: there may be better ones."""
+
+
 class Health(Record):
     """What the server can do now."""
 
