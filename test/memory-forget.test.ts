@@ -75,6 +75,16 @@ test("a large one goes in slices, and can be repeated until nothing is left", as
   expect(await kept(cairn)).toEqual([]);
 });
 
+test("without a limit a request takes a hundred", async () => {
+  await using cairn = await startCairn();
+  await addAll(
+    cairn,
+    Array.from({ length: 100 }, (_, n) => crm(n)),
+  );
+  await addAll(cairn, [crm(100)]);
+  expect(await cairn.ok(forget(cairn, { filter: FROM_CRM }))).toMatchObject({ count: 100, has_more: true });
+});
+
 test("past memories go too, and what a forgotten one superseded is current again", async () => {
   await using cairn = await startCairn();
   const [paris] = await addAll(cairn, [{ content: "Lives in Paris.", type: "home" }]);
@@ -128,6 +138,7 @@ test("an empty filter, a wrong token and a token of a dry run that counted more 
   expect(await refused({})).toEqual({ ...wrong, param: "filter" });
   expect(await refused({ filter: { colour: "blue" } })).toMatchObject(wrong);
   expect(await refused({ filter: FROM_CRM, dry_run: false, token: "yesterday's" })).toEqual({ ...wrong, param: "token" });
+  expect(await refused({ filter: FROM_CRM, dry_run: false, token: "x".repeat(65) })).toEqual({ ...wrong, param: "token" });
   expect(await refused({ filter: FROM_CRM, token })).toEqual({ ...wrong, param: "token" });
   expect(await refused({ filter: FROM_CRM, dry_run: false, token, limit: 1 })).toEqual({ ...wrong, param: "limit" });
   expect(await refused({ filter: FROM_CRM, limit: 1_001 })).toEqual({ ...wrong, param: "limit" });

@@ -78,6 +78,12 @@ const LIMITED: Record<string, string> = {
   "EmbeddingTry.embedding.dimensions": "1 to 1536",
   "EmbeddingTry.embedding.relevant_cosine": "-1 to 1",
   "EmbeddingTry.query": '1 to 10000, default "How does the customer prefer to be contacted?"',
+  "Forgetting.dry_run": "default true",
+  "Forgetting.filter.$and": "1 or more",
+  "Forgetting.filter.$or": "1 or more",
+  "Forgetting.limit": "1 to 1000, default 100",
+  "Forgetting.reason": "0 to 10000",
+  "Forgetting.token": "1 or more",
   "Fork.memories": 'none or session, default "none"',
   "Fork.turns": '0 to 1000 or none or all, default "none"',
   "MemoryBatch.memories": "1 to 100",
@@ -432,7 +438,7 @@ function extremes(name: string, reference: FieldSchema): unknown[] {
 }
 
 /** Not every text of their lengths is one of them. */
-const HAS_A_FORM = /url|api_key|expires_at|occurred_at|session_id|since|valid_(from|until)|created_(after|before)|as_of|useful/;
+const HAS_A_FORM = /url|api_key|expires_at|occurred_at|session_id|since|valid_(from|until)|created_(after|before)|as_of|useful|^token$/;
 
 test("the smallest and the largest values that the document allows are taken", async () => {
   await using cairn = await startCairn();

@@ -82,6 +82,11 @@ const HELD_BY: Record<string, Record<string, readonly (keyof typeof LIMITS)[]>> 
   "memory-pins.test.ts": {
     "an owner has 20 pinned memories at most: another one is refused, and nothing is changed": ["pinnedMemoriesMax"],
   },
+  "memory-forget.test.ts": {
+    "a dry run is the default: it counts, shows ten, and deletes nothing": ["forgottenShown"],
+    "an empty filter, a wrong token and a token of a dry run that counted more than the limit are refused by their names": ["forgottenMax"],
+    "without a limit a request takes a hundred": ["forgottenDefault"],
+  },
   "memory-batch.test.ts": { "the one that is wrong is named by its place, and nothing is stored": ["memoryBatchMax"] },
   "fork-memories.test.ts": {
     "a fork shows the memories of at most 32 sessions before it, of which those without any do not count": ["forkMemorySessionsMax"],

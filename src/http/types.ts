@@ -114,7 +114,7 @@ export function textProblem(schema: TSchema, value: unknown): string | undefined
 }
 
 /** A text of which operations get a `Value`. */
-function Parsed<Value>(
+export function Parsed<Value>(
   expected: string,
   parse: (text: string) => Value | undefined,
   options: Options & { format?: string },

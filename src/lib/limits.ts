@@ -70,7 +70,6 @@ export const LIMITS = {
   forgottenDefault: 100,
   /** Memories that a dry run shows. */
   forgottenShown: 10,
-  forgetTokenLengthMax: 64,
   /** A century. */
   memoryTtlSecondsMax: 3_155_760_000,
   /** Types that one search looks for. */

@@ -20,6 +20,7 @@ import { commitFor, type Caller } from "../traces/record.ts";
 import type { MemoryDeps } from "./deps.ts";
 import { rowFilterOf, type RowFilter } from "./filter.ts";
 import { newestFiltered } from "./filtered.ts";
+import { forgetToken, type Counted } from "./forget-token.ts";
 import { memoryScope, removeMemory } from "./memories.ts";
 import { memoryJson, type FoundMemory } from "./record.ts";
 import { shownMemories } from "./validity.ts";
@@ -29,15 +30,7 @@ export interface Forgetting {
   readonly dryRun: boolean;
   readonly limit: number;
   readonly reason?: string | undefined;
-  readonly token?: string | undefined;
-}
-
-/** Count of a dry run. */
-interface Counted {
-  readonly newest: BareId;
-  readonly count: number;
-  /** Digest of their ids and what they said. */
-  readonly digest: string;
+  readonly token?: Counted | undefined;
 }
 
 /** Memories that pass, newest first. */
@@ -50,9 +43,9 @@ interface Passing {
 
 /** @throws {ApiError} `version_conflict` with the token of a dry run where the memories that it counted are not the same any more */
 export async function forgetMemories(deps: MemoryDeps, caller: Caller, forgetting: Forgetting): Promise<JsonText> {
-  const { dryRun, token, reason } = forgetting;
-  const counted = token === undefined ? undefined : countedBy(token, forgetting);
-  const passing = await passingOf(deps, caller, forgetting, counted);
+  const { dryRun, token: counted, reason } = forgetting;
+  if (counted !== undefined) refuseOtherRun(counted, forgetting);
+  const passing = await passingOf(deps, caller, forgetting);
   if (dryRun && caller.once === undefined) return deps.store.read((reader) => dryRunJson(reader, passing));
   const json = await commitFor(deps, caller, homeOfUser(caller.owner.userId ?? null), (tx) => {
     const found = foundOf(tx, passing);
@@ -66,19 +59,14 @@ export async function forgetMemories(deps: MemoryDeps, caller: Caller, forgettin
   return json;
 }
 
-async function passingOf(
-  { store }: MemoryDeps,
-  { owner }: Caller,
-  { filter, limit }: Forgetting,
-  counted: Counted | undefined,
-): Promise<Passing> {
+async function passingOf({ store }: MemoryDeps, { owner }: Caller, { filter, limit, token: counted }: Forgetting): Promise<Passing> {
   const rowFilter = rowFilterOf({ filter })!;
   const scope = await store.read((reader) => memoryScope(reader, owner, { filter }));
   if (scope === undefined) return { keys: [], hasMore: false, isPartial: false, rowFilter };
   const before = counted && successor(counted.newest);
-  const filtered = { postings: scope.filter, shown: { status: "all" as const, rowFilter }, before };
-  const { keys, isPartial } = await newestFiltered(store, filtered, (counted?.count ?? limit) + 1);
   const wanted = counted?.count ?? limit;
+  const filtered = { postings: scope.filter, shown: { status: "all" as const, rowFilter }, before };
+  const { keys, isPartial } = await newestFiltered(store, filtered, wanted + 1);
   return { keys: keys.slice(0, wanted), hasMore: isPartial || keys.length > wanted, isPartial, rowFilter };
 }
 
@@ -97,7 +85,7 @@ function dryRunJson(reader: Reader, passing: Passing): JsonText {
   const generation = generationOf(reader);
   const examples = found.slice(0, LIMITS.forgottenShown).map(({ id, row }) => memoryJson(id, row, generation));
   const [newest] = found;
-  const token = newest && toJson(`${newest.key}.${found.length}.${digestOf(found)}`);
+  const token = newest && toJson(forgetToken({ newest: newest.key, count: found.length, digest: digestOf(found) }));
   return resultJson(passing, { dry_run: true, count: found.length }, { examples: jsonArray(examples), token });
 }
 
@@ -119,16 +107,11 @@ function digestOf(found: readonly FoundMemory[]): string {
   return hashOf(said.join());
 }
 
-const TOKEN = /^([0-9A-Za-z]{12})\.([1-9]\d{0,3})\.([\w-]{22})$/;
-
-function countedBy(token: string, { dryRun, limit }: Forgetting): Counted {
-  const [, newest, count, digest] = TOKEN.exec(token) ?? [];
-  if (newest === undefined || Number(count) > LIMITS.forgottenMax)
-    throw new ApiError("invalid_request", "token must be the token of a dry run.", { param: "token" });
+/** @throws {ApiError} `invalid_request` where the token of a dry run is sent with what cannot be that request */
+function refuseOtherRun({ count }: Counted, { dryRun, limit }: Forgetting): void {
   if (dryRun) throw new ApiError("invalid_request", "token must be left out of a dry run: it is for dry_run: false.", { param: "token" });
-  if (Number(count) > limit)
-    throw new ApiError("invalid_request", `limit must be at least the count of the dry run, ${count}; got ${limit}.`, { param: "limit" });
-  return { newest: newest, count: Number(count), digest: digest! };
+  if (count <= limit) return;
+  throw new ApiError("invalid_request", `limit must be at least the count of the dry run, ${count}; got ${limit}.`, { param: "limit" });
 }
 
 function changedSince(): ApiError {

@@ -15,6 +15,7 @@ import {
   Metadata,
   OneOf,
   OrNull,
+  Parsed,
   RecordId,
   Text,
   Timestamp,
@@ -23,6 +24,7 @@ import {
 import { LIMITS } from "../lib/limits.ts";
 import { parseInstantUp } from "../lib/time.ts";
 import { MEMORY_SOURCES } from "../storage/tables.ts";
+import { parseForgetToken } from "./forget-token.ts";
 import { MEMORY_STATUSES } from "./status.ts";
 
 /** The standard types; any other text is accepted too. */
@@ -454,7 +456,7 @@ export const Forgetting = Type.Object(
     dry_run: Default(Type.Boolean({ description: "Delete nothing, and say what would go: needs a key with the scope `read`, too." }), true),
     limit: Limit(LIMITS.forgottenMax, LIMITS.forgottenDefault),
     reason: Type.Optional(Reason),
-    token: Type.Optional(Text(1, LIMITS.forgetTokenLengthMax, { description: FORGET_TOKEN })),
+    token: Type.Optional(Parsed("the token of a dry run", parseForgetToken, { description: FORGET_TOKEN })),
   },
   { title: "Forgetting", description: "Memories to delete." },
 );
