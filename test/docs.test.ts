@@ -104,11 +104,11 @@ test("every operation has a name of its own, which generated clients can rely on
     Sessions:
       "createSession listSessions getSession updateSession deleteSession updateState getState patchState rollBackSession forkSession listVersions getVersion",
     Turns: "addTurn listTurns addTurns searchTurns listTurnsByTheirWords getTurn",
-    Memories: "addMemory listMemories addManyMemories searchMemories getMemory updateMemory deleteMemory getMemoryHistory",
+    Memories: "addMemory listMemories addManyMemories searchMemories forgetMemories getMemory updateMemory deleteMemory getMemoryHistory",
     Context: "getContext",
     Documents: "changeDocuments queryDocuments",
     Timeline: "listTimeline",
-    Retrievals: "listRetrievals getRetrieval rateRetrieval",
+    Retrievals: "listRetrievals listSearches getRetrieval rateRetrieval",
     Traces: "listTraces getTrace watchTraces",
     "API keys": "signIn getCurrentApiKey signOut createApiKey listApiKeys getApiKey revokeApiKey rollApiKey",
     Webhooks:
@@ -169,6 +169,7 @@ test("a field with a default may be left out, and generators of types see that: 
     ["embed", "if_exists", "metadata", "on_duplicate", "tags", "type"],
     ["embed", "if_exists", "metadata", "on_duplicate", "tags", "type"],
     ["explain", "limit", "threshold"],
+    ["dry_run", "limit"],
     ["explain", "format"],
     ["offset"],
     ["not_useful", "useful"],

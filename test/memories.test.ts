@@ -22,6 +22,7 @@ const NO_ROWS = {
   byAgent: 0,
   byType: 0,
   byTag: 0,
+  byMetadata: 0,
   byContent: 0,
   byExternalId: 0,
   byExpiry: 0,

@@ -123,9 +123,20 @@ test("every operation that takes an external_id, or chooses a session by itself,
   const schemas = Object.entries(DOCUMENT.components.schemas).filter(([, schema]) =>
     JSON.stringify(resolved<Schema>(DOCUMENT, schema)).includes('"external_id"'),
   );
-  const ofTurns = ["NewStep", "NewTurn", "Step", "StepMemory", "Turn"];
+  const ofTurns = ["NewStep", "NewTurn", "Step", "StepMemory", "Turn", "TurnResult"];
   expect(schemas.map(([name]) => name).sort()).toEqual(
-    ["AddedMemory", "FoundMemories", "Memory", "MemoryBatch", "MemoryChanges", "NewMemory", "NewSession", "Session", ...ofTurns].sort(),
+    [
+      "AddedMemory",
+      "ForgetResult",
+      "FoundMemories",
+      "Memory",
+      "MemoryBatch",
+      "MemoryChanges",
+      "NewMemory",
+      "NewSession",
+      "Session",
+      ...ofTurns,
+    ].sort(),
   );
 });
 

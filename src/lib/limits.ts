@@ -30,8 +30,8 @@ export const CACHE_BYTES_MAX = {
   filterBitmaps: MIB / 2,
   /** Vectors that an embedding provider gave for queries. */
   queryVectors: 3 * MIB,
-  /** Words with the tokens that they have: twelve thousand. */
-  wordTokens: 2 * MIB,
+  /** Words with the tokens that they have: four thousand. */
+  wordTokens: (3 * MIB) / 4,
 } as const;
 
 export const LIMITS = {

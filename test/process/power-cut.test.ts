@@ -76,6 +76,12 @@ test("the answer to every kind of write is sent after its pages are flushed and 
   const another = await write("POST /v1/memories", "", { session_id: session.id, content: "The oars are in the shed." });
   await write("PATCH /v1/memories/{memory_id}", another.id, { tags: ["shed"] });
   await write("DELETE /v1/memories/{memory_id}", another.id);
+  const { retrieval_id } = await server.ok(
+    server.request("POST", "/v1/memory/search", { query: "Where is the anchor?", session_id: session.id }),
+  );
+  await write("POST /v1/retrievals/{retrieval_id}/feedback", retrieval_id, { note: "The anchor was found." });
+  await server.addMemory(session.id, "The sails are in the loft.");
+  await write("POST /v1/memory/forget", "", { filter: { session_id: session.id }, dry_run: false });
   await write("POST /v1/documents/batch", "", { operations: [{ op: "put", namespace: ["boats"], key: "one", value: { pier: 9 } }] });
   await write("DELETE /v1/sessions/{session_id}", session.id);
   await server.createSession({ user_id: "ada" });
