@@ -97,7 +97,7 @@ test("past memories go too, and what a forgotten one superseded is current again
   expect(await cairn.findings()).toEqual([]);
 });
 
-test("a bound key forgets its user's alone, one without read does not look, and memories of sessions are counted off", async () => {
+test("a bound key forgets its user's alone, one without read is shown nothing, and memories of sessions are counted off", async () => {
   await using cairn = await startCairn();
   const session = await cairn.createSession({ user_id: "ada" });
   await cairn.addMemory(session.id, "Row 0.", { metadata: { source: "crm" } });
@@ -108,8 +108,7 @@ test("a bound key forgets its user's alone, one without read does not look, and 
   expect((await cairn.list("/v1/memory")).map(({ user_id }) => user_id)).toEqual(["bo"]);
   expect(await cairn.session(session.id)).toMatchObject({ memory_count: 0 });
   const writer = await cairn.ok(cairn.post("/v1/api_keys", { name: "writer", scopes: ["write"] }));
-  const blind = await forget(cairn, { filter: FROM_CRM }, { key: writer.key });
-  expect(refusal(blind)).toEqual({ status: 403, param: "dry_run", code: "permission_denied" });
+  expect(await cairn.ok(forget(cairn, { filter: FROM_CRM }, { key: writer.key }))).toEqual({ object: "forget_result" });
   await cairn.ok(forget(cairn, { filter: FROM_CRM, dry_run: false }, { key: writer.key }));
   expect(await kept(cairn)).toEqual([]);
 });

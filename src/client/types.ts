@@ -867,7 +867,7 @@ export interface ForgetResult {
 /** Memories to delete. */
 export interface Forgetting {
   filter: Filter;
-  /** Delete nothing, and say what would go: needs a key with the scope `read`, too. */
+  /** Delete nothing, and say what would go. */
   dry_run?: boolean;
   /** How many at most; default 100. */
   limit?: number;

@@ -453,7 +453,7 @@ const FORGET_TOKEN =
 export const Forgetting = Type.Object(
   {
     filter: Filter({ "metadata.source": "crm", created_at: { $lt: "2026-05-07T08:00:00Z" } }),
-    dry_run: Default(Type.Boolean({ description: "Delete nothing, and say what would go: needs a key with the scope `read`, too." }), true),
+    dry_run: Default(Type.Boolean({ description: "Delete nothing, and say what would go." }), true),
     limit: Limit(LIMITS.forgottenMax, LIMITS.forgottenDefault),
     reason: Type.Optional(Reason),
     token: Type.Optional(Parsed("the token of a dry run", parseForgetToken, { description: FORGET_TOKEN })),

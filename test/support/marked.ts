@@ -33,7 +33,7 @@ export class Markers {
 }
 
 /** Fields that name something: their texts are no content. */
-const NAMES = new Set(["user_id", "agent_id", "session_id", "starting_after"]);
+const NAMES = new Set(["user_id", "agent_id", "session_id", "starting_after", "token"]);
 /** Long enough that an answer with it is kept compressed. */
 const PADDING = Array.from({ length: 800 }, (_, i) => Bun.hash(String(i)).toString(36)).join(" ");
 

@@ -1058,7 +1058,7 @@ class AsyncMemoriesApi:
         the record that say which it is, its versions and its times.
 
         Args:
-            dry_run: Delete nothing, and say what would go: needs a key with the scope `read`, too.
+            dry_run: Delete nothing, and say what would go.
             limit: How many at most; default 100.
             reason: Why; for the history of the memory and the trace.
             token: Token of a dry run. With the same filter and `dry_run: false` exactly those go that it counted: if one was
