@@ -163,24 +163,22 @@ function tokensOfSlice(slice: string): number {
 
 /** Tokens of words that no cache knows. */
 function tokensOfWords(words: readonly string[]): number {
-  const counts = estimates(words);
   // Some tokenizers see a word so, in which a character can be many.
   const compatible = words.map((word) => word.normalize("NFKC"));
-  const changed = words.flatMap((word, i) => (compatible[i] === word || expands(word, compatible[i]!) ? [] : [i]));
-  const compatibleCounts = changed.length === 0 ? [] : estimates(changed.map((i) => compatible[i]!));
-  for (const [place, i] of changed.entries()) counts[i] = Math.max(counts[i]!, compatibleCounts[place]!);
+  const expands = (i: number) => compatible[i]!.length > EXPANSION_MAX * words[i]!.length;
+  // To cut one that expands would take as many times as long, and no tokenizer that works on bytes exceeds these.
+  const bytes = (i: number) => Math.max(Buffer.byteLength(words[i]!), Buffer.byteLength(compatible[i]!));
+  const counts = words.map((_, i) => (expands(i) ? bytes(i) : 0));
+  const cut = [...words.keys()].filter((i) => !expands(i));
+  const changed = cut.filter((i) => compatible[i] !== words[i]);
+  const estimated = estimates([...cut.map((i) => words[i]!), ...changed.map((i) => compatible[i]!)]);
+  for (const [place, i] of [...cut, ...changed].entries()) counts[i] = Math.max(counts[i]!, estimated[place]!);
   let sum = 0;
   for (const [i, word] of words.entries()) {
-    // Cutting it would take as many times as long, and no tokenizer that works on bytes exceeds these.
-    const count = expands(word, compatible[i]!) ? Math.max(Buffer.byteLength(word), Buffer.byteLength(compatible[i]!)) : counts[i]!;
-    if (word.length <= CACHED_WORD_LENGTH_MAX) countsOfWords.set(word, count, 2 * word.length);
-    sum += count;
+    if (word.length <= CACHED_WORD_LENGTH_MAX) countsOfWords.set(word, counts[i]!, 2 * word.length);
+    sum += counts[i]!;
   }
   return sum;
-}
-
-function expands(word: string, compatible: string): boolean {
-  return compatible.length > EXPANSION_MAX * word.length;
 }
 
 /** Counts each of these words, all cut in one call. */
