@@ -314,6 +314,13 @@ async function fillNewer(cairn: CairnProcess, session: string): Promise<Read[]> 
   const later = await memory("Eve will retire.", { valid_from: "2070-01-01T00:00:00Z", supersedes: [oslo.id] });
   const ending = await memory("Eve has a visitor.", { expires_at: "2080-01-01T00:00:00Z" });
   await ok(cairn.post("/v1/memory", { agent_id: "mover", content: "Invoices are sent on Mondays." }));
+  await memory("Eve is allergic to nuts.", { pinned: true, metadata: { heard: "at lunch", sure: true, times: 2 } });
+  await ok(cairn.post("/v1/memory/search", { query: "Where does Eve work?", user_id: "eve", filter: { "metadata.sure": { $ne: false } } }));
+  const searches = await until("a search of no session to be kept", async () => (await cairn.all("/v1/retrievals?user_id=eve"))[0]);
+  await ok(cairn.post(`/v1/retrievals/${searches.id}/feedback`, { note: "It was found." }));
+  // The index of turns begins with the first search.
+  await ok(cairn.post("/v1/turns/search", { query: "Of day 2", session_id: id }));
+  await until("all turns to be indexed", async () => (await ok(cairn.get("/v1/stats"))).turn_index.state === "ready");
   const sessions = [id, shared.id, few.id, last.id].map((one) => `/v1/sessions/${one}`);
   const every = sessions.flatMap((one): Read[] => [
     ["GET", one],
@@ -332,6 +339,8 @@ async function fillNewer(cairn: CairnProcess, session: string): Promise<Read[]> 
     ...["past", "future", "all"].map((status): Read => ["GET", `/v1/memory?user_id=eve&status=${status}`]),
     ["GET", "/v1/memory?user_id=eve&as_of=2020-02-01T00:00:00Z"],
     ["GET", "/v1/memory?agent_id=mover"],
+    ["GET", "/v1/retrievals?user_id=eve"],
+    ["GET", `/v1/turns?q=day&session_id=${last.id}`],
     ...[rome, oslo, later, ending, step.memories[0]].map((one): Read => ["GET", `/v1/memory/${one.id}`]),
     ["GET", `/v1/traces?limit=100&session_id=${id}`],
     ["GET", "/v1/users/eve"],
