@@ -19,7 +19,7 @@ import {
   renameSync,
   rmSync,
   statSync,
-  writeSync,
+  writeFileSync,
 } from "node:fs";
 import { dirname } from "node:path";
 import { hasCode } from "../../lib/errors.ts";
@@ -70,7 +70,7 @@ export function replaceText(path: string, before: FileText | undefined, after: s
   const old = before === undefined ? undefined : statSync(target);
   const file = openSync(fresh, "wx", MODE_OF_NEW);
   try {
-    writeSync(file, (before?.mark ?? "") + after);
+    writeFileSync(file, (before?.mark ?? "") + after);
     fsyncSync(file);
   } finally {
     closeSync(file);
