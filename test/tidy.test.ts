@@ -337,8 +337,8 @@ test("no line of a comment is wider than the code", () => {
 /** Files that were longer when the rule came, with the lines that they may have: a number here only shrinks. */
 const LONGER_FILES: Readonly<Record<string, number>> = {
   "scripts/python-client.ts": 626,
-  "src/memories/schema.ts": 480,
-  "src/memories/search.ts": 480,
+  "src/memories/schema.ts": 478,
+  "src/memories/search.ts": 412,
   "src/storage/postgres/postgres-store.ts": 432,
   "src/vectors/indexer.ts": 494,
 };
