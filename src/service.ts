@@ -10,6 +10,7 @@ import { commandEnvironment } from "./config.ts";
 import type { ContextDeps } from "./context/context.ts";
 import type { DocumentDeps } from "./documents/documents.ts";
 import { wordsCounted } from "./embeddings/builtin/token-count.ts";
+import { wordsSplit } from "./embeddings/words/terms.ts";
 import { Embeddings } from "./embeddings/embeddings.ts";
 import { Arrivals } from "./http/arrivals.ts";
 import { History } from "./http/history.ts";
@@ -206,7 +207,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     recentTurns: new RecentTurns(),
     webhooks: hooks.webhooks,
   };
-  const forgetful = [embeddings, wordsCounted, deps.recentTurns, ...parts.forgetful];
+  const forgetful = [embeddings, wordsCounted, wordsSplit, deps.recentTurns, ...parts.forgetful];
   const arrivals = new Arrivals(clock);
   const idempotency = new Idempotency(store, quotas, new KeptBytes(clock, options.keptAnswerBytesMax));
   const history = new History(clock);

@@ -100,6 +100,12 @@ export class Splitter {
     return this.#split(text, false, onTerm);
   }
 
+  /** Empties its cache, in which are words of texts. */
+  forget(): void {
+    this.#tokens.clear();
+    this.#plainTokens.clear();
+  }
+
   #split(text: string, inMemory: boolean, onTerm: OnTerm | undefined): SplitText {
     if (this.#tokens.size > CACHED_TOKENS_MAX) this.#tokens.clear();
     this.#inMemory = inMemory;

@@ -14,6 +14,9 @@ export const TERMS_VERSION = "terms-3";
 
 const splitter = new Splitter();
 
+/** Forgets the words that texts were split into. */
+export const wordsSplit = { forget: () => splitter.forget() };
+
 /** Returns the terms of a memory as they are stored: ascending, with the fingerprint as the last. */
 export function memoryTerms(text: string): Uint32Array {
   const { terms, symbols, fingerprint } = splitter.memory(text);

@@ -73,6 +73,11 @@ export class TokenCache {
     this.#add(place, text.slice(from, to));
   }
 
+  clear(): void {
+    this.#numbers.fill(0);
+    this.#words = 0;
+  }
+
   #is(at: number, text: string, from: number, length: number): boolean {
     const letters = at * 4 + LETTERS;
     for (let i = 0; i < length; i++) if (this.#letters[letters + i] !== text.charCodeAt(from + i)) return false;
@@ -82,10 +87,7 @@ export class TokenCache {
   #add(place: number, word: string): void {
     ({ term: this.term, hash: this.hash, isStopWord: this.isStopWord } = this.#make(word));
     if (word.length > LENGTH_MAX) return;
-    if (this.#words === WORDS_MAX) {
-      this.#numbers.fill(0);
-      this.#words = 0;
-    }
+    if (this.#words === WORDS_MAX) this.clear();
     this.#words++;
     const at = place * PLACE_NUMBERS;
     this.#numbers[at + TERM] = this.term;

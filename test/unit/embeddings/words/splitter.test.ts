@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { heapStats } from "bun:jsc";
 import * as fc from "fast-check";
 import { Splitter } from "../../../../src/embeddings/words/splitter.ts";
+import { hashAfter, TokenCache } from "../../../../src/embeddings/words/token-cache.ts";
 import { syllables } from "../../../support/flood.ts";
 import { ratioOf, shortest } from "../../../support/timing.ts";
 
@@ -259,4 +260,18 @@ test("a cache that was filled with other words is emptied, and knows words as be
   const before = splitter.memory(`${words} lighthouse`);
   expect(splitter.memory(`${words} lighthouse`)).toEqual(before);
   expect(before).toEqual(splitter.memory(`${words} lighthouse`, () => undefined));
+});
+
+test("a word is known once it was seen, and after it is forgotten no more", () => {
+  const made: string[] = [];
+  const cache = new TokenCache((word) => {
+    made.push(word);
+    return { term: word.length, hash: 7, isStopWord: false };
+  });
+  const find = (word: string) => cache.find(word, 0, word.length, Array.from(Buffer.from(word)).reduce(hashAfter, 0));
+  for (const word of ["tea", "tea", "ferry", "tea"]) find(word);
+  expect({ made, term: cache.term }).toEqual({ made: ["tea", "ferry"], term: 3 });
+  cache.clear();
+  find("tea");
+  expect(made).toEqual(["tea", "ferry", "tea"]);
 });
