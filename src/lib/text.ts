@@ -33,9 +33,16 @@ export function copyOf(text: string): string {
   return text.length <= OWN_MEMORY_LENGTH_MAX ? text : (JSON.parse(JSON.stringify(text)) as string);
 }
 
+/** One character may stand for 18 (U+FDFA): a long text that grows so many times is compared without that, as it would take as many times as long. */
+const COMPATIBLE_GROWTH_MAX = 3;
+const GROWTH_LOOKED_AT_FROM = 1_000;
+
 /** A text without what does not tell two apart for a reader: forms of a character, case, and how much space is where. */
 export function normalized(text: string): string {
-  return text.normalize("NFKC").toLowerCase().normalize("NFKC").replaceAll(/\s+/gu, " ").trim();
+  const compatible = text.normalize("NFKC");
+  const grows = text.length >= GROWTH_LOOKED_AT_FROM && compatible.length > COMPATIBLE_GROWTH_MAX * text.length;
+  const form = grows ? "NFC" : "NFKC";
+  return (grows ? text : compatible).toLowerCase().normalize(form).replaceAll(/\s+/gu, " ").trim();
 }
 
 function isPairAt(text: string, at: number): boolean {

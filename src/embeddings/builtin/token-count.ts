@@ -77,7 +77,7 @@ const SLICE_LENGTH = 1_600;
 /** A slice ends behind the last space within this. */
 const SLICE_END_LENGTH = 200;
 
-/** A word that becomes longer than this many times itself counts as its bytes. */
+/** A word that becomes so many times as long or longer counts as its bytes. */
 const EXPANSION_MAX = 2;
 
 /** Opened with the first text; the weights are shared with the other encoders of the process. */
@@ -165,7 +165,7 @@ function tokensOfSlice(slice: string): number {
 function tokensOfWords(words: readonly string[]): number {
   // Some tokenizers see a word so, in which a character can be many.
   const compatible = words.map((word) => word.normalize("NFKC"));
-  const expands = (i: number) => compatible[i]!.length > EXPANSION_MAX * words[i]!.length;
+  const expands = (i: number) => compatible[i]!.length >= EXPANSION_MAX * words[i]!.length;
   // To cut one that expands would take as many times as long, and no tokenizer that works on bytes exceeds these.
   const bytes = (i: number) => Math.max(Buffer.byteLength(words[i]!), Buffer.byteLength(compatible[i]!));
   const counts = words.map((_, i) => (expands(i) ? bytes(i) : 0));
