@@ -33,7 +33,7 @@ export function copyOf(text: string): string {
   return text.length <= OWN_MEMORY_LENGTH_MAX ? text : (JSON.parse(JSON.stringify(text)) as string);
 }
 
-/** One character may stand for 18 (U+FDFA): a long text that grows so many times is compared without that, as it would take as many times as long. */
+/** One character may stand for 18 (U+FDFA). A long text that grows beyond this is compared as it is. */
 const COMPATIBLE_GROWTH_MAX = 3;
 const GROWTH_LOOKED_AT_FROM = 1_000;
 

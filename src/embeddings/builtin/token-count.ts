@@ -77,7 +77,7 @@ const SLICE_LENGTH = 1_600;
 /** A slice ends behind the last space within this. */
 const SLICE_END_LENGTH = 200;
 
-/** A word that becomes so many times as long or longer counts as its bytes. */
+/** A word that becomes at least this many times its length counts as its bytes. */
 const EXPANSION_MAX = 2;
 
 /** Opened with the first text; the weights are shared with the other encoders of the process. */
