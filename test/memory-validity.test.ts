@@ -70,9 +70,12 @@ test("when the newer memory is deleted, expires or goes with its session, the ol
     await end(newer.id);
     expect(await shown(cairn, session.id)).toEqual([rome.id]);
     expect(await shown(cairn, session.id, { status: "past" })).toEqual([]);
+    const free = { superseded_by: null, superseded_at: null };
+    expect((await cairn.get(`/v1/memory/${rome.id}`)).body).toMatchObject(free);
+    expect((await cairn.get(`/v1/memory/${rome.id}/history`)).body).toMatchObject({ superseded_by: null });
     await cairn.runTask("memory expiry");
     await cairn.runTask("session removal");
-    expect((await cairn.get(`/v1/memory/${rome.id}`)).body).toMatchObject({ superseded_by: null, superseded_at: null });
+    expect((await cairn.get(`/v1/memory/${rome.id}`)).body).toMatchObject(free);
     expect(await shown(cairn, session.id)).toEqual([rome.id]);
   }
   // The end of its validity does not bring the older one back.

@@ -91,7 +91,7 @@ export function changeMemory(
   const row = changedRow(before, changes, metadata, tx.now);
   if (row.validFrom !== before.validFrom || row.validUntil !== before.validUntil) refuseEmptyValidity(row);
   nameAgain(tx, caller, row, before, key);
-  if (isSame(row, before)) return { row: before, json: memoryJson(id, before, generationOf(tx)), makesRoom: false };
+  if (isSame(row, before)) return { row: before, json: memoryJson(tx, id, before), makesRoom: false };
   refuseLargeMetadata(row.metadata);
   const makesRoom = lengthOf(row) < lengthOf(before);
   if (!makesRoom) quotas?.refuseGrowth();
@@ -126,7 +126,7 @@ export function changeMemory(
       reason: changes.reason,
     }),
   });
-  return { row, json: memoryJson(id, row, generationOf(tx)), makesRoom };
+  return { row, json: memoryJson(tx, id, row), makesRoom };
 }
 
 /** Keeps a content that a memory had, and drops those that are too many. */

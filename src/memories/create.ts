@@ -15,7 +15,6 @@ import { BACKGROUND, type Active, type MadeEmbedding } from "../embeddings/embed
 import { laterOf, liveSession, type LiveSession } from "../sessions/live-session.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import { hasVector } from "../storage/collections.ts";
-import { generationOf } from "../storage/memory-records.ts";
 import { ownerOfNew } from "../storage/owner.ts";
 import { memories, sessions, type MemoryRow } from "../storage/tables.ts";
 import { trackNamedUser } from "../storage/user-names.ts";
@@ -262,7 +261,7 @@ function takeOver(
     isNew: false,
   });
   if ((isDuplicate ? input.onDuplicate : input.ifExists) === "return")
-    return answered({ row: there.row, json: memoryJson(there.id, there.row, generationOf(tx)) });
+    return answered({ row: there.row, json: memoryJson(tx, there.id, there.row) });
   const isSent = (name: string) => Object.hasOwn(sent, name);
   const changes: MemoryChanges = {
     // One that says the same keeps its own words, and a name that it has.
@@ -318,7 +317,7 @@ function createMemory(
   // Made with its memory, the vector is as new as the memory's id.
   if (input.embed) embed(tx, active, key, row, embedding, withPrefix("emb", key));
   tx.add(memories, key, row);
-  const json = memoryJson(id, row, generationOf(tx));
+  const json = memoryJson(tx, id, row);
   record(tx, caller, {
     action: "memory.created",
     sessionId: session?.id ?? null,

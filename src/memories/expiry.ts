@@ -15,7 +15,7 @@ import { BadRows, rowOfEntry } from "../storage/bad-rows.ts";
 import { MEMORIES } from "../storage/collections.ts";
 import { isErased } from "../storage/erasure.ts";
 import { timeKey } from "../storage/keys.ts";
-import { generationOf, removeRecord } from "../storage/memory-records.ts";
+import { removeRecord } from "../storage/memory-records.ts";
 import { memories } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
 import { record, type Caller } from "../traces/record.ts";
@@ -63,6 +63,6 @@ function expire(tx: Tx, timer: Caller, entry: string): void {
     agentId: row.agentId,
     ...(row.sessionId === undefined ? { recordId: key } : {}),
     details: toJson({ memory_id: id, content_preview: preview(row.content), expires_at: isoOrNull(row.expiresAt ?? null) }),
-    record: memoryJson(id, row, generationOf(tx)),
+    record: memoryJson(tx, id, row),
   });
 }

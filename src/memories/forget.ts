@@ -14,7 +14,6 @@ import { jsonArray, jsonWith, toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { eachFetched, type Reader } from "../storage/access.ts";
 import { hashKey, hashOf, successor } from "../storage/keys.ts";
-import { generationOf } from "../storage/memory-records.ts";
 import { memories } from "../storage/tables.ts";
 import { commitFor, type Caller } from "../traces/record.ts";
 import type { MemoryDeps } from "./deps.ts";
@@ -82,8 +81,7 @@ function foundOf(reader: Reader, { keys, rowFilter }: Passing): FoundMemory[] {
 
 function dryRunJson(reader: Reader, passing: Passing): JsonText {
   const found = foundOf(reader, passing);
-  const generation = generationOf(reader);
-  const examples = found.slice(0, LIMITS.forgottenShown).map(({ id, row }) => memoryJson(id, row, generation));
+  const examples = found.slice(0, LIMITS.forgottenShown).map(({ id, row }) => memoryJson(reader, id, row));
   const [newest] = found;
   const token = newest && toJson(forgetToken({ newest: newest.key, count: found.length, digest: digestOf(found) }));
   return resultJson(passing, { dry_run: true, count: found.length }, { examples: jsonArray(examples), token });

@@ -17,7 +17,7 @@ import { MEMORIES } from "../storage/collections.ts";
 import { hashKey, MAX_KEY } from "../storage/keys.ts";
 import { toIso } from "../lib/time.ts";
 import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
-import { generationOf, removeRecord } from "../storage/memory-records.ts";
+import { removeRecord } from "../storage/memory-records.ts";
 import { narrowed, ownedPostings, type Owner } from "../storage/owner.ts";
 import { pageOf, type Page } from "../storage/page.ts";
 import { memories, memoryVersions } from "../storage/tables.ts";
@@ -28,7 +28,7 @@ import { createMemories, memoriesCreated, prepareMemories, type NewMemory } from
 import type { MemoryDeps } from "./deps.ts";
 import { postingsOf } from "./filter.ts";
 import { newestFiltered, type Newest } from "./filtered.ts";
-import { findMemory, memoryJson, preview, refuseLongContent, type FoundMemory } from "./record.ts";
+import { findMemory, memoryJson, preview, refuseLongContent, supersededBy, type FoundMemory } from "./record.ts";
 import type { Shown } from "./status.ts";
 import { shownMemories } from "./validity.ts";
 
@@ -65,7 +65,7 @@ function homeOfNew({ owner }: Caller, { sessionId, userId }: NewMemory): string 
 export function getMemory({ store }: Deps, owner: Owner, id: string): JsonText | Promise<JsonText> {
   return store.read((reader) => {
     const memory = findMemory(reader, owner, id);
-    return memoryJson(memory.id, memory.row, generationOf(reader));
+    return memoryJson(reader, memory.id, memory.row);
   });
 }
 
@@ -78,7 +78,7 @@ export function memoryHistory({ store }: Deps, owner: Owner, id: string): JsonTe
     const data = [present, ...before.map((version) => version.row)].map(({ content, writtenAt, actor = null, reason = null }) => {
       return { content, written_at: toIso(writtenAt), actor, reason };
     });
-    return toJson({ object: "list", data, supersedes: row.supersedes ?? [], superseded_by: row.supersededBy ?? null });
+    return toJson({ object: "list", data, supersedes: row.supersedes ?? [], superseded_by: supersededBy(reader, row) });
   });
 }
 
@@ -145,7 +145,7 @@ export async function listMemories(
   } as const;
   return store.list(listing, page, (reader, key, id) => {
     const row = shownMemories(reader, { ...filter, ranges: scope.ranges })(key);
-    return row !== undefined && isCreatedWithin(row.createdAt, filter) ? memoryJson(id, row, generationOf(reader)) : undefined;
+    return row !== undefined && isCreatedWithin(row.createdAt, filter) ? memoryJson(reader, id, row) : undefined;
   });
 }
 

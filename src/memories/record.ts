@@ -17,6 +17,7 @@ import { isAnyMemoryHidden, isHiddenWithSession } from "../sessions/removal.ts";
 import type { Reader } from "../storage/access.ts";
 import { hasVector } from "../storage/collections.ts";
 import { isErased } from "../storage/erasure.ts";
+import { generationOf } from "../storage/memory-records.ts";
 import { ownNameKey } from "../storage/keys.ts";
 import { mayBeOwned, type Owner } from "../storage/owner.ts";
 import { memories, type MemoryRow } from "../storage/tables.ts";
@@ -24,8 +25,9 @@ import { unlessUnreadable } from "../storage/unreadable.ts";
 import { leapfrogJoin, posting } from "../storage/walk.ts";
 
 /** A memory as the wire has it. The previous provider's vector counts as none. */
-export function memoryJson(id: MemoryId, row: MemoryRow, generation: number): JsonText {
-  const embedding = hasVector(row) && row.embedding?.generation === generation ? row.embedding : undefined;
+export function memoryJson(reader: Reader, id: MemoryId, row: MemoryRow): JsonText {
+  const embedding = hasVector(row) && row.embedding?.generation === generationOf(reader) ? row.embedding : undefined;
+  const superseded = supersededBy(reader, row);
   return toJson({
     object: "memory",
     id,
@@ -47,11 +49,17 @@ export function memoryJson(id: MemoryId, row: MemoryRow, generation: number): Js
     valid_from: isoOrNull(row.validFrom ?? null),
     valid_until: isoOrNull(row.validUntil ?? null),
     supersedes: row.supersedes ?? [],
-    superseded_by: row.supersededBy ?? null,
-    superseded_at: isoOrNull(row.supersededAt ?? null),
+    superseded_by: superseded,
+    superseded_at: isoOrNull(superseded === null ? null : (row.supersededAt ?? null)),
     embedding_id: embedding?.id,
     vector_available: embedding !== undefined,
   });
+}
+
+/** The memory that has taken the place of one; null once that is gone, whenever it is removed. */
+export function supersededBy(reader: Reader, { supersededBy: by, supersededUntil = Number.POSITIVE_INFINITY }: MemoryRow): MemoryId | null {
+  if (by === undefined || supersededUntil <= reader.now) return null;
+  return isAnyMemoryHidden(reader) && visibleMemories(reader)(bare(by)) === undefined ? null : by;
 }
 
 /** Members of a memory as JSON, ready to be joined with its score. */

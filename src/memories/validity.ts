@@ -12,7 +12,6 @@ import { toJson } from "../lib/json.ts";
 import { toIso } from "../lib/time.ts";
 import { isAmong } from "../sessions/shared-memories.ts";
 import { eachFetched, type Reader, type Tx } from "../storage/access.ts";
-import { generationOf } from "../storage/memory-records.ts";
 import { memories, type MemoryRow } from "../storage/tables.ts";
 import { record, type Caller } from "../traces/record.ts";
 import { passesRowFilter } from "./filter.ts";
@@ -125,7 +124,7 @@ export function supersede(tx: Tx, caller: Caller, superseded: readonly FoundMemo
         superseded_by: id,
         superseded_at: toIso(linked.supersededAt ?? tx.now),
       }),
-      record: memoryJson(oldId, linked, generationOf(tx)),
+      record: memoryJson(tx, oldId, linked),
     });
   }
 }

@@ -19,7 +19,6 @@ import { shownMemoryRanges, type MemoryRange } from "../sessions/shared-memories
 import { changedVersion, versionsInOrder } from "../sessions/versions.ts";
 import { eachFetched, eachRead, type Reader } from "../storage/access.ts";
 import { MAX_KEY, successor, NUMBER_KEY_LENGTH, timeKey, turnKey } from "../storage/keys.ts";
-import { generationOf } from "../storage/memory-records.ts";
 import type { Owner } from "../storage/owner.ts";
 import { pageOfBatches, type PageEntry, type Page } from "../storage/page.ts";
 import { memories, provider, PROVIDER_KEY, retrievals, sessions, turns, type AnyTable } from "../storage/tables.ts";
@@ -219,7 +218,7 @@ const RECORD_OF: Record<Kind, (reader: Reader, session: LiveSession, place: Time
   version: (reader, session, { version = 0 }) => changedVersion(reader, session.key, version) ?? GONE,
   memory(reader, _, { id }) {
     const row = reader.get(memories, id);
-    return row === undefined || hasEnded(row, reader.now) ? GONE : read(memoryJson(withPrefix("mem", id), row, generationOf(reader)));
+    return row === undefined || hasEnded(row, reader.now) ? GONE : read(memoryJson(reader, withPrefix("mem", id), row));
   },
   retrieval(reader, session, { id }, owner) {
     const row = retrievalOf(reader, session, id);
