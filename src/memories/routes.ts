@@ -53,6 +53,7 @@ export function memoryEndpoints(deps: MemoryDeps): Endpoint[] {
       summary: "Add a memory",
       echoes: true,
       memoryOperation: "create_memory",
+      ahead: ["search"],
       description: "Search finds it once this is answered.",
       status: 201,
       existing:
@@ -69,6 +70,7 @@ export function memoryEndpoints(deps: MemoryDeps): Endpoint[] {
     memories.post("/v1/memory/batch", {
       summary: "Add many memories",
       memoryOperation: "create_memory",
+      ahead: ["search"],
       description: "All are added, or none: one transaction, with a trace and an event for each memory.",
       status: 201,
       body: MemoryBatch,

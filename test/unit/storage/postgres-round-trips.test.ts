@@ -19,6 +19,8 @@ const OFTEN: Readonly<Record<string, number>> = {
   "GET /v1/sessions/{session_id}/turns": 2,
   // One of them, for what is pinned, at the same time as the search.
   "POST /v1/sessions/{session_id}/context": 4,
+  "POST /v1/memory": 3,
+  "POST /v1/memory/batch": 3,
   "POST /v1/memory/search": 3,
   // One of them, for the words of its turns.
   "DELETE /v1/sessions/{session_id}": 5,
@@ -102,6 +104,26 @@ if (isHere(POSTGRES, "how often each request waits for the database")) {
         return () => cairn.request(method, path(ids), { body: sent && plain(name, sent), headers });
       });
       expect(best).toBeLessThanOrEqual(most);
+    });
+  }
+
+  /** A search among few memories of an owner, and then the addition. */
+  const WITH_SIMILAR = 5;
+  for (const [whose, ofIds] of Object.entries<(ids: Ids) => object>({
+    "a user": ({ user_id }) => ({ user_id }),
+    "an agent": () => ({ agent_id: "agent" }),
+    "a session": ({ session_id }) => ({ session_id }),
+  })) {
+    test(`a memory of ${whose} that asks for similar ones waits at most ${WITH_SIMILAR} times`, async () => {
+      const best = await leastOf(WITH_SIMILAR, async () => {
+        const memory = { ...ofIds(await records()), content: "The customer prefers e-mail to all.", similar: { limit: 3 } };
+        await cairn.ok(cairn.post("/v1/memory", memory));
+        return async () => {
+          const { similar } = await cairn.ok(cairn.post("/v1/memory", memory));
+          expect(similar).not.toEqual([]);
+        };
+      });
+      expect(best).toBeLessThanOrEqual(WITH_SIMILAR);
     });
   }
 
