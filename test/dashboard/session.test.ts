@@ -102,6 +102,26 @@ test("rolling back says what will change, and a toast offers the way back", asyn
   expect((await cairn.get(`/v1/sessions/${id}`)).body).toMatchObject({ state: { step: 2 }, state_version: 4 });
 });
 
+test("turns that a rollback has hidden stand in the line of time, muted and with when, until another one shows them again", async () => {
+  const id = await sessionWithStates(0);
+  await turn(id, "Is this first?");
+  await state(id, { step: 1 });
+  await turn(id, "Is this later?");
+  using tab = await signedInTab(cairn, `/sessions/${id}`);
+  const isMuted = `[...document.querySelectorAll(".turn")].map((one) => one.classList.contains("rolled-back")).join()`;
+  for (const kind of ["All", "Turns"]) {
+    await tab.click(kind);
+    await tab.holds(`${isMuted} === "false,false"`);
+    await cairn.ok(cairn.post(`/v1/sessions/${id}/rollback`, { version: 0, turns: "hide" }));
+    await tab.holds(`${isMuted} === "true,false"`);
+    await tab.seesFlat("rolled back");
+    expect(await tab.accessibilityProblems()).toEqual([]);
+    await cairn.ok(cairn.post(`/v1/sessions/${id}/rollback`, { version: 1, turns: "hide" }));
+    await tab.holds(`${isMuted} === "false,false"`);
+  }
+  expect(tab.complaints).toEqual([]);
+});
+
 test("a rollback that somebody was faster than changes nothing, names the current version, and works when it is tried again", async () => {
   const id = await sessionWithStates(2);
   using tab = await signedInTab(cairn, `/sessions/${id}`);

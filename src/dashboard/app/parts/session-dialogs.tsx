@@ -134,7 +134,7 @@ export function RollBack({ session, version, onClose }: DialogProps & { version:
             label="Hide the turns logged since"
             name="turns"
             value={hides}
-            hint="The agent and this page see only those of that time. Rolling back to a state before this one shows them again."
+            hint="The agent sees only those of that time; this page shows the others muted. Rolling back to a state before this one shows them again."
           />
         )}
         <ReasonField value={reason} />

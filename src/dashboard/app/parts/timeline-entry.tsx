@@ -47,7 +47,8 @@ export function Entry(props: EntryProps) {
     element.current?.scrollIntoView({ block: "center" });
     element.current?.focus({ preventScroll: true });
   }, [isTarget]);
-  const marks = [isTarget ? "target" : "", arrived.has(entry.id) ? "arrived" : ""].join(" ");
+  const isRolledBack = entry.turn?.rolled_back_at !== undefined;
+  const marks = [isTarget ? "target" : "", arrived.has(entry.id) ? "arrived" : "", isRolledBack ? "rolled-back" : ""].join(" ");
   return (
     <li ref={element} id={anchor} class={`${entry.kind} ${marks}`} data-row tabIndex={-1}>
       <EntryContent {...props} />
@@ -138,9 +139,14 @@ function VersionEntry({
 }
 
 /** Time of a turn, and its origin. */
-function TurnFacts({ turn: { external_id, occurred_at, forked_from, created_at } }: { turn: Turn }) {
+function TurnFacts({ turn: { external_id, occurred_at, forked_from, rolled_back_at, created_at } }: { turn: Turn }) {
   return (
     <span class="quiet">
+      {rolled_back_at !== undefined && (
+        <>
+          <span class="kind">rolled back</span> <Time at={rolled_back_at} /> ·{" "}
+        </>
+      )}
       {forked_from !== undefined && (
         <>
           of <a href={`/dashboard/sessions/${forked_from}`}>the session it was forked from</a> ·{" "}

@@ -45,7 +45,8 @@ export function Timeline(props: TimelineProps) {
     queryKey,
     (after, signal) => {
       const cursor = after?.startsWith(NEW_PAGE) === true ? null : after;
-      return api.timeline(session.id, { kinds: kind, order, limit: PAGE, starting_after: cursor ?? start.cursor }, signal);
+      const query = { kinds: kind, order, status: "all", limit: PAGE, starting_after: cursor ?? start.cursor };
+      return api.timeline(session.id, query, signal);
     },
     { staleTime: Infinity, gcTime: 0, enabled: start.isKnown },
   );
@@ -141,6 +142,7 @@ function useNewEntries(
   // Two changes can have one time.
   const now = [session.updated_at, session.turn_count, session.memory_count, session.state_version].join(" ");
   const seen = useRef(now);
+  const turnsShown = useRef(session.turn_count);
   const isRead = read !== undefined;
   const newest = order === "desc" ? read?.pages[0]?.data[0] : read?.pages.at(-1)?.data.at(-1);
   // A timeline that begins in the middle, or is not read to its end, has no end in view.
@@ -152,11 +154,15 @@ function useNewEntries(
       return;
     }
     const isAnyOpen = kind === "retrieval" && read?.pages.some(({ data }) => data.some(isOpen));
-    const kinds = isAnyOpen ? "retrieval,turn" : kind;
-    const query = { kinds, order: "asc", limit: NEW_AT_ONCE, starting_after: newest.id };
+    // A rollback is a version.
+    const kinds = isAnyOpen ? "retrieval,turn" : kind === "turn" ? "turn,version" : kind;
+    const query = { kinds, order: "asc", status: "all", limit: NEW_AT_ONCE, starting_after: newest.id };
+    const before = turnsShown.current;
+    turnsShown.current = session.turn_count;
     void api.timeline(session.id, query).then(
       (found) => {
-        if (found.has_more && order === "desc") again();
+        const isAnyHidden = before !== session.turn_count && found.data.some(isRollback);
+        if (isAnyHidden || (found.has_more && order === "desc")) again();
         else {
           const shown = { ...found, data: found.data.filter((entry) => kind === "" || entry.kind === kind) };
           const add = order === "desc" ? newestFirst : oldestFirst;
@@ -203,6 +209,10 @@ const UNANNOUNCED = ["retrieval", "fork"];
 const UNANNOUNCED_MS = 3_000;
 /** The share of the requests a minute of the key that this may take. */
 const UNANNOUNCED_SHARE = 0.1;
+
+function isRollback({ version }: TimelineEntry): boolean {
+  return version?.source === "rollback";
+}
 
 /** Checks whether no turn has come yet of what was found. */
 function isOpen({ retrieval }: TimelineEntry): boolean {
