@@ -74,7 +74,17 @@ export function withTitledComponents<OpenApi extends { components: { schemas: ob
 
 /** Returns the OpenAPI document from which clients are made. */
 export function servedDocument(): Document {
-  return withTitledComponents(JSON.parse(JSON.stringify(openApiDocument(endpointsOf({} as never), "0.0.0"))) as Document);
+  const document = JSON.parse(JSON.stringify(openApiDocument(endpointsOf({} as never), "0.0.0"))) as Document;
+  return withPlainParameters(withTitledComponents(document));
+}
+
+/** Gives parameters that are JSON their schema in the place where others have it. */
+export function withPlainParameters<OpenApi extends object>(document: OpenApi): OpenApi {
+  return JSON.parse(JSON.stringify(document), (_, value: { in?: string; content?: Record<string, { schema: Schema }> }) => {
+    if (value?.in !== "query" || value.content === undefined) return value;
+    const { content, ...parameter } = value;
+    return { ...parameter, schema: content["application/json"]!.schema };
+  }) as OpenApi;
 }
 
 /** Returns the text of src/client/types.ts. */

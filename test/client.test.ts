@@ -114,6 +114,9 @@ test("a conversation: session, state, turn, memory, context, rollback, fork, ver
   ]);
   // A tag with a comma is one tag.
   expect((await cairn.memories.list({ session_id: session.id, tags: ["contact, by"] })).data).toEqual([memory]);
+  expect((await cairn.memories.list({ filter: { id: "none" } as never }).catch((error) => error)).param).toBe("filter.id");
+  const filter = { session_id: session.id, tags: { $contains: "contact, by" } };
+  expect((await cairn.memories.list({ filter, limit: 1 })).data).toEqual([memory]);
   expect(await cairn.sessions.rollback(session.id, { version: 1 })).toMatchObject({ state: { step: 1 }, state_version: 3 });
   const fork = await cairn.sessions.fork(session.id, { version: 2 });
   expect(await cairn.sessions.state(fork.id)).toMatchObject({ state: { order: "A-17" } });

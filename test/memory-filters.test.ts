@@ -8,7 +8,7 @@ import { OPERATORS } from "../src/filters/operators.ts";
 import { NO_PARTITION } from "../src/lib/ids.ts";
 import { LIMITS } from "../src/lib/limits.ts";
 import { ALL_FILLED, fillMark, memories, meta } from "../src/storage/tables.ts";
-import { idsOf, refusal } from "./support/answers.ts";
+import { idsOf, pagesOf, refusal } from "./support/answers.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
 import { fillMemories, numberedTexts } from "./support/fill.ts";
 
@@ -23,7 +23,9 @@ const search = (cairn: Cairn, more: object) =>
 
 const found = async (cairn: Cairn, more: object) => idsOf((await search(cairn, more)).data);
 
-test("a filter lets through what passes, in a search and in a context with a query or without", async () => {
+const listOf = (filter: object, more = "") => `/v1/memory?filter=${encodeURIComponent(JSON.stringify(filter))}${more}`;
+
+test("a filter lets through what passes, in a search, a list and a context with a query or without", async () => {
   await using cairn = await startCairn();
   const session = await cairn.createSession({ user_id: "ada" });
   const names: Record<string, string> = {};
@@ -80,6 +82,10 @@ test("a filter lets through what passes, in a search and in a context with a que
       .join("");
   for (const [filter, passing] of cases) {
     expect([filter, named(await found(cairn, { filter }))]).toEqual([filter, passing]);
+    expect([filter, named(idsOf((await pagesOf(cairn, listOf(filter, "&limit=1"))).flatMap(({ data }) => data)))]).toEqual([
+      filter,
+      passing,
+    ]);
     for (const query of [undefined, QUERY]) {
       const context = await cairn.ok(cairn.post(`/v1/sessions/${session.id}/context`, { query, filter, memory_limit: 20 }));
       expect([filter, named(context.memories.map(({ id }: { id: string }) => id))]).toEqual([filter, passing]);
@@ -88,6 +94,7 @@ test("a filter lets through what passes, in a search and in a context with a que
   }
   expect(named(await found(cairn, { created_after: at(1), created_before: at(4) }))).toBe("bc");
   expect(named(await found(cairn, { created_after: at(1), filter: { type: "fact" } }))).toBe("b");
+  expect(named(idsOf(await cairn.list(listOf({ type: "fact" }, `&created_after=${at(1)}`))))).toBe("b");
   expect(named(await found(cairn, { tags: ["x", "y"] }))).toBe("abd");
   expect(named(await found(cairn, { tags: ["x", "y"], tags_match: "all" }))).toBe("a");
   expect(named(idsOf(await cairn.list("/v1/memory?tags=x,y&tags_match=all")))).toBe("a");
@@ -107,7 +114,50 @@ test("a filter that names what there is not, or compares it with what it cannot 
   for (const [filter, param] of cases) {
     for (const path of ["/v1/memory/search", `/v1/sessions/${session.id}/context`])
       expect(refusal(await cairn.post(path, { query: QUERY, filter }))).toEqual({ status: 400, code: "invalid_request", param });
+    expect(refusal(await cairn.get(listOf(filter)))).toEqual({ status: 400, code: "invalid_request", param });
   }
+});
+
+test("a list takes its filter as a JSON object, not too deep and with numbers that can be kept, and says what is wrong with another", async () => {
+  await using cairn = await startCairn();
+  const cases: [text: string, param: string, message: string][] = [
+    ["", "filter", 'filter must be an object of at most 64 levels; got "".'],
+    ["type:fact", "filter", 'filter must be an object of at most 64 levels; got "type:fact".'],
+    ['{"type":"fact"', "filter", "filter must be an object of at most 64 levels; got "],
+    ["[]", "filter", 'filter must be an object of at most 64 levels; got "[]".'],
+    ["null", "filter", 'filter must be an object of at most 64 levels; got "null".'],
+    ['{"metadata.n":9007199254740993}', "filter.metadata.n", "must be a number that can be kept exactly"],
+    [`{"metadata.n":${"[".repeat(64)}${"]".repeat(64)}}`, "filter", "filter must nest at most 64 levels; got 65."],
+  ];
+  for (const [text, param, message] of cases) {
+    const answer = await cairn.get(`/v1/memory?filter=${encodeURIComponent(text)}`);
+    expect({ text, ...refusal(answer) }).toEqual({ text, status: 400, code: "invalid_request", param });
+    expect(answer.body.error.message).toContain(message);
+  }
+});
+
+test("a page of a filtered list ends where it has compared as much as one request may, and the next goes on behind it", async () => {
+  await using cairn = await startCairn({ listProbesMax: 205, environment: { embedding: { provider: "words" } } });
+  const session = await cairn.createSession({ user_id: "ada" });
+  await fillMemories(cairn, session, numberedTexts(40), (i) => ({ metadata: { i, ...(i === 39 ? { long: "ab".repeat(30_000) } : {}) } }));
+  const of = async (filter: object, headers = {}) => {
+    const pages = await pagesOf(cairn, listOf(filter), { headers });
+    return { lengths: pages.map(({ data }) => data.length), found: pages.flatMap(({ data }) => data).map((one: any) => one.metadata.i) };
+  };
+  // Each row that does not pass counts as 10.
+  expect(await of({ "metadata.i": { $lt: 2 } })).toEqual({ lengths: [0, 2], found: [1, 0] });
+  const bound = { "X-API-Key": await cairn.newKey({ owner: { userId: "ada" } }) };
+  expect((await of({ "metadata.i": { $lt: 2 } }, bound)).found).toEqual([1, 0]);
+  // What passes counts, too, and each is shown once.
+  const all = await of({ "metadata.i": { $gte: 0 } }, bound);
+  expect(all.found).toEqual(Array.from({ length: 40 }, (_, i) => 39 - i));
+  expect(all.lengths.length).toBeGreaterThan(1);
+  // Long metadata that all of a filter goes through counts for many: a page ends behind it.
+  const worst = Array.from({ length: LIMITS.filterPathsMax }, () => ({ "metadata.long": { $contains: `${"ba".repeat(99)}bb` } }));
+  const { lengths, found: shown } = await of({ $or: [...worst.slice(1), { "metadata.i": 38 }] });
+  expect([lengths[0], shown]).toEqual([0, [38]]);
+  // An equality in metadata goes by an index.
+  expect(await of({ "metadata.i": 0 })).toEqual({ lengths: [1], found: [0] });
 });
 
 test("a filtered search finds what a comparison of all that pass finds, however few they are", async () => {

@@ -158,17 +158,22 @@ export function isTemporary({ status, retryAfterSeconds = 0 }: CairnError): bool
   return RETRIED_STATUSES.includes(status) && retryAfterSeconds <= RETRY_AFTER_MAX_SECONDS;
 }
 
-/** Returns a query string with its `?`; an array is sent once for each item. */
+/** Returns a query string with its `?`; an array is sent once for each item, an object as JSON. */
 function queryString(query: object): string {
   const parameters = new URLSearchParams();
   for (const [name, value] of Object.entries(query) as [string, unknown][]) {
     if (value === undefined || value === null) continue;
-    for (const item of Array.isArray(value) ? (value as unknown[]) : [value]) parameters.append(name, String(item));
+    for (const item of Array.isArray(value) ? (value as unknown[]) : [value])
+      parameters.append(name, isPlain(item) ? String(item) : JSON.stringify(item));
     // A single text with commas would be read as several.
     if (Array.isArray(value) && value.length === 1) parameters.append(name, "");
   }
   const text = parameters.toString();
   return text === "" ? "" : `?${text}`;
+}
+
+function isPlain(value: unknown): value is string | number | boolean {
+  return typeof value !== "object";
 }
 
 /** As random as `crypto.randomUUID`, which pages do not have that came without TLS. */

@@ -1019,6 +1019,11 @@ export interface ListMemoriesQuery {
   tags?: string[];
   /** Whether a memory must have any of the tags, or all of them. Default `any`. */
   tags_match?: "any" | "all";
+  /**
+   * Paths with dots, each with a value that the member must equal, or with operators; all of them must pass. `$and`, `$or` and `$not`
+   * combine filters, up to 4 deep; 32 paths at most.
+   */
+  filter?: Filter;
   /** Only memories that are `current`, `past`, or still to come (`future`), now or at `as_of`; or `all`. Default `current`. */
   status?: "current" | "past" | "future" | "all";
   /**

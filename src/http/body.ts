@@ -130,11 +130,19 @@ function parse(bytes: Uint8Array): Record<string, unknown> {
     throw new ApiError("invalid_request", `The body must be a JSON object; got ${found}.`);
   }
   const object = value as Record<string, unknown>;
-  if (isUnusual(object, LIMITS.jsonDepthMax + 1)) {
-    refuseDeepField(object);
-    refuseChangedNumbers(text);
-  }
+  refuseUnusual(object, text);
   return object;
+}
+
+/**
+ * Refuses an object that nests too deep, or has a number that would not come back as it was sent.
+ *
+ * @param text - of which it was parsed
+ */
+export function refuseUnusual(object: Record<string, unknown>, text: string): void {
+  if (!isUnusual(object, LIMITS.jsonDepthMax + 1)) return;
+  refuseDeepField(object);
+  refuseChangedNumbers(text);
 }
 
 /** Checks whether a value nests more levels than that, or has a number so large that a double may not hold what was sent. */

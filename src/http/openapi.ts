@@ -18,7 +18,7 @@ import { openApiSchema, type SchemaComponents } from "./openapi-schema.ts";
 import { DURABILITIES } from "../storage/durability.ts";
 import { pathSchema } from "./path-parameters.ts";
 import { hasReceipt, Receipt } from "./receipt.ts";
-import { OneOf } from "./types.ts";
+import { exampleOf, OneOf } from "./types.ts";
 
 export const TITLE = "Cairn";
 export const SUMMARY = "Sessions with versioned state, turns, memories with semantic search, and traces, for AI agents.";
@@ -238,8 +238,10 @@ function callbackOf({ name, url, summary, description, headers, body, examples, 
 }
 
 function parameter(place: "path" | "query", name: string, schema: TSchema, required: boolean, { schemas }: Components): JsonObject {
-  const { description = `The ${name.replace(/_id$/, "")}.`, ...rest } = openApiSchema(schema, schemas);
-  return { name, in: place, required, description, schema: rest };
+  const { description = schema.description ?? `The ${name.replace(/_id$/, "")}.`, ...rest } = openApiSchema(schema, schemas);
+  const head = { name, in: place, required, description };
+  if (schema["type"] !== "object") return { ...head, schema: rest };
+  return { ...head, content: { "application/json": { schema: rest, example: exampleOf(schema) as JsonValue } } };
 }
 
 function success(

@@ -1,10 +1,11 @@
 /**
- * Reads a query string by its schema: numbers and booleans where the schema has these, texts as they are.
+ * Reads a query string by its schema: numbers, booleans and objects, as JSON, where the schema has these, texts as they are.
  *
  * @module
  */
 import type { TObject, TSchema } from "@sinclair/typebox";
 import { ApiError } from "../lib/errors.ts";
+import { refuseUnusual } from "./body.ts";
 
 /** A plain decimal integer; anything else stays text, which the schema then refuses. */
 const INTEGER = /^-?\d{1,15}$/;
@@ -32,7 +33,7 @@ export function readQuery(sent: URLSearchParams, schema: TObject): Record<string
       continue;
     }
     const text = sent.get(name);
-    if (text !== null) query[name] = valueOf(text, property);
+    if (text !== null) query[name] = property["type"] === "object" ? objectOf(name, text) : valueOf(text, property);
   }
   return query;
 }
@@ -67,6 +68,19 @@ export function refuseForeignFilter(
       param: name,
     });
   }
+}
+
+/** Leaves what is not a JSON object as text, which the schema then refuses. */
+function objectOf(name: string, text: string): unknown {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return text;
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return text;
+  refuseUnusual({ [name]: value }, `{${JSON.stringify(name)}:${text}}`);
+  return value;
 }
 
 function valueOf(text: string, property: TSchema): string | number | boolean {

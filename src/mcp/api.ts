@@ -14,7 +14,7 @@ export type Route = `${Method} /v1/${string}`;
 /** Arguments that are undefined are left out. */
 export interface ApiCall {
   readonly path?: Readonly<Record<string, string | number>>;
-  readonly query?: Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>;
+  readonly query?: Readonly<Record<string, string | number | boolean | readonly string[] | JsonObject | undefined>>;
   readonly body?: Readonly<Record<string, unknown>>;
 }
 
@@ -99,7 +99,8 @@ function refuseChangedNumbers(value: unknown): void {
 function searchOf(query: NonNullable<ApiCall["query"]>): string {
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
-    for (const one of value === undefined ? [] : [value].flat()) search.append(name, String(one));
+    for (const one of value === undefined ? [] : [value].flat())
+      search.append(name, typeof one === "object" ? JSON.stringify(one) : String(one));
   }
   return search.toString();
 }

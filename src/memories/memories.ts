@@ -26,7 +26,7 @@ import { commitFor, ofUser, record, type Caller, type Deps } from "../traces/rec
 import { changeMemory, checkTimes, trackVectors, touchSession, type MemoryChanges } from "./change.ts";
 import { createMemories, memoriesCreated, prepareMemories, type NewMemory } from "./create.ts";
 import type { MemoryDeps } from "./deps.ts";
-import { postingsOf } from "./filter.ts";
+import { passesRowFilter, postingsOf, rowFilterOf, rowsComparedBy } from "./filter.ts";
 import { newestFiltered, type Newest } from "./filtered.ts";
 import { findMemory, memoryJson, preview, refuseLongContent, supersededBy, type FoundMemory } from "./record.ts";
 import type { Shown } from "./status.ts";
@@ -133,6 +133,7 @@ export async function listMemories(
 ): Promise<JsonText> {
   const scope = await store.read((reader) => memoryScope(reader, owner, filter));
   if (scope === undefined) return pageOf([], page.limit);
+  const rowFilter = filter.filter && rowFilterOf({ filter: filter.filter });
   const { ahead } = memories.index;
   const listing = {
     prefix: "mem",
@@ -145,7 +146,10 @@ export async function listMemories(
   } as const;
   return store.list(listing, page, (reader, key, id) => {
     const row = shownMemories(reader, { ...filter, ranges: scope.ranges })(key);
-    return row !== undefined && isCreatedWithin(row.createdAt, filter) ? memoryJson(reader, id, row) : undefined;
+    if (row === undefined || !isCreatedWithin(row.createdAt, filter)) return undefined;
+    const json = () => memoryJson(reader, id, row);
+    if (rowFilter === undefined) return json();
+    return { json: passesRowFilter(rowFilter, row) ? json() : undefined, rows: rowsComparedBy(rowFilter, row) };
   });
 }
 

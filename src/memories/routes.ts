@@ -115,7 +115,10 @@ export function memoryEndpoints(deps: MemoryDeps): Endpoint[] {
       cursor: Cursor("mem"),
       response: ListOf(Memory, "A page of memories."),
       errors: ["session_not_found"],
-      run: ({ filter, page, caller }) => listMemories(deps, caller.owner, { ...filter, tags: filter.tags && tagsOf(filter.tags) }, page),
+      run: ({ filter: { filter, tags, ...rest }, page, caller }) => {
+        const parsed = { filter: filter && parseFilter(filter, "filter", MEMORY_MEMBERS), tags: tags && tagsOf(tags) };
+        return listMemories(deps, caller.owner, { ...rest, ...parsed }, page);
+      },
     }),
     memories.get("/v1/memory/{memory_id}", {
       summary: "Get a memory",

@@ -443,6 +443,7 @@ export const MEMORY_FILTER = {
     }),
   ),
   tags_match: Type.Optional(TagsMatch),
+  filter: Type.Optional(MemoryFilter),
   status: Type.Optional(Status),
   as_of: Type.Optional(AsOf("The moment at which memories have that status, instead of now.")),
   ...Created("memories"),
@@ -461,8 +462,7 @@ export const Forgetting = Type.Object(
   { title: "Forgetting", description: "Memories to delete." },
 );
 
-const { forgottenShown } = LIMITS;
-const shown = { description: `Up to ${forgottenShown} of them, newest first; of a dry run alone.`, examples: [[exampleOf(Memory)]] };
+const shown = { description: `Up to ${LIMITS.forgottenShown} of them, newest first; of a dry run alone.`, examples: [[exampleOf(Memory)]] };
 const token = { description: FORGET_TOKEN, examples: ["0VQk3aB4x1Zq.1.Q9d3kPqm0RzWcT5yLh2uVA"] };
 export const Forgotten = Type.Object(
   {

@@ -45,20 +45,30 @@ export interface Listing<Prefix extends IdPrefix> {
 /** A record that is read and not shown takes as long as this many looks at an index. */
 const PROBES_PER_HIDDEN_ROW = 10;
 
+/** A record that was compared with a filter. */
+export interface ComparedRecord {
+  /** Undefined if it did not pass. */
+  readonly json: JsonText | undefined;
+  /** Number of rows that the comparison counts as. */
+  readonly rows: number;
+}
+
+/** A record as a list shows it; undefined where nothing of it is shown. */
+export type ListItem = JsonText | ComparedRecord | undefined;
+
 /**
  * One page of the records that pass a filter and were made between two times.
  *
  * @param read - runs a function of the store as it is; each record is read in a scope of its own
- * @param item - the JSON of a record, or undefined for one that is not shown; one that cannot be read is not, either. It has to check
- *   `isCreatedWithin`: ids alone do not tell
+ * @param item - what is shown of a record; of one that cannot be read nothing is. It has to check `isCreatedWithin`: ids alone do not tell
  */
 export function listRecords<Prefix extends IdPrefix>(
   read: <Result>(work: (reader: Reader) => Result) => Result,
   listing: Listing<Prefix>,
   { limit, startingAfter }: Page<Id<Prefix>>,
-  item: (reader: Reader, key: BareId, id: Id<Prefix>) => JsonText | undefined,
+  item: (reader: Reader, key: BareId, id: Id<Prefix>) => ListItem,
 ): Promise<JsonText> {
-  const { prefix, probesMax, probesOf } = listing;
+  const { prefix, probesMax } = listing;
   const cursor = startingAfter === undefined ? undefined : bare(startingAfter);
   function* found(): Generator<PageEntry, void, undefined> {
     for (const key of read((reader) => walkCreated(reader, listing, cursor))) {
@@ -67,12 +77,24 @@ export function listRecords<Prefix extends IdPrefix>(
         continue;
       }
       const id = withPrefix(prefix, key);
-      const json = read((reader) => unlessUnreadable(() => item(reader, key, id)));
-      yield entryAt(listing, key, json);
-      if (json !== undefined && probesOf !== undefined) yield { passed: id, probes: probesOf(json) };
+      yield* entriesOf(
+        listing,
+        key,
+        read((reader) => unlessUnreadable(() => item(reader, key, id))),
+      );
     }
   }
   return pageOfBatches([found()], limit, probesMax);
+}
+
+/** A record of a list as it is or is not shown, and what it took to find that out. */
+export function entriesOf<Prefix extends IdPrefix>(listing: Listing<Prefix>, key: BareId, item: ListItem): PageEntry[] {
+  if (item === undefined) return [entryAt(listing, key, undefined)];
+  const { json, rows } = typeof item === "string" ? { json: item, rows: 0 } : item;
+  const probes = PROBES_PER_HIDDEN_ROW * rows + (json === undefined ? 0 : (listing.probesOf?.(json) ?? 0));
+  if (json === undefined) return [entryAt(listing, key, undefined, probes)];
+  const shown = { id: withPrefix(listing.prefix, key), json };
+  return probes === 0 ? [shown] : [shown, { passed: shown.id, probes }];
 }
 
 /** A record of a list, or how far the search for one has come where none is shown. */

@@ -8,7 +8,7 @@ import type { ApiError } from "../lib/errors.ts";
 import type { BareId, Partition, Id, IdPrefix } from "../lib/ids.ts";
 import type { JsonText } from "../lib/json.ts";
 import type { LatestReader, Reader, Tx } from "./access.ts";
-import type { Listing } from "./list.ts";
+import type { Listing, ListItem } from "./list.ts";
 import type { Page } from "./page.ts";
 import type { AnyTable } from "./tables.ts";
 import type { Bounds, Filter } from "./walk.ts";
@@ -52,7 +52,7 @@ export interface RecordStore {
   list<Prefix extends IdPrefix>(
     listing: Listing<Prefix>,
     page: Page<Id<Prefix>>,
-    item: (reader: Reader, key: BareId, id: Id<Prefix>) => JsonText | undefined,
+    item: (reader: Reader, key: BareId, id: Id<Prefix>) => ListItem,
   ): Promise<JsonText>;
   /** Some of the ids that pass a filter, newest first: at most `limit`, and fewer when they take long to find. */
   walk(table: AnyTable, filter: Filter, bounds: Omit<Bounds, "few">, limit: number): WalkedIds | Promise<WalkedIds>;

@@ -8,6 +8,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { writeBackup } from "../../src/operations/backup.ts";
 import { backupNumber, makeBackupsDirectory } from "../../src/operations/own-backups.ts";
+import { withPlainParameters } from "../../scripts/client-types.ts";
 import { refusal } from "./answers.ts";
 import type { Cairn } from "./cairn.ts";
 import { DOCUMENT, resolved, type Operation, type Parameter, type Schema } from "./documented.ts";
@@ -103,7 +104,7 @@ function requestTo(template: string, method: string, operation: Operation & { "x
     template,
     scope: operation["x-scope"] as DocumentedRequest["scope"],
     pathParameters: Array.from(template.matchAll(/\{(\w+)\}/g), ([, name = ""]) => name),
-    query: (operation.parameters ?? []).map((parameter) => resolved(DOCUMENT, parameter)).filter(isInQuery),
+    query: (withPlainParameters(operation).parameters ?? []).map((parameter) => resolved(DOCUMENT, parameter)).filter(isInQuery),
     fields: schema?.properties as DocumentedRequest["fields"],
     required: schema?.required ?? [],
     schema: content?.schema.$ref?.split("/").at(-1) ?? "",

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, cast, final
 from urllib.parse import quote, urlencode
 
+from ._json import encoded
 from ._types import OPEN
 
 
@@ -83,7 +84,7 @@ def path(template: str, *ids: object) -> str:
 
 
 def query_string(query: Mapping[str, object]) -> str:
-    """Returns a query string with its `?`; a list is sent once for each item."""
+    """Returns a query string with its `?`; a list is sent once for each item, a mapping as JSON."""
     parameters: list[tuple[str, str]] = []
     for name, value in query.items():
         if isinstance(value, list | tuple):
@@ -102,4 +103,6 @@ def parameter(name: str, value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, str | int | float):
         return str(value)
-    raise TypeError(f"{name} must be a text or a number; got {value!r}.")
+    if isinstance(value, Mapping):
+        return encoded(cast("Mapping[str, Any]", value)).decode()
+    raise TypeError(f"{name} must be a text, a number or a mapping; got {value!r}.")

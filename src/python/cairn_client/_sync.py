@@ -906,6 +906,7 @@ class MemoriesApi:
         type: str | Omit = OMIT,
         tags: Sequence[str] | Omit = OMIT,
         tags_match: Literal["any", "all"] | Omit = OMIT,
+        filter: Mapping[str, Any] | Omit = OMIT,
         status: Literal["current", "past", "future", "all"] | Omit = OMIT,
         as_of: str | Omit = OMIT,
         created_after: str | Omit = OMIT,
@@ -928,6 +929,8 @@ class MemoriesApi:
             tags: Memories with ANY of these tags: one value with commas between the tags, or the parameter once for each tag, which
                 may then contain commas. Empty values are ignored, so that `tags=a%2Cb&tags=` means the one tag `a,b`.
             tags_match: Whether a memory must have any of the tags, or all of them. Default `any`.
+            filter: Paths with dots, each with a value that the member must equal, or with operators; all of them must pass. `$and`,
+                `$or` and `$not` combine filters, up to 4 deep; 32 paths at most.
             status: Only memories that are `current`, `past`, or still to come (`future`), now or at `as_of`; or `all`. Default
                 `current`.
             as_of: The moment at which memories have that status, instead of now. Of records that still exist, whenever they were
@@ -939,7 +942,7 @@ class MemoriesApi:
         Raises:
             CairnError: `session_not_found`: there is no such session: it never existed, has expired or was deleted.
         """
-        return Page(self._client, self._client.run(listed(Call("GET", "/v1/memory", query=given({"limit": limit, "starting_after": starting_after, "session_id": session_id, "user_id": user_id, "agent_id": agent_id, "type": type, "tags": tags, "tags_match": tags_match, "status": status, "as_of": as_of, "created_after": created_after, "created_before": created_before}), timeout=timeout), self._client.options, Memory)))
+        return Page(self._client, self._client.run(listed(Call("GET", "/v1/memory", query=given({"limit": limit, "starting_after": starting_after, "session_id": session_id, "user_id": user_id, "agent_id": agent_id, "type": type, "tags": tags, "tags_match": tags_match, "filter": filter, "status": status, "as_of": as_of, "created_after": created_after, "created_before": created_before}), timeout=timeout), self._client.options, Memory)))
 
     def add_many(
         self,

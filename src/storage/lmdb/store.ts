@@ -17,7 +17,7 @@ import { systemReason } from "../../lib/system-errors.ts";
 import type { LatestReader, Reader, Tx } from "../access.ts";
 import type { Durability } from "../durability.ts";
 import { successor } from "../keys.ts";
-import { listRecords, type Listing } from "../list.ts";
+import { listRecords, type Listing, type ListItem } from "../list.ts";
 import { newestId } from "../newest-id.ts";
 import type { Page } from "../page.ts";
 import type { RecordStore, WalkedIds, Wiping } from "../record-store.ts";
@@ -189,7 +189,7 @@ export class Store implements RecordStore {
   list<Prefix extends IdPrefix>(
     listing: Listing<Prefix>,
     page: Page<Id<Prefix>>,
-    item: (reader: Reader, key: BareId, id: Id<Prefix>) => JsonText | undefined,
+    item: (reader: Reader, key: BareId, id: Id<Prefix>) => ListItem,
   ): Promise<JsonText> {
     return listRecords((work) => this.read(work), listing, page, item);
   }

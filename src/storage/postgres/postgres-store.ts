@@ -15,7 +15,7 @@ import { LIMITS } from "../../lib/limits.ts";
 import type { Log } from "../../lib/log.ts";
 import { eachRead, type LatestReader, type Reader, type Tx } from "../access.ts";
 import type { Durability } from "../durability.ts";
-import { entryAt, stretchesOf, type Listing } from "../list.ts";
+import { entriesOf, entryAt, stretchesOf, type Listing, type ListItem } from "../list.ts";
 import { newestId } from "../newest-id.ts";
 import { pageOfBatches, type PageEntry, type Page } from "../page.ts";
 import type { ChangedStore, RecordStore, WalkedIds, WholeStore } from "../record-store.ts";
@@ -261,7 +261,7 @@ export class PostgresStore implements RecordStore {
   list<Prefix extends IdPrefix>(
     listing: Listing<Prefix>,
     { limit, startingAfter }: Page<Id<Prefix>>,
-    item: (reader: Reader, key: BareId, id: Id<Prefix>) => JsonText | undefined,
+    item: (reader: Reader, key: BareId, id: Id<Prefix>) => ListItem,
   ): Promise<JsonText> {
     return pageOfBatches(this.#found(listing, limit, startingAfter, item), limit, listing.probesMax);
   }
@@ -270,7 +270,7 @@ export class PostgresStore implements RecordStore {
     listing: Listing<Prefix>,
     limit: number,
     startingAfter: Id<Prefix> | undefined,
-    item: (reader: Reader, key: BareId, id: Id<Prefix>) => JsonText | undefined,
+    item: (reader: Reader, key: BareId, id: Id<Prefix>) => ListItem,
   ): AsyncGenerator<PageEntry[], void, undefined> {
     // One more than fits says whether there is another page.
     const atOnce = limit + 1;
@@ -279,17 +279,11 @@ export class PostgresStore implements RecordStore {
       for (let walkMax = Math.max(atOnce, RECORDS_WALKED_MIN); ; walkMax = RECORDS_WALKED_MAX) {
         const { statement, walkedIn } = listStatement(listing.table, { ...stretch, before }, atOnce, walkMax);
         const { ids, walked, last } = walkedIn(await this.#outages.again(() => this.#database.query(statement)));
-        const read = eachRead(this, ids, (reader) => (id) => ({
-          id,
-          json: unlessUnreadable(() => item(reader, id, withPrefix(listing.prefix, id))),
-        }));
-        for await (const records of read) {
-          yield records.flatMap(({ id, json }): PageEntry[] => {
-            const found = entryAt(listing, id, json);
-            const probes = json === undefined ? 0 : (listing.probesOf?.(json) ?? 0);
-            return probes === 0 ? [found] : [found, { passed: withPrefix(listing.prefix, id), probes }];
-          });
-        }
+        const read = eachRead(this, ids, (reader) => (id) => {
+          const shown = unlessUnreadable(() => item(reader, id, withPrefix(listing.prefix, id)));
+          return entriesOf(listing, id, shown);
+        });
+        for await (const entries of read) yield entries.flat();
         if (ids.length === atOnce) {
           before = ids.at(-1);
           continue;

@@ -181,7 +181,7 @@ class Refused(unittest.TestCase):
                 cairn.sessions.set_state("sess_1", {"a": [0, value]})
         self.assertEqual(fake.requests, [])
         made_at: Any = datetime.datetime(2026, 5, 7)
-        with self.assertRaisesRegex(TypeError, "created_after must be a text or a number"):
+        with self.assertRaisesRegex(TypeError, "created_after must be a text, a number or a mapping"):
             cairn.sessions.list(created_after=made_at)
 
     def test_a_key_and_an_address_are_checked_when_the_client_is_made(self) -> None:
@@ -252,6 +252,14 @@ class Answers(unittest.TestCase):
         cairn.memories.list(tags=["contact, by"])
         cairn.memories.list(tags=["a", "b"])
         self.assertEqual([request.url.split("?")[1] for request in fake.requests], ["tags=contact%2C+by&tags=", "tags=a&tags=b"])
+
+    def test_a_filter_of_a_list_is_sent_as_json(self) -> None:
+        cairn, fake = client(answer(200, {"data": [], "has_more": False, "last_id": None}))
+        cairn.memories.list(filter={"tags": {"$contains": "é"}})
+        [request] = fake.requests
+        self.assertEqual(request.url.split("?")[1], "filter=%7B%22tags%22%3A%7B%22%24contains%22%3A%22%C3%A9%22%7D%7D")
+        with self.assertRaisesRegex(TypeError, r"metadata\.at must be JSON; got datetime"):
+            cairn.memories.list(filter={"metadata.at": datetime.datetime(2026, 5, 7)})
 
     def test_pages_of_documents_continue_after_their_cursor(self) -> None:
         def page(keys: list[str], cursor: str | None) -> Answer:
