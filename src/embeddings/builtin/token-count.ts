@@ -152,13 +152,22 @@ function tokensOfSlice(slice: string): number {
       if (slice.charCodeAt(from - 1) === SPACE) count += PER_FURTHER_SPACE;
     } else {
       const word = slice.slice(from, to);
-      const known = word.length > CACHED_WORD_LENGTH_MAX ? undefined : countsOfWords.get(word);
+      const known = knownCount(word);
       if (known === undefined) unknown.push(word);
       else count += known;
     }
     from = Math.max(to, from + 1);
   }
   return unknown.length === 0 ? count : count + tokensOfWords(unknown);
+}
+
+/** Few texts share one, so that no cache would know it. */
+const LONG_NUMBER = /^\d{4,}[!-/:-@[-`{-~]{0,2}$/;
+
+/** Tokens of a word that need not be cut for that: a long number counts as its bytes and a space, a little more than by its pieces. */
+function knownCount(word: string): number | undefined {
+  if (LONG_NUMBER.test(word)) return word.length + 1;
+  return word.length > CACHED_WORD_LENGTH_MAX ? undefined : countsOfWords.get(word);
 }
 
 /** Tokens of words that no cache knows. */

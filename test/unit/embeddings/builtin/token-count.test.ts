@@ -40,6 +40,11 @@ test("code, JSON, ids, runs of one sign and text of nothing but marks do not cou
   expect(tooFew([...texts, ...texts.map(quoted)])).toEqual([]);
 });
 
+test("a number of four digits or more counts as its bytes and a space, with a sign or two behind it or without", () => {
+  for (const number of ["4711", "4711.", '471147114711."']) expect(countTokens(`${number} `.repeat(10))).toBe(10 * (number.length + 1));
+  expect(tooFew(["4711 08 15,", "471147114711".repeat(300), "4711 ".repeat(100)])).toEqual([]);
+});
+
 test("words that were counted before count the same as those that are new, in any order", () => {
   const texts = Object.values(TEXTS).flat();
   wordsCounted.forget();
