@@ -96,6 +96,7 @@ for (const generation of GENERATION_NAMES) {
       "list_memories",
       "get_state",
       "list_versions",
+      "search_turns",
       "list_sessions",
     ]);
     expect(tools.filter(({ annotations }) => annotations.readOnlyHint !== true)).toEqual([]);

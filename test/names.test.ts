@@ -151,6 +151,7 @@ const TOOL_CALLS: Record<string, Record<string, unknown>> = {
   list_sessions: {},
   list_memories: {},
   search_memories: { query: "PIN" },
+  search_turns: { query: "PIN" },
 };
 /** These name their record, or make one. */
 const NO_LOOKUP = ["delete_memory", "start_session", "update_memory"];

@@ -244,6 +244,8 @@ const LIMITED: Record<string, string> = {
   "SignIn.name": "1 to 256",
   "StateRollback.reason": "0 to 10000",
   "TurnSearch.agent_id": "1 to 256",
+  "TurnSearch.filter.$and": "1 or more",
+  "TurnSearch.filter.$or": "1 or more",
   "TurnSearch.limit": "1 to 50, default 10",
   "TurnSearch.query": "0 to 10000",
   "TurnSearch.session_id": "1 or more",

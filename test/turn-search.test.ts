@@ -5,7 +5,7 @@
  */
 import { expect, spyOn, test } from "bun:test";
 import { indexedTurns, pendingTurns, turnVectors } from "../src/storage/tables.ts";
-import { errorOf } from "./support/answers.ts";
+import { errorOf, pagesOf } from "./support/answers.ts";
 import { startCairn, type Cairn, type RequestOptions } from "./support/cairn.ts";
 import { findByWords, makeVectors } from "./support/providers.ts";
 
@@ -329,4 +329,90 @@ test("turns with all of the words are listed newest first, page by page", async 
   expect((await cairn.ok(cairn.get("/v1/turns?q=parcel+letter"))).data).toEqual([]);
   expect((await cairn.ok(cairn.get("/v1/turns?q=%F0%9F%A6%9C"))).data).toEqual([]);
   expect((await cairn.ok(cairn.get("/v1/turns?limit=100"))).data).toHaveLength(10);
+});
+
+test("a filter of turns lets through what passes, in a search and in a list, also what a fork has from its parent", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession({ user_id: "ada", agent_id: "guide" });
+  const bob = await cairn.createSession({ user_id: "bob", agent_id: "guide" });
+  const names: Record<string, string> = {};
+  const add = async (name: string, session: string, more: Record<string, unknown> = {}) => {
+    cairn.clock.advance({ hours: 1 });
+    names[(await cairn.addTurn(session, `The lighthouse ${name}.`, "Yes.", more)).id] = name;
+  };
+  const from = cairn.clock.now();
+  const at = (hours: number) => new Date(from + hours * 3_600_000).toISOString();
+  await add("a", id, { metadata: { channel: "chat", n: 1, deep: { x: [1, "p"] } }, external_id: "m-1" });
+  await add("b", id, { metadata: { channel: "mail", n: "1" }, occurred_at: "2025-01-01T00:00:00Z" });
+  await add("c", bob.id, { input: { type: "audio", content: "The lighthouse c." } });
+  const cases: [filter: object, passing: string][] = [
+    [{}, "abc"],
+    [{ "metadata.channel": "chat" }, "a"],
+    [{ "metadata.n": 1 }, "a"],
+    [{ "metadata.n": { $exists: true } }, "ab"],
+    [{ "metadata.deep.x": { $contains: "p" } }, "a"],
+    [{ session_id: id }, "ab"],
+    [{ session_id: { $ne: id } }, "c"],
+    [{ user_id: { $in: ["bob", "cleo"] } }, "c"],
+    [{ agent_id: "guide", external_id: { $exists: false } }, "bc"],
+    [{ external_id: { $starts_with: "m-" } }, "a"],
+    [{ turn_number: { $gt: 1 } }, "b"],
+    [{ "input.type": "audio" }, "c"],
+    [{ "output.type": { $ne: "text" } }, ""],
+    [{ created_at: { $gte: at(1), $lt: at(3) } }, "ab"],
+    [{ occurred_at: { $lt: "2026-01-01T00:00:00Z" } }, "b"],
+    [{ $or: [{ user_id: "bob" }, { $not: { "metadata.channel": "mail" } }] }, "ac"],
+  ];
+  const listOf = (filter: object) => `/v1/turns?q=lighthouse&limit=1&filter=${encodeURIComponent(JSON.stringify(filter))}`;
+  const named = (found: { id: string }[]) =>
+    found
+      .map((turn) => names[turn.id] ?? "?")
+      .toSorted()
+      .join("");
+  for (const [filter, passing] of cases) {
+    const pages = await pagesOf(cairn, listOf(filter));
+    expect([filter, named(await searched(cairn, "lighthouse", { filter })), named(pages.flatMap(({ data }) => data))]).toEqual([
+      filter,
+      passing,
+      passing,
+    ]);
+  }
+  const fork = await cairn.ok(cairn.post(`/v1/sessions/${id}/fork`, { turns: "all" }));
+  const inFork = { session_id: fork.id, filter: { session_id: fork.id, "metadata.channel": "mail" } };
+  expect(await searched(cairn, "lighthouse", inFork)).toMatchObject([{ session_id: fork.id, metadata: { channel: "mail" } }]);
+  const refused: [filter: object, param: string][] = [
+    [{ content: "x" }, "filter.content"],
+    [{ input: { type: "text" } }, "filter.input"],
+    [{ tags: { $contains: "x" } }, "filter.tags"],
+    [{ created_at: { $gt: "soon" } }, "filter.created_at.$gt"],
+    [{ "metadata.a": { $regex: "x" } }, "filter.metadata.a.$regex"],
+  ];
+  for (const [filter, param] of refused) {
+    for (const answer of [cairn.post("/v1/turns/search", { query: "lighthouse", filter }), cairn.get(listOf(filter))])
+      expect(errorOf(await answer)).toMatchObject({ status: 400, code: "invalid_request", param });
+  }
+});
+
+test("a search compares turns with its filter as far as one request may, long ones as more, and says that its answer is partial", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession({ user_id: "ada" });
+  const long = "ab".repeat(30_000);
+  const turn = (n: number) => ({
+    input: { type: "text", content: "The lighthouse." },
+    output: { type: "text", content: "Yes." },
+    metadata: n < 50 ? { n, long } : { n },
+  });
+  for (const first of [0, 15, 30, 45, 60])
+    await cairn.ok(cairn.post(`/v1/sessions/${id}/turns/batch`, { turns: Array.from({ length: 15 }, (_, i) => turn(first + i)) }));
+  const search = (filter: object) => cairn.ok(cairn.post("/v1/turns/search", { query: "lighthouse", session_id: id, filter, limit: 1 }));
+  const part = `${"ab".repeat(126)}bb`;
+  const worst = Array.from({ length: 31 }, () => ({ "metadata.long": { $contains: part } }));
+  expect(await search({ $or: [...worst, { "metadata.n": 74 }] })).toMatchObject({ data: [], partial: true });
+  // What is found before that is all that was asked for.
+  const found = await search({ $or: [...worst, { "metadata.n": 0 }] });
+  expect([found.data.length, found.partial]).toEqual([1, undefined]);
+  const cheap = await search({ "metadata.n": 74 });
+  expect([cheap.data.length, cheap.partial]).toEqual([1, undefined]);
+  const none = await search({ "metadata.n": 75 });
+  expect([none.data.length, none.partial]).toEqual([0, undefined]);
 });

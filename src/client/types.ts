@@ -1162,6 +1162,11 @@ export interface ListTurnsByTheirWordsQuery {
   user_id?: string;
   /** Only turns of sessions of this agent. */
   agent_id?: string;
+  /**
+   * Paths with dots, each with a value that the member must equal, or with operators; all of them must pass. `$and`, `$or` and `$not`
+   * combine filters, up to 4 deep; 32 paths at most.
+   */
+  filter?: Filter;
 }
 
 export interface ListTurnsQuery {
@@ -2938,8 +2943,8 @@ export interface TurnResults {
   index_turns: "off" | "words" | "meaning";
   data: TurnResult[];
   /**
-   * There are more than 1,000 turns to search that are not all indexed yet, and others may be about the query too: `turn_index` of
-   * `/v1/stats` says how far the index is.
+   * Others may be about the query too: there are more than 1,000 turns to search that are not all indexed yet (`turn_index` of `/v1/stats`
+   * says how far the index is), or more than one request compares with its filter.
    */
   partial?: true;
 }
@@ -2954,6 +2959,7 @@ export interface TurnSearch {
   user_id?: string;
   /** Only turns of sessions of this agent. */
   agent_id?: string;
+  filter?: Filter;
   /** How many at most; default 10. */
   limit?: number;
   /** Lowest score; default 0.7. With 0 nothing is left out. */

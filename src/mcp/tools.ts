@@ -15,7 +15,7 @@ import { LIMITS } from "../lib/limits.ts";
 import { Memory, MemoryChanges, NewMemory, Search } from "../memories/schema.ts";
 import { SearchAnswer } from "../retrievals/schema.ts";
 import { Fork, NewSession, Rollback, Session, StateUpdate, StateVersion } from "../sessions/schema.ts";
-import { NewStep, Turn } from "../turns/schema.ts";
+import { NewStep, Turn, TurnResults, TurnSearch } from "../turns/schema.ts";
 import { contextOf, CONTEXT_TURNS } from "./context.ts";
 import { SESSION_TTL_SECONDS, type ToolContext } from "./tool-context.ts";
 
@@ -48,7 +48,7 @@ function field<Field extends TSchema>(schema: Field, description?: string): Fiel
 }
 
 const SessionId = Type.Optional(Text(1, undefined, { description: "Leave out for the session of this connection." }));
-const SessionOfAnswer = { session_id: Type.String() };
+const InSession = { session_id: Type.String() };
 /** null: there is no session of this connection yet, and reading makes none. */
 const SessionOrNone = { session_id: OrNull(Type.String()) };
 const MemoryId = Text(1, undefined);
@@ -57,6 +57,9 @@ const { type, tags } = NewMemory.properties;
 const MemoryType = Type.Optional(field(type, "fact, preference, event, policy, observation, general or your own."));
 const Tags = (description?: string) => Type.Optional(field(tags, description));
 const State = { version: Type.Integer(), state: Session.properties.state };
+/** A session has more members. */
+const SessionOfAnswer = Type.Pick(Session, ["id", "agent_id", "user_id", "state_version", "state", "created_at"]);
+const VersionOfAnswer = Type.Pick(StateVersion, ["version", "created_at"]);
 const page = (item: TSchema) => ({ data: Type.Array(item), has_more: Type.Boolean() });
 /** Members of memories that clients learn of before they see one; a memory has more. */
 const MemoryOfAnswer = Type.Pick(Memory, ["id", "content", "type", "tags"]);
@@ -90,6 +93,13 @@ const ContextOfAnswer = Type.Partial(
   }),
 );
 const NOTHING_FOUND = { data: [], has_more: false };
+
+/** Without its texts, of which the passage is what was found. */
+const TurnFound = Type.Pick(TurnResults.properties.data.items, ["id", "session_id", "created_at", "score", "passage"]);
+
+function foundTurn({ id, session_id, created_at, score, passage }: JsonObject): JsonObject {
+  return { id, session_id, created_at, score, passage } as JsonObject;
+}
 
 function tool<Input extends TObject>(
   line: Omit<Tool, "input" | "run"> & { input: Input; run(context: ToolContext, input: Static<Input>): Promise<JsonObject> },
@@ -219,7 +229,7 @@ export const TOOLS: readonly Tool[] = [
       reasoning: field(StateUpdate.properties.reasoning, "Why, for the record."),
       session_id: SessionId,
     }),
-    output: Type.Object({ ...SessionOfAnswer, ...State }),
+    output: Type.Object({ ...InSession, ...State }),
     hints: { ...ADDS, idempotentHint: true },
     run: async (context, { changes, reasoning, session_id }) => {
       const path = { session_id: await context.openSession(session_id) };
@@ -235,7 +245,7 @@ export const TOOLS: readonly Tool[] = [
       reason: field(Rollback.properties.reason),
       session_id: SessionId,
     }),
-    output: Type.Object({ ...SessionOfAnswer, ...State }),
+    output: Type.Object({ ...InSession, ...State }),
     hints: ADDS,
     run: async (context, { version = -1, reason, session_id }) => {
       const path = { session_id: await context.openSession(session_id) };
@@ -247,7 +257,7 @@ export const TOOLS: readonly Tool[] = [
     title: "List the versions of the state",
     description: "The history of the state, newest first: when, why and by whom.",
     input: Type.Object({ limit: field(Limit()), session_id: SessionId }),
-    output: Type.Object({ ...SessionOrNone, ...page(StateVersion) }),
+    output: Type.Object({ ...SessionOrNone, ...page(VersionOfAnswer) }),
     hints: READS,
     run: async (context, { limit, session_id }) => {
       const id = await context.findSession(session_id);
@@ -285,11 +295,29 @@ export const TOOLS: readonly Tool[] = [
     },
   }),
   tool({
+    name: "search_turns",
+    title: "Search turns",
+    description: "Find what was said before, in all sessions of this user unless one is named: the passage, and when.",
+    input: Type.Object({
+      query: field(TurnSearch.properties.query),
+      filter: Type.Optional(UserObject({ description: 'Such as {"created_at": {"$gt": "2026-05-07"}}.' })),
+      limit: field(TurnSearch.properties.limit),
+      session_id: Type.Optional(Text(1, undefined)),
+    }),
+    output: Type.Object({ data: Type.Array(TurnFound), partial: field(TurnResults.properties.partial) }),
+    hints: READS,
+    run: async (context, search) => {
+      const body = { ...search, threshold: 0, user_id: context.identity.userId };
+      const { data, partial } = await context.call("POST /v1/turns/search", { body });
+      return { data: (data as JsonObject[]).map(foundTurn), ...(partial === true ? { partial } : {}) };
+    },
+  }),
+  tool({
     name: "list_sessions",
     title: "List sessions",
     description: "The sessions of this user, newest first.",
     input: Type.Object({ limit: field(Limit()), starting_after: StartingAfter }),
-    output: Type.Object({ ...page(Session), last_id: OrNull(Type.String()) }),
+    output: Type.Object({ ...page(SessionOfAnswer), last_id: OrNull(Type.String()) }),
     hints: READS,
     run: (context, query) => context.call("GET /v1/sessions", { query: { ...query, user_id: context.identity.userId } }),
   }),
@@ -303,7 +331,7 @@ export const TOOLS: readonly Tool[] = [
       initial_state: field(NewSession.properties.initial_state),
       metadata: field(NewSession.properties.metadata),
     }),
-    output: Type.Object({ ...SessionOfAnswer, ...Session.properties }),
+    output: Type.Object({ session_id: Type.String(), ...SessionOfAnswer.properties }),
     hints: ADDS,
     run: async (context, input) => {
       const session = await startSession(context, input);

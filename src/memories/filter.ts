@@ -90,7 +90,16 @@ function membersOf(row: MemoryRow): Record<string, unknown> {
   };
 }
 
-const CHARACTERS_PER_ROW = 5_000;
+/** Characters gone through that a request counts as another row. */
+export const CHARACTERS_PER_ROW = 5_000;
+
+/** Rows that are compared between two turns of the event loop. */
+export const ROWS_AT_ONCE = 100;
+
+/** Number of rows to compare at once while nothing is known of them: few where all of each is gone through. */
+export function rowsAtOnce({ weight }: RecordFilter): number {
+  return Math.max(1, Math.floor(ROWS_AT_ONCE / weight ** 2));
+}
 
 /** Number of rows that a comparison counts as: more where long metadata is gone through, or a long filter compared. */
 export function rowsComparedBy({ filter }: RowFilter, row: MemoryRow): number {

@@ -18,7 +18,7 @@ import type { Filter } from "../storage/walk.ts";
 import { CandidateReader, type Candidate } from "../vectors/candidates.ts";
 import { closenessTo, type Query } from "../vectors/query.ts";
 import type { MemoryDeps } from "./deps.ts";
-import { rowsComparedBy, type RowFilter } from "./filter.ts";
+import { ROWS_AT_ONCE, rowsAtOnce, rowsComparedBy, type RowFilter } from "./filter.ts";
 import type { Shown } from "./status.ts";
 import { shownMemories } from "./validity.ts";
 
@@ -33,7 +33,6 @@ export interface Filtered {
 /** Candidates that are compared at first, and at most before all memories are looked at. */
 const NEAREST_MIN = 200;
 const NEAREST_MAX = 3_200;
-const ROWS_AT_ONCE = 100;
 
 interface FilteredCandidates {
   readonly candidates: Candidate[];
@@ -154,7 +153,7 @@ async function passingOf(store: RecordStore, ids: readonly BareId[], shown: Filt
   const { compared, filter } = shown.rowFilter;
   const others = ids.filter((id) => compared.get(id) === undefined);
   // As many as were cheap before are compared at once, and few where nothing is known of them and all of each is gone through.
-  let atOnce = ROWS_AT_ONCE / (filter?.weight ?? 1) ** 2;
+  let atOnce = filter === undefined ? ROWS_AT_ONCE : rowsAtOnce(filter);
   let at = 0;
   while (at < others.length && !compared.isSpent) {
     const some = others.slice(at, at + Math.max(1, Math.floor(atOnce)));

@@ -26,7 +26,7 @@ import { commitFor, ofUser, record, type Caller, type Deps } from "../traces/rec
 import { changeMemory, checkTimes, trackVectors, touchSession, type MemoryChanges } from "./change.ts";
 import { createMemories, memoriesCreated, prepareMemories, type NewMemory } from "./create.ts";
 import type { MemoryDeps } from "./deps.ts";
-import { passesRowFilter, postingsOf, rowFilterOf, rowsComparedBy } from "./filter.ts";
+import { passesRowFilter, postingsOf, rowFilterOf, rowsAtOnce, rowsComparedBy } from "./filter.ts";
 import { newestFiltered, type Newest } from "./filtered.ts";
 import { findMemory, memoryJson, preview, refuseLongContent, supersededBy, type FoundMemory } from "./record.ts";
 import type { Shown } from "./status.ts";
@@ -143,6 +143,7 @@ export async function listMemories(
     owner,
     created: filter,
     probesMax: listProbesMax,
+    readAtOnce: filter.filter && rowsAtOnce(filter.filter),
   } as const;
   return store.list(listing, page, (reader, key, id) => {
     const row = shownMemories(reader, { ...filter, ranges: scope.ranges })(key);

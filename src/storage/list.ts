@@ -40,6 +40,8 @@ export interface Listing<Prefix extends IdPrefix> {
   readonly probesMax?: number | undefined;
   /** Number of index reads that it takes to show a record that leads to others; left out for records that stand for themselves. */
   readonly probesOf?: (json: JsonText) => number;
+  /** Number of records that are read together at most; as many as a page needs unless given. */
+  readonly readAtOnce?: number | undefined;
 }
 
 /** A record that is read and not shown takes as long as this many looks at an index. */
@@ -88,7 +90,11 @@ export function listRecords<Prefix extends IdPrefix>(
 }
 
 /** A record of a list as it is or is not shown, and what it took to find that out. */
-export function entriesOf<Prefix extends IdPrefix>(listing: Listing<Prefix>, key: BareId, item: ListItem): PageEntry[] {
+export function entriesOf<Prefix extends IdPrefix>(
+  listing: Pick<Listing<Prefix>, "prefix" | "owner" | "probesOf">,
+  key: BareId,
+  item: ListItem,
+): PageEntry[] {
   if (item === undefined) return [entryAt(listing, key, undefined)];
   const { json, rows } = typeof item === "string" ? { json: item, rows: 0 } : item;
   const probes = PROBES_PER_HIDDEN_ROW * rows + (json === undefined ? 0 : (listing.probesOf?.(json) ?? 0));

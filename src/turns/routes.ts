@@ -4,10 +4,13 @@
  * @module
  */
 import type { Static } from "@sinclair/typebox";
+import { parseFilter, type RecordFilter } from "../filters/filter.ts";
 import { endpointGroup, type Endpoint } from "../http/endpoint.ts";
 import { Cursor, ListOf } from "../http/types.ts";
 import { fieldReader, type Fields } from "../http/validate.ts";
+import type { JsonObject } from "../lib/json.ts";
 import type { NewMemory } from "../memories/create.ts";
+import { TURN_MEMBERS } from "./filter.ts";
 import { searchTurns } from "./search.ts";
 import type { TurnDeps } from "./indexed-turns.ts";
 import { listTurnsByWords } from "./word-list.ts";
@@ -42,6 +45,10 @@ const memoryFieldsOf = fieldReader(StepMemory);
 
 function memoryOf(sent: object): NewMemory {
   return { ...(memoryFieldsOf(sent as Record<string, unknown>) as unknown as NewMemory), sent };
+}
+
+function filterOf({ filter }: { filter?: JsonObject }): RecordFilter | undefined {
+  return filter && parseFilter(filter, "filter", TURN_MEMBERS);
 }
 
 export function turnEndpoints(deps: TurnDeps): Endpoint[] {
@@ -92,7 +99,7 @@ export function turnEndpoints(deps: TurnDeps): Endpoint[] {
       body: TurnSearch,
       response: TurnResults,
       errors: ["session_not_found"],
-      run: ({ body, caller }) => searchTurns(deps, caller, body),
+      run: ({ body, caller }) => searchTurns(deps, caller, { ...body, filter: filterOf(body) }),
     }),
     turns.list("/v1/turns", {
       summary: "List turns by their words",
@@ -103,7 +110,7 @@ export function turnEndpoints(deps: TurnDeps): Endpoint[] {
       cursor: Cursor("turn"),
       response: ListOf(Turn, "A page of turns."),
       errors: ["session_not_found"],
-      run: ({ filter, page, caller }) => listTurnsByWords(deps, caller.owner, filter, page),
+      run: ({ filter, page, caller }) => listTurnsByWords(deps, caller.owner, { ...filter, filter: filterOf(filter) }, page),
     }),
     turns.list(path, {
       summary: "List the turns of a session",

@@ -4,6 +4,7 @@
  * @module
  */
 import { Type } from "@sinclair/typebox";
+import { Filter } from "../filters/schema.ts";
 import { AddedMemory, NewMemory, Score } from "../memories/schema.ts";
 import { ExpectedVersion } from "../sessions/schema.ts";
 import {
@@ -176,6 +177,7 @@ const USER_OF_TURNS = Type.Optional(
   Text(1, LIMITS.userIdLengthMax, { description: "Only turns of sessions of this user.", examples: ["user-42"] }),
 );
 const AGENT_OF_TURNS = Type.Optional(Text(1, LIMITS.agentIdLengthMax, { description: "Only turns of sessions of this agent." }));
+const FilterOfTurns = Type.Optional(Filter({ "metadata.channel": "chat", created_at: { $gte: "2026-05-07T08:00:00Z" } }));
 const QUERY_EXAMPLE = "When does the order arrive?";
 
 export const TurnSearch = Type.Object(
@@ -184,6 +186,7 @@ export const TurnSearch = Type.Object(
     session_id: SESSION_OF_TURNS,
     user_id: USER_OF_TURNS,
     agent_id: AGENT_OF_TURNS,
+    filter: FilterOfTurns,
     limit: Limit(LIMITS.searchMax, LIMITS.searchDefault),
     threshold: Default(
       Type.Number({ minimum: 0, maximum: 1, description: "Lowest score; default 0.7. With 0 nothing is left out." }),
@@ -227,7 +230,7 @@ export const TurnResults = Type.Object(
     partial: Type.Optional(
       Type.Literal(true, {
         description:
-          "There are more than 1,000 turns to search that are not all indexed yet, and others may be about the query too: `turn_index` of `/v1/stats` says how far the index is.",
+          "Others may be about the query too: there are more than 1,000 turns to search that are not all indexed yet (`turn_index` of `/v1/stats` says how far the index is), or more than one request compares with its filter.",
       }),
     ),
   },
@@ -244,4 +247,5 @@ export const WORD_FILTER = {
   session_id: SESSION_OF_TURNS,
   user_id: USER_OF_TURNS,
   agent_id: AGENT_OF_TURNS,
+  filter: FilterOfTurns,
 };

@@ -48,9 +48,11 @@ export async function scopeOf(store: Pick<RecordStore, "read">, owner: Owner, fi
   });
 }
 
-interface ShownTurn {
+export interface ShownTurn {
   readonly row: TurnRow;
   readonly json: JsonText;
+  /** The session that shows it. */
+  readonly session: LiveSession;
 }
 
 /** Sessions that show a turn of another one which are looked at for one that is there. */
@@ -70,17 +72,17 @@ export function shownTurnReader(
   if (sessionId === undefined) return (turn) => unlessUnreadable(() => shownAnywhere(reader, owner, turn));
   const ofSession = () => {
     const session = liveSession(reader, owner, sessionId);
-    return { ranges: [...shownRanges(reader, session)], shown: shownTurns(reader, session) };
+    return { session, ranges: [...shownRanges(reader, session)], shown: shownTurns(reader, session) };
   };
   let known: ReturnType<typeof ofSession> | undefined;
   return (turn) =>
     unlessUnreadable(() => {
       const key = keyIn(ranges, turn);
       if (key !== undefined) reader.ahead(turns, [key]);
-      const { ranges: now, shown } = (known ??= ofSession());
+      const { session, ranges: now, shown } = (known ??= ofSession());
       const present = keyIn(now, turn);
       const row = present === undefined ? undefined : reader.get(turns, present);
-      return row && { row, json: shown(present!, row) };
+      return row && { row, json: shown(present!, row), session };
     });
 }
 
@@ -97,7 +99,7 @@ function shownAnywhere(reader: Reader, owner: Owner, turn: BareId): ShownTurn | 
   reader.ahead(turns, [key]);
   const session = sessionThatShows(reader, owner, indexed.session, turn);
   const row = session && reader.get(turns, key);
-  return session && row && { row, json: shownTurns(reader, session)(key, row) };
+  return session && row && { row, json: shownTurns(reader, session)(key, row), session };
 }
 
 function sessionThatShows(reader: Reader, owner: Owner, key: BareId, turn: BareId): LiveSession | undefined {

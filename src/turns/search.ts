@@ -11,11 +11,13 @@ import { passagesOf } from "../embeddings/builtin/passages.ts";
 import { hasMeaning } from "../embeddings/embedder.ts";
 import type { Active } from "../embeddings/embeddings.ts";
 import { WORDS_CALIBRATION } from "../embeddings/score.ts";
+import type { RecordFilter } from "../filters/filter.ts";
 import { nextTurn } from "../lib/clock.ts";
 import type { Permit } from "../lib/fair-semaphore.ts";
 import type { BareId } from "../lib/ids.ts";
 import { jsonArray, jsonWith, toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
+import { ComparedRows, ROWS_AT_ONCE, rowsAtOnce } from "../memories/filter.ts";
 import { inOrder } from "../memories/in-order.ts";
 import { candidatesFrom, indexQuery, looksAt, scoresOf, TERMS_PER_TURN, type Searcher } from "../memories/search.ts";
 import { eachRead, type Reader } from "../storage/access.ts";
@@ -25,23 +27,38 @@ import type { TurnIndex, TurnRow } from "../storage/tables.ts";
 import type { Candidate } from "../vectors/candidates.ts";
 import { nearestPassage, passageCount, quantize } from "../vectors/encoding.ts";
 import { catchUp } from "./catch-up.ts";
+import { compareTurn, type ComparedTurn } from "./filter.ts";
 import { indexedText, textsOf } from "./indexed-text.ts";
 import { turnIndexOf, type TurnDeps } from "./indexed-turns.ts";
 import { passageOf, type ShownPassage } from "./passage.ts";
-import { scopeOf, shownTurnReader, type TurnFilter, type TurnScope } from "./scope.ts";
+import { scopeOf, shownTurnReader, type ShownTurn, type TurnFilter, type TurnScope } from "./scope.ts";
 
 export interface TurnSearch extends TurnFilter {
   readonly query: string;
+  readonly filter?: RecordFilter | undefined;
   readonly limit: number;
   readonly threshold: number;
 }
 
-interface Match {
-  readonly row: TurnRow;
-  readonly json: JsonText;
+interface Match extends ShownTurn {
+  readonly turn: BareId;
   readonly score: number;
   /** The part of the turn's text that is nearest in meaning, by its number; undefined where the text has no parts. */
   readonly passage: number | undefined;
+  /** Result of the comparison with a filter, where one was made. */
+  readonly compared: ComparedTurn | undefined;
+}
+
+/** Filter of a request, with what was compared with it. */
+interface Comparing {
+  readonly filter: RecordFilter;
+  readonly rows: ComparedRows;
+}
+
+interface Matches {
+  readonly matches: readonly Match[];
+  /** True if others that pass the filter may be about the query, too. */
+  readonly isPartial: boolean;
 }
 
 /** The query and the provider that it is compared by. */
@@ -71,7 +88,7 @@ export async function searchTurns(deps: TurnDeps, searcher: Searcher, search: Tu
     data.push(`${json.slice(0, -1)},"score":${score},"passage":${toJson(shown ?? null)}}` as JsonText);
     bytes += Buffer.byteLength(json);
   }
-  const partial = isAll ? undefined : toJson(true);
+  const partial = isAll && found?.isPartial !== true ? undefined : toJson(true);
   return jsonWith({ object: "list", query: search.query, index_turns: index }, { data: jsonArray(data), partial });
 }
 
@@ -90,8 +107,9 @@ async function rank(
   scope: TurnScope,
   index: Exclude<TurnIndex, "off">,
   permit: Permit,
-): Promise<{ query: EmbeddedQuery; matches: Match[] }> {
+): Promise<Matches & { query: EmbeddedQuery }> {
   const { limitsId } = searcher;
+  const comparing = search.filter && { filter: search.filter, rows: new ComparedRows() };
   for (;;) {
     const { active } = deps.embeddings;
     try {
@@ -100,9 +118,10 @@ async function rank(
           ? { query: deps.embeddings.wordsQuery(search.query), active: { ...active, calibration: WORDS_CALIBRATION } }
           : { query: await deps.embeddings.embedQuery(active, search.query, limitsId), active };
       const isVain = asked.query.lexical.ids.length === 0 && search.threshold > 0;
-      const matches = isVain ? [] : await bestOf(deps, searcher, search, scope, asked, permit);
+      const found = isVain ? undefined : await bestOf(deps, searcher, search, scope, asked, permit, comparing);
       // Vectors of a provider that was set meanwhile may be among them: they mean something else.
-      if (deps.embeddings.active.generation === active.generation) return { query: asked.query, matches: matches ?? [] };
+      if (deps.embeddings.active.generation === active.generation)
+        return { query: asked.query, ...(found ?? { matches: [], isPartial: false }) };
     } catch (error) {
       // The provider before may have failed, which drops its requests in flight.
       if (deps.embeddings.active === active) throw error;
@@ -118,7 +137,8 @@ async function bestOf(
   scope: TurnScope,
   { query, active }: Asked,
   permit: Permit,
-): Promise<Match[] | undefined> {
+  comparing: Comparing | undefined,
+): Promise<Matches | undefined> {
   for (let limit = Math.max(CANDIDATES_MIN, candidatesFrom(search.limit)); ;) {
     const candidates = await deps.turnVectors.nearest(indexQuery(query, active, limit), scope.filter, permit.isTaken);
     // Long texts are not held while waiting: they are read again.
@@ -127,44 +147,71 @@ async function bestOf(
       continue;
     }
     const scores = await scoresOf(query, active, candidates);
-    const matches = await shownOf(deps, searcher, search, scope, { query, active }, candidates, scores);
+    const matches = await shownOf(deps, searcher, search, scope, { query, active }, { candidates, scores, comparing });
     if (matches === undefined) return undefined;
-    const isAll = candidates.length < limit || limit >= CANDIDATES_MAX || scores.some((score) => score < search.threshold);
-    if (isAll || matches.length >= search.limit) return matches;
+    const isAll = candidates.length < limit || scores.some((score) => score < search.threshold);
+    const isCut = limit >= CANDIDATES_MAX || comparing?.rows.isSpent === true;
+    if (isAll || isCut || matches.length >= search.limit) {
+      const isShort = comparing !== undefined && matches.length < search.limit;
+      return { matches, isPartial: isShort && (comparing.rows.isSpent || !isAll) };
+    }
     limit = Math.min(CANDIDATES_MAX, 4 * limit);
   }
 }
 
-/** The best of the candidates that are shown; undefined where their vectors are of another generation than the query. */
+/** Candidates of a search, with their scores. */
+interface Scored {
+  readonly candidates: readonly Candidate[];
+  readonly scores: Float64Array;
+  readonly comparing: Comparing | undefined;
+}
+
+/** The best of the candidates that are shown and pass; undefined where their vectors are of another generation than the query. */
 async function shownOf(
   { store }: TurnDeps,
   { owner }: Searcher,
   search: TurnSearch,
   { ranges }: TurnScope,
   { query, active }: Asked,
-  candidates: readonly Candidate[],
-  scores: Float64Array,
+  { candidates, scores, comparing }: Scored,
 ): Promise<Match[] | undefined> {
   const kept = scores.map((score) => (score >= search.threshold ? score : LEFT_OUT));
-  const order = Array.from(inOrder(candidates, kept, search.limit, "older"));
+  const order = Array.from(
+    inOrder(candidates, kept, search.limit, "older").filter((i) => comparing?.rows.get(candidates[i]!.memory) !== false),
+  );
   const numbers = hasMeaning(query) ? quantize(query.vector) : undefined;
-  const read = eachRead(store, order, (reader) => {
+  const reading = (reader: Reader) => {
     const find = shownTurnReader(reader, owner, search, ranges);
-    return (i): Match | "of another generation" | undefined => {
+    return (i: number): Match | "of another generation" | undefined => {
       if (generationOf(reader) !== active.generation) return "of another generation";
       const turn = candidates[i]!.memory;
       const shown = find(turn);
-      return shown && { ...shown, score: scores[i]!, passage: numbers && passageNumber(reader, turn, numbers) };
+      if (shown === undefined) return undefined;
+      const compared = comparing && comparing.rows.get(turn) === undefined ? compareTurn(comparing.filter, shown) : undefined;
+      return { ...shown, turn, score: scores[i]!, passage: numbers && passageNumber(reader, turn, numbers), compared };
     };
-  });
+  };
   const matches: Match[] = [];
-  for await (const some of read) {
-    for (const match of some) {
-      if (match === undefined) continue;
-      if (match === "of another generation") return undefined;
-      matches.push(match);
-      if (matches.length === search.limit) return matches;
+  let atOnce = comparing === undefined ? order.length : rowsAtOnce(comparing.filter);
+  for (let at = 0; at < order.length && comparing?.rows.isSpent !== true;) {
+    const some = order.slice(at, at + Math.max(1, Math.floor(atOnce)));
+    let rows = 0;
+    for await (const found of eachRead(store, some, reading)) {
+      for (const match of found) {
+        if (match === undefined) continue;
+        if (match === "of another generation") return undefined;
+        const { turn, compared } = match;
+        if (compared !== undefined) comparing!.rows.note(turn, compared.isPassing, compared.rows);
+        rows += compared?.rows ?? 0;
+        if (compared?.isPassing === false) continue;
+        matches.push(match);
+        if (matches.length === search.limit) return matches;
+      }
     }
+    at += some.length;
+    if (comparing !== undefined) await nextTurn();
+    // As many next time as were cheap before.
+    if (rows > 0) atOnce = (ROWS_AT_ONCE * some.length) / rows;
   }
   return matches;
 }

@@ -5,25 +5,29 @@
  *
  * @module
  */
+import type { RecordFilter } from "../filters/filter.ts";
 import { ApiError } from "../lib/errors.ts";
 import { bare, type BareId, type TurnId } from "../lib/ids.ts";
 import type { JsonText } from "../lib/json.ts";
+import { rowsAtOnce } from "../memories/filter.ts";
 import { eachRead, type Reader } from "../storage/access.ts";
 import { TURNS } from "../storage/collections.ts";
 import { generationOf, vectorOf } from "../storage/memory-records.ts";
 import type { Owner } from "../storage/owner.ts";
-import { entryAt } from "../storage/list.ts";
+import { entriesOf, entryAt, type ListItem } from "../storage/list.ts";
 import { pageOf, pageOfBatches, type Page, type PageEntry } from "../storage/page.ts";
 import { indexedTurns } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
 import { storedGeneration, storedTerms } from "../vectors/encoding.ts";
 import { catchUp } from "./catch-up.ts";
+import { compareTurn } from "./filter.ts";
 import { turnIndexOf, type TurnDeps } from "./indexed-turns.ts";
-import { scopeOf, shownTurnReader, type TurnFilter } from "./scope.ts";
+import { scopeOf, shownTurnReader, type ShownTurn, type TurnFilter } from "./scope.ts";
 
 export interface WordFilter extends TurnFilter {
   /** The words; all turns pass without. */
   readonly q?: string | undefined;
+  readonly filter?: RecordFilter | undefined;
 }
 
 const TURNS_AT_ONCE = 100;
@@ -37,22 +41,29 @@ export async function listTurnsByWords(deps: TurnDeps, owner: Owner, filter: Wor
   if (turnIndexOf(deps, scope.session?.row) !== "off" && !(await catchUp(deps, owner, filter, scope)))
     throw new ApiError("service_unavailable", "Turns are still being indexed. Try again.", { retryAfterSeconds: RETRY_AFTER_SECONDS });
   const listing = { prefix: "turn", owner } as const;
+  const atOnce = filter.filter === undefined ? TURNS_AT_ONCE : rowsAtOnce(filter.filter);
   const batches = async function* (): AsyncGenerator<PageEntry[], void, undefined> {
     for (let before = page.startingAfter && bare(page.startingAfter), isEnd = false; !isEnd;) {
-      const { ids, next } = await store.walk(indexedTurns, scope.filter, { before }, TURNS_AT_ONCE);
+      const { ids, next } = await store.walk(indexedTurns, scope.filter, { before }, atOnce);
       const read = eachRead(store, ids, (reader) => {
         const hasWords = wanted === undefined ? () => true : wordReader(reader, wanted);
         const find = shownTurnReader(reader, owner, filter, scope.ranges);
         reader.ahead(indexedTurns, ids);
-        return (turn): PageEntry => entryAt(listing, turn, hasWords(turn) ? find(turn)?.json : undefined);
+        return (turn): PageEntry[] => entriesOf(listing, turn, hasWords(turn) ? itemOf(find(turn), filter) : undefined);
       });
-      yield* read;
+      for await (const entries of read) yield entries.flat();
       if (next !== undefined) yield [entryAt(listing, next, undefined)];
       before = next;
       isEnd = next === undefined;
     }
   };
   return pageOfBatches(batches(), page.limit, listProbesMax);
+}
+
+function itemOf(turn: ShownTurn | undefined, { filter }: WordFilter): ListItem {
+  if (turn === undefined || filter === undefined) return turn?.json;
+  const { isPassing, rows } = compareTurn(filter, turn);
+  return { json: isPassing ? turn.json : undefined, rows };
 }
 
 /** Tells whether a turn has all of some terms, which ascend. */

@@ -139,6 +139,9 @@ export async function useEverything(mcp: McpClient, user: string): Promise<void>
   expect(await use("list_versions", { limit: 2 })).toMatchObject({ session_id, data: [{ version: 3 }, { version: 2 }], has_more: true });
 
   expect(await use("add_turn", { input: "Where is it?", output: "On its way." })).toMatchObject({ session_id, turn_number: 1 });
+  const said = await use("search_turns", { query: "on its way", filter: { session_id }, limit: 1 });
+  expect(said).toMatchObject({ data: [{ session_id, passage: { text: "On its way.", field: "output" } }] });
+  expect(await use("search_turns", { query: "Where", filter: { user_id: "nobody" } })).toEqual({ data: [] });
   expect(await use("get_context", { query: "How to contact the customer?" })).toMatchObject({
     session_id,
     state: { step: 1, order: "A-17" },

@@ -2095,6 +2095,7 @@ class AsyncTurnsApi:
         session_id: str | Omit = OMIT,
         user_id: str | Omit = OMIT,
         agent_id: str | Omit = OMIT,
+        filter: Mapping[str, Any] | Omit = OMIT,
         limit: int | None = None,
         threshold: float | None = None,
         timeout: float | None = None,
@@ -2120,7 +2121,7 @@ class AsyncTurnsApi:
         Raises:
             CairnError: `session_not_found`: there is no such session: it never existed, has expired or was deleted.
         """
-        return await self._client.arun(answered(Call("POST", "/v1/turns/search", body=given({"query": query, "session_id": session_id, "user_id": user_id, "agent_id": agent_id, "limit": limit, "threshold": threshold}), is_change=False, timeout=timeout), self._client.options, TurnResults))
+        return await self._client.arun(answered(Call("POST", "/v1/turns/search", body=given({"query": query, "session_id": session_id, "user_id": user_id, "agent_id": agent_id, "filter": filter, "limit": limit, "threshold": threshold}), is_change=False, timeout=timeout), self._client.options, TurnResults))
 
     def list_by_words(
         self,
@@ -2131,6 +2132,7 @@ class AsyncTurnsApi:
         session_id: str | Omit = OMIT,
         user_id: str | Omit = OMIT,
         agent_id: str | Omit = OMIT,
+        filter: Mapping[str, Any] | Omit = OMIT,
         timeout: float | None = None,
     ) -> Listing[Turn]:
         """List turns by their words.
@@ -2147,12 +2149,14 @@ class AsyncTurnsApi:
             session_id: Only turns that this session shows.
             user_id: Only turns of sessions of this user.
             agent_id: Only turns of sessions of this agent.
+            filter: Paths with dots, each with a value that the member must equal, or with operators; all of them must pass. `$and`,
+                `$or` and `$not` combine filters, up to 4 deep; 32 paths at most.
             timeout: How many seconds an attempt may take, instead of the client's `timeout`.
 
         Raises:
             CairnError: `session_not_found`: there is no such session: it never existed, has expired or was deleted.
         """
-        call = Call("GET", "/v1/turns", query=given({"limit": limit, "starting_after": starting_after, "q": q, "session_id": session_id, "user_id": user_id, "agent_id": agent_id}), timeout=timeout)
+        call = Call("GET", "/v1/turns", query=given({"limit": limit, "starting_after": starting_after, "q": q, "session_id": session_id, "user_id": user_id, "agent_id": agent_id, "filter": filter}), timeout=timeout)
         return Listing(self._client, lambda: listed(call, self._client.options, Turn))
 
     async def get(

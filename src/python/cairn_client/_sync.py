@@ -2084,6 +2084,7 @@ class TurnsApi:
         session_id: str | Omit = OMIT,
         user_id: str | Omit = OMIT,
         agent_id: str | Omit = OMIT,
+        filter: Mapping[str, Any] | Omit = OMIT,
         limit: int | None = None,
         threshold: float | None = None,
         timeout: float | None = None,
@@ -2109,7 +2110,7 @@ class TurnsApi:
         Raises:
             CairnError: `session_not_found`: there is no such session: it never existed, has expired or was deleted.
         """
-        return self._client.run(answered(Call("POST", "/v1/turns/search", body=given({"query": query, "session_id": session_id, "user_id": user_id, "agent_id": agent_id, "limit": limit, "threshold": threshold}), is_change=False, timeout=timeout), self._client.options, TurnResults))
+        return self._client.run(answered(Call("POST", "/v1/turns/search", body=given({"query": query, "session_id": session_id, "user_id": user_id, "agent_id": agent_id, "filter": filter, "limit": limit, "threshold": threshold}), is_change=False, timeout=timeout), self._client.options, TurnResults))
 
     def list_by_words(
         self,
@@ -2120,6 +2121,7 @@ class TurnsApi:
         session_id: str | Omit = OMIT,
         user_id: str | Omit = OMIT,
         agent_id: str | Omit = OMIT,
+        filter: Mapping[str, Any] | Omit = OMIT,
         timeout: float | None = None,
     ) -> Page[Turn]:
         """List turns by their words.
@@ -2136,12 +2138,14 @@ class TurnsApi:
             session_id: Only turns that this session shows.
             user_id: Only turns of sessions of this user.
             agent_id: Only turns of sessions of this agent.
+            filter: Paths with dots, each with a value that the member must equal, or with operators; all of them must pass. `$and`,
+                `$or` and `$not` combine filters, up to 4 deep; 32 paths at most.
             timeout: How many seconds an attempt may take, instead of the client's `timeout`.
 
         Raises:
             CairnError: `session_not_found`: there is no such session: it never existed, has expired or was deleted.
         """
-        return Page(self._client, self._client.run(listed(Call("GET", "/v1/turns", query=given({"limit": limit, "starting_after": starting_after, "q": q, "session_id": session_id, "user_id": user_id, "agent_id": agent_id}), timeout=timeout), self._client.options, Turn)))
+        return Page(self._client, self._client.run(listed(Call("GET", "/v1/turns", query=given({"limit": limit, "starting_after": starting_after, "q": q, "session_id": session_id, "user_id": user_id, "agent_id": agent_id, "filter": filter}), timeout=timeout), self._client.options, Turn)))
 
     def get(
         self,

@@ -2016,8 +2016,8 @@ class TurnResults(Record):
     """By what the turns were searched: as the session says, or else the setting. With `off` none is found."""
     data: list[TurnResult]
     partial: Literal[True] | None = None
-    """There are more than 1,000 turns to search that are not all indexed yet, and others may be about the query too: `turn_index` of
-    `/v1/stats` says how far the index is.
+    """Others may be about the query too: there are more than 1,000 turns to search that are not all indexed yet (`turn_index` of
+    `/v1/stats` says how far the index is), or more than one request compares with its filter.
     """
 
 

@@ -279,11 +279,13 @@ export class PostgresStore implements RecordStore {
       for (let walkMax = Math.max(atOnce, RECORDS_WALKED_MIN); ; walkMax = RECORDS_WALKED_MAX) {
         const { statement, walkedIn } = listStatement(listing.table, { ...stretch, before }, atOnce, walkMax);
         const { ids, walked, last } = walkedIn(await this.#outages.again(() => this.#database.query(statement)));
-        const read = eachRead(this, ids, (reader) => (id) => {
-          const shown = unlessUnreadable(() => item(reader, id, withPrefix(listing.prefix, id)));
-          return entriesOf(listing, id, shown);
-        });
-        for await (const entries of read) yield entries.flat();
+        for (let at = 0, { readAtOnce = ids.length } = listing; at < ids.length; at += readAtOnce) {
+          const read = eachRead(this, ids.slice(at, at + readAtOnce), (reader) => (id) => {
+            const shown = unlessUnreadable(() => item(reader, id, withPrefix(listing.prefix, id)));
+            return entriesOf(listing, id, shown);
+          });
+          for await (const entries of read) yield entries.flat();
+        }
         if (ids.length === atOnce) {
           before = ids.at(-1);
           continue;
