@@ -404,7 +404,7 @@ test("a step adds memories of its session in the same transaction, each with its
   const path = `/v1/sessions/${id}/turns`;
   const memories = [
     { content: "Likes green tea.", tags: ["drink"] },
-    { content: "Lives in Trieste.", external_id: "home" },
+    { content: "Lives in Trieste.", external_id: "home", session_id: id, user_id: "ada", agent_id: "agent" },
   ];
   const added = await cairn.post(path, say("one", { state_patch: { step: 1 }, memories, external_id: "1" }));
   expect(added).toMatchObject({ status: 201, body: { object: "turn", state_version: 1, memories } });
@@ -420,6 +420,11 @@ test("a step adds memories of its session in the same transaction, each with its
   expect(await cairn.post(path, say("one", { state_patch: { step: 2 }, memories, external_id: "1" }))).toMatchObject({ status: 200 });
   const wrong = await cairn.post(path, say("two", { state: { step: 3 }, memories: [{ content: "Sings." }, { content: "" }] }));
   expect(refusal(wrong)).toEqual({ status: 400, code: "invalid_request", param: "memories[1].content" });
+  const other = await cairn.createSession({ user_id: "bo" });
+  for (const [member, value] of Object.entries({ session_id: other.id, user_id: "bo", agent_id: "other" })) {
+    const refused = await cairn.post(path, say("two", { memories: [{ content: "Sings." }, { content: "Sails.", [member]: value }] }));
+    expect(refusal(refused)).toEqual({ status: 400, code: "invalid_request", param: `memories[1].${member}` });
+  }
   const taken = await cairn.post(
     path,
     say("two", { state: { step: 3 }, memories: [{ content: "Sings." }, { content: "Moved.", external_id: "home" }] }),

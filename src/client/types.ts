@@ -2586,6 +2586,12 @@ export interface Step {
 
 /** A memory to add to the session. */
 export interface StepMemory {
+  /** The session of the step, or left out. */
+  session_id?: string;
+  /** The user of the session of the step, or left out. */
+  user_id?: string;
+  /** The agent of the session of the step, or left out. */
+  agent_id?: string;
   /** What to remember: 1 to 10000 characters; more is 413 `content_too_large`. */
   content: string;
   /** Standard types: fact, preference, event, policy, observation, general; others are accepted. Default `general`. */

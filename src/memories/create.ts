@@ -232,7 +232,7 @@ export function ownerOf(reader: Reader, { owner }: Caller, { sessionId, userId, 
 }
 
 function otherThanSession(param: string, noun: string): ApiError {
-  const message = `${param} must be the ${noun} of the session that session_id names: leave ${param} out, or session_id to keep the memory without a session.`;
+  const message = `${param} must be the ${noun} of the memory's session (session_id), or left out; a memory of another ${noun} is added without the session.`;
   return new ApiError("invalid_request", message, { param });
 }
 

@@ -114,9 +114,19 @@ export const AddedTurns = Type.Object(
   { title: "AddedTurns", description: "The turns of a batch." },
 );
 
-const { session_id: _, user_id: __, agent_id: ___, similar: ____, ...newMemory } = NewMemory.properties;
+const { similar: _, ...newMemory } = NewMemory.properties;
+const ofSession = (what: string, lengthMax?: number) =>
+  Type.Optional(Text(1, lengthMax, { description: `${what} of the step, or left out.` }));
 /** A memory of the session that the turn is logged in. */
-export const StepMemory = Type.Object(newMemory, { title: "StepMemory", description: "A memory to add to the session." });
+export const StepMemory = Type.Object(
+  {
+    ...newMemory,
+    session_id: ofSession("The session"),
+    user_id: ofSession("The user of the session", LIMITS.userIdLengthMax),
+    agent_id: ofSession("The agent of the session", LIMITS.agentIdLengthMax),
+  },
+  { title: "StepMemory", description: "A memory to add to the session." },
+);
 
 const STATE_PATCH = { step: 1 };
 

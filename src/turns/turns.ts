@@ -9,7 +9,7 @@ import { wordsOf } from "../embeddings/words/terms.ts";
 import { ApiError } from "../lib/errors.ts";
 import { bare, BARE_ID_LENGTH, bareIdTime, partitionOf, isId, withPrefix, type TurnId } from "../lib/ids.ts";
 import { jsonArray, jsonMembers, jsonWith, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
-import { createMemories, memoriesCreated, prepareMemories, type CreatedMemory, type NewMemory } from "../memories/create.ts";
+import { createMemories, inPlace, memoriesCreated, prepareMemories, type CreatedMemory, type NewMemory } from "../memories/create.ts";
 import { refuseFuture } from "../lib/occurred-at.ts";
 import { toIso } from "../lib/time.ts";
 import type { Reader, Tx } from "../storage/access.ts";
@@ -96,7 +96,7 @@ export async function addTurn(deps: TurnDeps, caller: Caller, sessionId: string,
     const existing = await deps.store.read((reader) => existingTurn(reader, liveSession(reader, caller.owner, sessionId), externalId));
     if (existing !== undefined) return existing.json;
   }
-  const inputs = (step.memories ?? []).map((memory) => ({ ...memory, sessionId }));
+  const inputs = (step.memories ?? []).map((memory, i) => inPlace("memories", i, () => ofSession(memory, sessionId)));
   // The session is that of the step: no memory is at fault where it is gone.
   const hasSession = (reader: Reader) => liveSession(reader, caller.owner, sessionId);
   const memories = inputs.length === 0 ? undefined : await prepareMemories(deps, caller, inputs, "memories", hasSession);
@@ -122,6 +122,13 @@ export async function addTurn(deps: TurnDeps, caller: Caller, sessionId: string,
   if (memories !== undefined) memoriesCreated(deps, memories);
   turnsAdded(deps, after);
   return answer;
+}
+
+/** @throws {ApiError} `invalid_request` for a memory that is to be of another session */
+function ofSession(memory: NewMemory, sessionId: string): NewMemory {
+  if (memory.sessionId !== undefined && memory.sessionId !== sessionId)
+    throw new ApiError("invalid_request", "session_id must be the session of the step, or left out.", { param: "session_id" });
+  return { ...memory, sessionId };
 }
 
 /** The answer to a step. One that shows a memory that was there before is no answer to what was sent alone. */

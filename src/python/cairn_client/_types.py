@@ -1767,6 +1767,12 @@ class Step(Record):
 class StepMemory(TypedDict):
     """A memory to add to the session."""
 
+    session_id: NotRequired[str]
+    """The session of the step, or left out."""
+    user_id: NotRequired[str]
+    """The user of the session of the step, or left out."""
+    agent_id: NotRequired[str]
+    """The agent of the session of the step, or left out."""
     content: str
     """What to remember: 1 to 10000 characters; more is 413 `content_too_large`."""
     type: NotRequired[str]
