@@ -2,7 +2,7 @@ import { expect, spyOn, test } from "bun:test";
 import * as fs from "node:fs";
 import { homeOfUser } from "../src/lib/ids.ts";
 import { retrievals as table } from "../src/storage/tables.ts";
-import { pagesOf, refusal } from "./support/answers.ts";
+import { idsOf, pagesOf, refusal } from "./support/answers.ts";
 import { failingCommits, startCairn, type Cairn, type Options } from "./support/cairn.ts";
 import { onEmbedded } from "./support/stores.ts";
 
@@ -635,3 +635,52 @@ onEmbedded("it has a disk of its own")(
     expect([ask("a", 500), await rows(cairn)]).toEqual([4, 1_000]);
   },
 );
+
+test("searches in turns are logged for their session, or the user or agent of one that names none, with the turns that they found", async () => {
+  await using cairn = await startLogging();
+  const { id } = await cairn.createSession({ user_id: "ada", agent_id: "guide" });
+  const first = await cairn.addTurn(id, "Where is the lighthouse?", "By the harbour.");
+  const second = await cairn.addTurn(id, "Is the lighthouse tall? The lighthouse of the harbour?", "Yes.");
+  const searched = (more: object) => cairn.ok(cairn.post("/v1/turns/search", { query: "lighthouse", threshold: 0, ...more }));
+  const got = (answer: any) => cairn.ok(cairn.get(`/v1/retrievals/${answer.retrieval_id}`));
+  const filter = { turn_number: { $lte: 2 } };
+  const inSession = await searched({ session_id: id, limit: 5, filter });
+  const after = await cairn.addTurn(id, "Thanks.", "Gladly.");
+  expect(await got(inSession)).toMatchObject({
+    operation: "turn_search",
+    session_id: id,
+    user_id: "ada",
+    query: "lighthouse",
+    limit: 5,
+    threshold: 0,
+    filtered: true,
+    request: { filter },
+    memories: [],
+    turns: inSession.data.map((turn: { id: string }) => turn.id),
+    state_version: null,
+    turn_id: after.id,
+  });
+  expect(new Set(idsOf(inSession.data))).toEqual(new Set([first.id, second.id]));
+  expect(await retrievals(cairn, id, "operation=turn_search")).toMatchObject([{ id: inSession.retrieval_id }]);
+  expect(await retrievals(cairn, id, "operation=search")).toEqual([]);
+  const ofUser = await searched({ user_id: "ada", limit: 1 });
+  expect(await got(ofUser)).toMatchObject({
+    session_id: null,
+    user_id: "ada",
+    agent_id: null,
+    filtered: false,
+    turns: [ofUser.data[0].id],
+  });
+  const ada = await cairn.newKey({ owner: { userId: "ada" } });
+  const ofKey = await cairn.ok(cairn.post("/v1/turns/search", { query: "lighthouse" }, { key: ada }));
+  expect(await got(ofKey)).toMatchObject({ user_id: "ada", request: {} });
+  const bob = await cairn.newKey({ owner: { userId: "bob" } });
+  for (const one of [inSession, ofUser, ofKey])
+    expect(refusal(await cairn.get(`/v1/retrievals/${one.retrieval_id}`, { key: bob }))).toMatchObject({ status: 404 });
+  expect(await searched({})).not.toHaveProperty("retrieval_id");
+  await cairn.ok(cairn.delete("/v1/users/ada"));
+  expect(await rows(cairn)).toBe(0);
+  await cairn.ok(cairn.patch("/v1/settings", { retrieval_log: false }));
+  expect(await searched({ user_id: "ada" })).not.toHaveProperty("retrieval_id");
+  expect(await cairn.findings()).toEqual([]);
+});

@@ -1042,8 +1042,8 @@ export interface ListRetrievalsQuery {
   limit?: number;
   /** The last id of the previous page (`ret_…`); its record may be gone. */
   starting_after?: string;
-  /** Only those of a `search` or of a `context`. */
-  operation?: "search" | "context";
+  /** Only those of a `search` or of a `context` or of a `turn_search`. */
+  operation?: "search" | "context" | "turn_search";
   /** Only retrievals after this time (ISO 8601; without an offset it is UTC). */
   created_after?: string;
   /** Only retrievals before this time. */
@@ -1886,11 +1886,11 @@ export interface Retrieval {
   user_id: string | null;
   /** The agent of the session, or of a search that named none. */
   agent_id: string | null;
-  /** What was asked for. */
-  operation: "search" | "context";
+  /** What was asked for: `search` is one of memories. */
+  operation: "search" | "context" | "turn_search";
   /** The query, its first 1000 characters. */
   query: string;
-  /** How many memories were asked for. */
+  /** How many memories were asked for, or turns. */
   limit: number;
   /** The lowest score that was asked for; 0 for a context. */
   threshold: number;
@@ -1902,7 +1902,7 @@ export interface Retrieval {
   memories: RetrievedMemory[];
   /** The version of the state that a context showed; null for a search. */
   state_version: number | null;
-  /** Ids of the turns of a context, newest first, before a budget left any out. */
+  /** Ids of the turns of a context, newest first, before a budget left any out, or of those that a search in turns found, best first. */
   turns: string[];
   feedback: RetrievalFeedback;
   /** First 8 characters of the API key that asked. */
@@ -2953,6 +2953,8 @@ export interface TurnResults {
    * says how far the index is), or more than one request compares with its filter.
    */
   partial?: true;
+  /** Where it is logged (`retrieval_log`): for `GET /v1/retrievals/{retrieval_id}` and feedback. Left out where it is not. */
+  retrieval_id?: string;
 }
 
 /** What to look for. */

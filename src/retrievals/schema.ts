@@ -68,12 +68,12 @@ export const Retrieval = Type.Object(
     session_id: OrNull(RecordId("sess", "The session that the search or the context was of; null for a search that named none.")),
     user_id: OrNull(Type.String({ description: "The user of the session, or of a search that named none.", examples: ["user-42"] })),
     agent_id: OrNull(Type.String({ description: "The agent of the session, or of a search that named none.", examples: ["support"] })),
-    operation: OneOf(RETRIEVAL_OPERATIONS, { description: "What was asked for.", examples: ["context"] }),
+    operation: OneOf(RETRIEVAL_OPERATIONS, { description: "What was asked for: `search` is one of memories.", examples: ["context"] }),
     query: Type.String({
       description: `The query, its first ${LIMITS.retrievalQueryLengthMax} characters.`,
       examples: [QUERY_EXAMPLE],
     }),
-    limit: Type.Integer({ description: "How many memories were asked for.", examples: [5] }),
+    limit: Type.Integer({ description: "How many memories were asked for, or turns.", examples: [5] }),
     threshold: Type.Number({ description: "The lowest score that was asked for; 0 for a context.", examples: [0] }),
     filtered: Type.Boolean({
       description: "Whether a filter narrowed what was looked for: `type`, `types`, `tags`, `filter`, or times.",
@@ -92,7 +92,8 @@ export const Retrieval = Type.Object(
       Type.Integer({ description: "The version of the state that a context showed; null for a search.", examples: [3] }),
     ),
     turns: Type.Array(Type.String(), {
-      description: "Ids of the turns of a context, newest first, before a budget left any out.",
+      description:
+        "Ids of the turns of a context, newest first, before a budget left any out, or of those that a search in turns found, best first.",
       examples: [["turn_0VQk3aB9r7Ts"]],
     }),
     feedback: OrNull(

@@ -6,6 +6,7 @@
 import { Type } from "@sinclair/typebox";
 import { Filter } from "../filters/schema.ts";
 import { AddedMemory, NewMemory, Score } from "../memories/schema.ts";
+import { RetrievalId } from "../retrievals/schema.ts";
 import { ExpectedVersion } from "../sessions/schema.ts";
 import {
   Default,
@@ -243,6 +244,7 @@ export const TurnResults = Type.Object(
           "Others may be about the query too: there are more than 1,000 turns to search that are not all indexed yet (`turn_index` of `/v1/stats` says how far the index is), or more than one request compares with its filter.",
       }),
     ),
+    retrieval_id: RetrievalId,
   },
   { title: "TurnResults", description: "What a search found, best first." },
 );

@@ -14,15 +14,17 @@ import { WORDS_CALIBRATION } from "../embeddings/score.ts";
 import type { RecordFilter } from "../filters/filter.ts";
 import { nextTurn } from "../lib/clock.ts";
 import type { Permit } from "../lib/fair-semaphore.ts";
-import type { BareId } from "../lib/ids.ts";
+import { withPrefix, type BareId, type Id, type TurnId } from "../lib/ids.ts";
 import { jsonArray, jsonWith, toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { ComparedRows, ROWS_AT_ONCE, rowsAtOnce } from "../memories/filter.ts";
 import { inOrder } from "../memories/in-order.ts";
 import { candidatesFrom, indexQuery, looksAt, scoresOf, TERMS_PER_TURN, type Searcher } from "../memories/search.ts";
+import { sentAs } from "../retrievals/log.ts";
 import { eachRead, type Reader } from "../storage/access.ts";
 import { TURNS } from "../storage/collections.ts";
 import { generationOf, vectorOf } from "../storage/memory-records.ts";
+import { narrowed } from "../storage/owner.ts";
 import type { TurnIndex, TurnRow } from "../storage/tables.ts";
 import type { Candidate } from "../vectors/candidates.ts";
 import { nearestPassage, passageCount, quantize } from "../vectors/encoding.ts";
@@ -79,17 +81,34 @@ export async function searchTurns(deps: TurnDeps, searcher: Searcher, search: Tu
   const isAll = scope === undefined || index === "off" || (await catchUp(deps, searcher.owner, search, scope));
   const found = scope === undefined || index === "off" ? undefined : await rank(deps, searcher, search, scope, index, permit);
   const data: JsonText[] = [];
+  const shownIds: TurnId[] = [];
   let bytes = 0;
-  for (const { row, json, score, passage } of found?.matches ?? []) {
+  for (const { turn, row, json, score, passage } of found?.matches ?? []) {
     if (bytes > LIMITS.pageBytesMax) break;
     // Of a long turn this takes milliseconds.
     await nextTurn();
     const shown = shownPassage(row, found!.query, passage);
     data.push(`${json.slice(0, -1)},"score":${score},"passage":${toJson(shown ?? null)}}` as JsonText);
+    shownIds.push(withPrefix("turn", turn));
     bytes += Buffer.byteLength(json);
   }
+  const retrieval = scope && trackTurnSearch(deps, searcher, search, shownIds);
   const partial = isAll && found?.isPartial !== true ? undefined : toJson(true);
-  return jsonWith({ object: "list", query: search.query, index_turns: index }, { data: jsonArray(data), partial });
+  const members = { data: jsonArray(data), partial, retrieval_id: retrieval && toJson(retrieval) };
+  return jsonWith({ object: "list", query: search.query, index_turns: index }, members);
+}
+
+/** A search that names no session is logged for its user or agent, be they those of the key. */
+function trackTurnSearch(
+  { retrievals }: TurnDeps,
+  searcher: Searcher,
+  search: TurnSearch,
+  turns: readonly TurnId[],
+): Id<"ret"> | undefined {
+  if (!retrievals.isOn) return undefined;
+  const { sessionId, query, limit, threshold, ...more } = search;
+  const asked = { sessionId, ...narrowed(searcher.owner, search), query, limit, threshold, isFiltered: search.filter !== undefined };
+  return retrievals.note(searcher, { operation: "turn_search", ...asked, request: sentAs(more), turns, matches: [] });
 }
 
 function shownPassage(row: TurnRow, { lexical }: EmbeddedQuery, passage: number | undefined): ShownPassage | undefined {

@@ -1671,7 +1671,7 @@ class SessionsApi:
         *,
         limit: int | None = None,
         starting_after: str | None = None,
-        operation: Literal["search", "context"] | Omit = OMIT,
+        operation: Literal["search", "context", "turn_search"] | Omit = OMIT,
         created_after: str | Omit = OMIT,
         created_before: str | Omit = OMIT,
         timeout: float | None = None,
@@ -1691,7 +1691,7 @@ class SessionsApi:
             session_id: The session.
             limit: How many at most; default 20.
             starting_after: The last id of the previous page (`ret_…`); its record may be gone.
-            operation: Only those of a `search` or of a `context`.
+            operation: Only those of a `search` or of a `context` or of a `turn_search`.
             created_after: Only retrievals after this time (ISO 8601; without an offset it is UTC).
             created_before: Only retrievals before this time.
             timeout: How many seconds an attempt may take, instead of the client's `timeout`.

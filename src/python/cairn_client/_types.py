@@ -1110,12 +1110,12 @@ class Retrieval(Record):
     """The user of the session, or of a search that named none."""
     agent_id: str | None
     """The agent of the session, or of a search that named none."""
-    operation: Literal["search", "context"]
-    """What was asked for."""
+    operation: Literal["search", "context", "turn_search"]
+    """What was asked for: `search` is one of memories."""
     query: str
     """The query, its first 1000 characters."""
     limit: int
-    """How many memories were asked for."""
+    """How many memories were asked for, or turns."""
     threshold: float
     """The lowest score that was asked for; 0 for a context."""
     filtered: bool
@@ -1127,7 +1127,7 @@ class Retrieval(Record):
     state_version: int | None
     """The version of the state that a context showed; null for a search."""
     turns: list[str]
-    """Ids of the turns of a context, newest first, before a budget left any out."""
+    """Ids of the turns of a context, newest first, before a budget left any out, or of those that a search in turns found, best first."""
     feedback: RetrievalFeedback
     actor: str
     """First 8 characters of the API key that asked."""
@@ -2025,6 +2025,8 @@ class TurnResults(Record):
     """Others may be about the query too: there are more than 1,000 turns to search that are not all indexed yet (`turn_index` of
     `/v1/stats` says how far the index is), or more than one request compares with its filter.
     """
+    retrieval_id: str | None = None
+    """Where it is logged (`retrieval_log`): for `GET /v1/retrievals/{retrieval_id}` and feedback. Left out where it is not."""
 
 
 class User(Record):

@@ -10,7 +10,7 @@ import { AnyObject, Fraction, IdText, OneOf, OrNull, Positive, Text, Whole } fro
 import { json } from "./codecs.ts";
 import { ID, table } from "./table.ts";
 
-export const RETRIEVAL_OPERATIONS = ["search", "context"] as const;
+export const RETRIEVAL_OPERATIONS = ["search", "context", "turn_search"] as const;
 const RetrievalRow = Type.Object({
   expiresAt: Whole,
   /** Set where the time of the id is later than that of the row, which this is: the clock was behind an earlier id. */
@@ -29,7 +29,7 @@ const RetrievalRow = Type.Object({
   filtered: Type.Optional(Type.Literal(true)),
   /** The rest of the request, as it was sent; left out where it is long. */
   request: Type.Optional(AnyObject),
-  /** The version of the state that a context showed, and its turns, newest first. */
+  /** The version of the state that a context showed, and its turns, newest first; of a search in turns those that it found, best first. */
   stateVersion: Type.Optional(Whole),
   turns: Type.Optional(Type.Array(IdText("turn"))),
   /** Judgement of the caller, given later. */

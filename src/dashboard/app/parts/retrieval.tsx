@@ -1,5 +1,5 @@
 /**
- * Result of a search or a context: the query, the memories with their scores, and the turn that came of it.
+ * Result of a search or a context: the query, the memories with their scores or the turns, and the turn that came of it.
  *
  * @module
  */
@@ -13,7 +13,8 @@ import { Time } from "./time.tsx";
 const SHOWN = 5;
 
 export function RetrievalEntry({ retrieval }: { retrieval: Retrieval }) {
-  const { id, operation, query, memories, limit, threshold, filtered, actor, turn_id, created_at } = retrieval;
+  const { id, operation, query, memories, turns, limit, threshold, filtered, actor, turn_id, created_at } = retrieval;
+  const isOfTurns = operation === "turn_search";
   const rest = memories.slice(SHOWN);
   return (
     <>
@@ -22,7 +23,7 @@ export function RetrievalEntry({ retrieval }: { retrieval: Retrieval }) {
           <a href={`#${id}`}>Found</a>
         </h2>
         <span class="quiet">
-          <span class="kind">{operation}</span> {memories.length} of at most {limit}
+          <span class="kind">{operation.replace("_", " ")}</span> {isOfTurns ? turns.length : memories.length} of at most {limit}
           {threshold > 0 && `, from ${threshold.toFixed(2)} on`}
           {filtered && ", filtered"} · <Actor prefix={actor} /> · <Time at={created_at} />
         </span>
@@ -31,6 +32,7 @@ export function RetrievalEntry({ retrieval }: { retrieval: Retrieval }) {
         <LongText text={query} />
       </blockquote>
       <Memories memories={memories.slice(0, SHOWN)} />
+      {isOfTurns && <Turns turns={turns} />}
       {rest.length > 0 && (
         <details>
           <summary>{number(rest.length)} more</summary>
@@ -38,10 +40,24 @@ export function RetrievalEntry({ retrieval }: { retrieval: Retrieval }) {
         </details>
       )}
       <p class="quiet row">
-        {memories.length === 0 && "No memory was found."}{" "}
+        {isOfTurns ? turns.length === 0 && "No turn was found." : memories.length === 0 && "No memory was found."}{" "}
         {turn_id === null ? "No turn followed yet." : <a href={`#${turn_id}`}>The next turn</a>}
       </p>
     </>
+  );
+}
+
+function Turns({ turns }: Pick<Retrieval, "turns">) {
+  return (
+    <ol class="found">
+      {turns.map((id) => (
+        <li key={id}>
+          <a href={`#${id}`}>
+            <code>{id}</code>
+          </a>
+        </li>
+      ))}
+    </ol>
   );
 }
 
