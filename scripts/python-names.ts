@@ -46,6 +46,8 @@ export const NAMES: Readonly<Record<string, string>> = {
   watchTraces: "events",
   signIn: "keys.sign_in",
   signOut: "keys.sign_out",
+  describeOauthRequest: "keys.describe_request",
+  createOauthGrant: "keys.connect_application",
   getCurrentApiKey: "keys.current",
   createApiKey: "keys.create",
   listApiKeys: "keys.list",

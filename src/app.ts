@@ -43,6 +43,11 @@ import { keyEndpoints } from "./keys/routes.ts";
 import type { Tickets } from "./keys/tickets.ts";
 import { RATE_LIMITS, TRACE_RETENTION_DAYS, type Tier } from "./keys/tiers.ts";
 import { apiInProcess } from "./mcp/api.ts";
+import { findGrant, isAccessToken } from "./oauth/grants.ts";
+import { issuerOf, resourceOf } from "./oauth/issuer.ts";
+import type { OAuthDeps } from "./oauth/requests.ts";
+import { oauthEndpoints } from "./oauth/routes.ts";
+import { challenging, serveOAuth, wrongMethod } from "./oauth-paths.ts";
 import { memoryEndpoints } from "./memories/routes.ts";
 import { settingsEndpoints } from "./settings/routes.ts";
 import type { SettingsDeps } from "./settings/operations.ts";
@@ -54,10 +59,12 @@ import type { SharedState } from "./store-parts.ts";
 import { timelineEndpoints } from "./timeline/routes.ts";
 import { retrievalEndpoints } from "./retrievals/routes.ts";
 import { sessionEndpoints } from "./sessions/routes.ts";
+import type { Reader } from "./storage/access.ts";
 import type { Durability } from "./storage/durability.ts";
 import type { ApiKeyRow } from "./storage/tables.ts";
 import { trialEndpoints } from "./trial/routes.ts";
 import { traceEndpoints, type TraceDeps } from "./traces/routes.ts";
+import type { Caller } from "./traces/record.ts";
 import type { TurnDeps } from "./turns/indexed-turns.ts";
 import { turnEndpoints } from "./turns/routes.ts";
 import { userEndpoints } from "./users/routes.ts";
@@ -72,6 +79,7 @@ interface AppDeps
     Omit<TurnDeps, "settings">,
     WebhookDeps,
     BackupDeps,
+    OAuthDeps,
     Pick<PipelineDeps, "arrivals" | "buckets" | "stopping" | "host" | "allowedHosts" | "corsOrigins" | "requireHttps" | "onAnswered"> {
   readonly idempotency: Idempotency;
   readonly history: History;
@@ -86,10 +94,12 @@ interface AppDeps
   /** Set when programs on this machine may use it without a key of the store. */
   readonly localKey?: LocalKey;
   readonly version: string;
+  /** Makes the changes that nobody with a key asks for. */
+  readonly system: Caller;
 }
 
 export function endpointsOf(
-  deps: ContextDeps & DocumentDeps & SettingsDeps & TurnDeps & WebhookDeps & KeyDeps & StatsDeps & TraceDeps & BackupDeps,
+  deps: ContextDeps & DocumentDeps & SettingsDeps & TurnDeps & WebhookDeps & KeyDeps & StatsDeps & TraceDeps & BackupDeps & OAuthDeps,
 ): Endpoint[] {
   return [
     ...sessionEndpoints(deps),
@@ -101,6 +111,7 @@ export function endpointsOf(
     ...retrievalEndpoints(deps),
     ...traceEndpoints(deps),
     ...keyEndpoints(deps),
+    ...oauthEndpoints(deps),
     ...webhookEndpoints(deps, EVENT_CALLBACK),
     ...settingsEndpoints(deps),
     ...trialEndpoints(deps),
@@ -121,6 +132,7 @@ export function createApp(deps: AppDeps) {
   const operations = operationsOf(endpoints, deps);
   serveOperations(app, pipeline, operations, deps.corsOrigins ?? []);
   serveMcp(app, pipeline, operations, deps);
+  serveOAuth(app, pipeline, deps);
   servePages(app, pipeline, {
     "/health": () => health(deps, 503),
     "/health/ready": () => health(deps, 503),
@@ -187,28 +199,30 @@ function serveMcp(app: Elysia, pipeline: Pipeline, operations: readonly Operatio
   app.post("/mcp", ({ request, server }) =>
     pipeline.exchange("/mcp", request, server, (exchange) => {
       refuseForeignOrigin(request.headers, corsOrigins);
-      return pipeline.answerCalls(exchange, async (caller, body) => {
-        if (caller.scopes.length === 0) throw new ApiError("permission_denied", "This key is for signing in only.");
-        const handle = await load();
-        let isChange = false;
-        const api = apiInProcess(byRoute, caller, {
-          onCall(operation, sessionId) {
-            isChange ||= operation.isChange;
-            pipeline.trackOperation(exchange, operation, sessionId);
-          },
-          onFault: (error) => pipeline.logFault(exchange, error),
-        });
-        const mayWrite = hasScope(caller.scopes, "write");
-        const response = await handle(originalRequest(request), body, {
-          api,
-          owner: caller.owner,
-          mayWrite,
-          mayRead: hasScope(caller.scopes, "read"),
-          version,
-          now: () => clock.now(),
-        });
-        return { status: response.status, body: await response.text(), isChange };
-      });
+      return challenging(exchange, deps, () =>
+        pipeline.answerCalls(exchange, async (caller, body) => {
+          if (caller.scopes.length === 0) throw new ApiError("permission_denied", "This key is for signing in only.");
+          const handle = await load();
+          let isChange = false;
+          const api = apiInProcess(byRoute, caller, {
+            onCall(operation, sessionId) {
+              isChange ||= operation.isChange;
+              pipeline.trackOperation(exchange, operation, sessionId);
+            },
+            onFault: (error) => pipeline.logFault(exchange, error),
+          });
+          const mayWrite = hasScope(caller.scopes, "write");
+          const response = await handle(originalRequest(request), body, {
+            api,
+            owner: caller.owner,
+            mayWrite,
+            mayRead: hasScope(caller.scopes, "read"),
+            version,
+            now: () => clock.now(),
+          });
+          return { status: response.status, body: await response.text(), isChange };
+        }),
+      );
     }),
   );
   app.all("/mcp", ({ request, server }) =>
@@ -216,20 +230,11 @@ function serveMcp(app: Elysia, pipeline: Pipeline, operations: readonly Operatio
       const preflight = preflightHeaders(corsOrigins, request, "POST");
       if (preflight !== undefined) return { status: 204, body: "", headers: preflight };
       refuseForeignOrigin(request.headers, corsOrigins);
-      await pipeline.admission.authenticate(exchange);
-      throw wrongMethod(request, "POST");
+      return challenging(exchange, deps, async () => {
+        await pipeline.admission.authenticate(exchange);
+        throw wrongMethod(request, "POST");
+      });
     }),
-  );
-  // Clients of MCP that get a 401 try to register for OAuth, and show this description to their user.
-  app.post("/register", ({ request, server }) =>
-    pipeline.exchange("/register", request, server, () => ({
-      status: 400,
-      body: toJson({
-        error: "invalid_client_metadata",
-        error_description:
-          "Cairn takes an API key and no OAuth: send it as the header X-API-Key, or as Authorization: Bearer. `cairn keys create` makes one.",
-      }),
-    })),
   );
 }
 
@@ -284,7 +289,7 @@ function nothingAt(path: string): ApiError {
   return new ApiError("resource_not_found", `There is nothing at ${path.slice(0, 200)}. The paths are documented at /docs.`);
 }
 
-function keyLookup({ store, clock, lastUses, settings, localKey, tickets, buckets }: AppDeps): KeyLookup {
+function keyLookup({ store, clock, lastUses, settings, localKey, tickets, buckets, oauth }: AppDeps): KeyLookup {
   const isLocal = (row: ApiKeyRow) => row === localKey?.row;
   const find = (presented: string) => {
     const row = store.read((reader) => findKey(reader, presented));
@@ -294,8 +299,17 @@ function keyLookup({ store, clock, lastUses, settings, localKey, tickets, bucket
   const findAgain = foundAtVersion({ store, clock }, find);
   // Settings of another server hold for every request that comes after them. What a request reads later can be of when it came.
   const findAmongServers = (presented: string) => settings.readAlong((reader) => findKey(reader, presented));
-  const unlessLocal = (findStored: typeof find) => (presented: string) =>
-    isLocalSecret(presented) ? findLocalKey(localKey, presented) : findStored(presented);
+  // The tokens of an application open one path, at the address for which they were given.
+  const findToken = (presented: string, request: Request) => {
+    const issuer = pathWithoutQuery(request.url) === "/mcp" ? issuerOf(request, oauth.publicUrl) : undefined;
+    if (issuer === undefined) return undefined;
+    const grant = (reader: Reader) => findGrant(reader, presented, resourceOf(issuer));
+    return buckets === undefined ? store.read(grant) : settings.readAlong(grant);
+  };
+  const unlessLocal = (findStored: typeof find) => (presented: string, request: Request) => {
+    if (isAccessToken(presented)) return findToken(presented, request);
+    return isLocalSecret(presented) ? findLocalKey(localKey, presented) : findStored(presented);
+  };
   return {
     find: unlessLocal(buckets === undefined ? find : findAmongServers),
     findTwice: unlessLocal(buckets === undefined ? findAgain : findAmongServers),
@@ -343,10 +357,6 @@ function health(deps: AppDeps, problemStatus: 200 | 503): Answer {
     max_body_bytes: settings.values.max_body_bytes,
   });
   return { status: problem === undefined ? 200 : problemStatus, body };
-}
-
-function wrongMethod(request: Request, allow: string): ApiError {
-  return new ApiError("method_not_allowed", `${request.method} is not allowed here; allowed are ${allow}.`, { allow });
 }
 
 /** Checks whether a proxy says that it passed a request on; one that says nothing is not noticed. */

@@ -63,6 +63,8 @@ import { RecentTurns } from "./turns/recent-turns.ts";
 import { TurnSearches } from "./turns/turn-searches.ts";
 import { USERS_FILL } from "./users/directory.ts";
 import { endsErasure, erasureWatch, forgetAll } from "./users/forgetting.ts";
+import { ClientDocuments } from "./oauth/client-documents.ts";
+import type { OAuthDeps } from "./oauth/requests.ts";
 import { openWebhooks, type WebhookOptions } from "./webhooks/open.ts";
 import type { WebhookDeps } from "./webhooks/webhooks.ts";
 
@@ -73,6 +75,8 @@ export interface ServiceOptions extends StoreOptions {
   network?: WebhookOptions;
   /** Called with why the store fails when it begins to, and with undefined when it works again. */
   onStoreChange?: (problem: string | undefined) => void;
+  /** Address at which clients reach this server. */
+  publicUrl?: string | undefined;
   /** An admin key that the operator chose. */
   apiKey?: string | undefined;
   listProbesMax?: number;
@@ -83,7 +87,7 @@ export interface ServiceOptions extends StoreOptions {
   backupProgram?: readonly string[];
 }
 
-export interface Service extends ContextDeps, DocumentDeps, TurnDeps, WebhookDeps {
+export interface Service extends ContextDeps, DocumentDeps, TurnDeps, WebhookDeps, OAuthDeps {
   readonly settings: Settings;
   /** Makes the changes that no request asks for. */
   readonly system: Caller;
@@ -206,6 +210,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     searches: new FairSemaphore({ max: LIMITS.searchesAtOnceMax, ofOwnerMax: LIMITS.searchesOfKeyAtOnceMax }),
     recentTurns: new RecentTurns(),
     webhooks: hooks.webhooks,
+    oauth: { documents: new ClientDocuments(clock, { resolve: systemResolve, ...options.network }), publicUrl: options.publicUrl },
   };
   const forgetful = [embeddings, wordsCounted, wordsSplit, deps.recentTurns, ...parts.forgetful];
   const arrivals = new Arrivals(clock);

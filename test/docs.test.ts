@@ -87,7 +87,7 @@ test("/openapi.json is a valid OpenAPI 3.0 document of this version", async () =
 test("the document describes every route of the application, and no other", async () => {
   await using cairn = await startCairn();
   const app = appOf(cairn);
-  const noPartOfTheApi = /^\/((dashboard|docs|llms\.txt|metrics|openapi\.json|mcp|register)(\/|$)|$)/;
+  const noPartOfTheApi = /^\/((dashboard|docs|llms\.txt|metrics|openapi\.json|mcp|register|authorize|token|revoke|\.well-known)(\/|$)|$)/;
   // Those for all methods are the refusals: 404 and 405.
   const routes = app.routes
     .filter(({ method, path }) => method !== "ALL" && !noPartOfTheApi.test(path))
@@ -111,6 +111,7 @@ test("every operation has a name of its own, which generated clients can rely on
     Retrievals: "listRetrievals listSearches getRetrieval rateRetrieval",
     Traces: "listTraces getTrace watchTraces",
     "API keys": "signIn getCurrentApiKey signOut createApiKey listApiKeys getApiKey revokeApiKey rollApiKey",
+    OAuth: "describeOauthRequest createOauthGrant",
     Webhooks:
       "createWebhook listWebhooks getWebhook updateWebhook deleteWebhook rotateSecret testWebhook listDeliveries getWebhookStatistics listWebhookStatistics listFailedDeliveries getDelivery recoverFailedDeliveries retryDelivery",
     Settings: "getSettings changeSettings",
@@ -175,6 +176,7 @@ test("a field with a default may be left out, and generators of types see that: 
     ["not_useful", "useful"],
     ["scopes", "tier"],
     ["force", "overlap_seconds"],
+    ["expires_in_days"],
     ["enabled"],
     ["content", "query"],
     ["embed", "metadata", "tags", "type"],

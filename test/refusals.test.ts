@@ -217,6 +217,26 @@ const LIMITED: Record<string, string> = {
   "NewWebhook.secret": "16 to 255",
   "NewWebhook.url": "1 to 2048",
   "NewWebhookSecret.secret": "16 to 255",
+  "OAuthAsked.client_id": "1 to 2048",
+  "OAuthAsked.code_challenge": "1 to 128",
+  "OAuthAsked.code_challenge_method": "1 to 16",
+  "OAuthAsked.redirect_uri": "1 to 2048",
+  "OAuthAsked.resource": "1 to 2048",
+  "OAuthAsked.response_type": "1 to 32",
+  "OAuthAsked.scope": "0 to 1024",
+  "OAuthAsked.state": "0 to 2048",
+  "OAuthConsent.agent_id": "1 to 256",
+  "OAuthConsent.client_id": "1 to 2048",
+  "OAuthConsent.code_challenge": "1 to 128",
+  "OAuthConsent.code_challenge_method": "1 to 16",
+  "OAuthConsent.expires_in_days": "1 to 365, default 90",
+  "OAuthConsent.redirect_uri": "1 to 2048",
+  "OAuthConsent.resource": "1 to 2048",
+  "OAuthConsent.response_type": "1 to 32",
+  "OAuthConsent.scope": "0 to 1024",
+  "OAuthConsent.scopes": "1 to 2",
+  "OAuthConsent.state": "0 to 2048",
+  "OAuthConsent.user_id": "1 to 256",
   "Rollback.reason": "0 to 10000",
   "Rollback.turns": 'keep or hide, default "keep"',
   "SessionChanges.ttl_seconds": "1 to 2592000 or never",
@@ -443,7 +463,8 @@ function extremes(name: string, reference: FieldSchema): unknown[] {
 }
 
 /** Not every text of their lengths is one of them. */
-const HAS_A_FORM = /url|api_key|expires_at|occurred_at|session_id|since|valid_(from|until)|created_(after|before)|as_of|useful|^token$/;
+const HAS_A_FORM =
+  /url|client_id|redirect_uri|response_type|code_challenge|resource|api_key|expires_at|occurred_at|session_id|since|valid_(from|until)|created_(after|before)|as_of|useful|^token$/;
 
 test("the smallest and the largest values that the document allows are taken", async () => {
   await using cairn = await startCairn();

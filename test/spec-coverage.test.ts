@@ -162,6 +162,11 @@ const HELD_BY: Record<string, Record<string, readonly (keyof typeof LIMITS)[]>> 
     "a key has at most 100 session keys: one more ends the oldest": ["sessionKeysMax"],
     "a key signs in 100 times after a pause, then ten times a minute": ["signInsPerMinute", "signInsAtOnceMax"],
   },
+  "oauth.test.ts": {
+    "a key has at most 100 grants: one more ends the oldest": ["oauthGrantsMax"],
+    "what cannot be consented to is refused by its name, and nothing is sent anywhere": ["oauthGrantDaysMax"],
+    "a grant without another wish lasts 90 days": ["oauthGrantDaysDefault"],
+  },
   "keys.test.ts": {
     "a rolled key keeps working with its successor until the overlap is over: ${says}": ["keyOverlapSecondsDefault"],
     "the last admin key that works is revoked, or given an end, only with force": ["adminKeysSearchedMax"],

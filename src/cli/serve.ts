@@ -61,6 +61,7 @@ export async function serve(config: Config): Promise<number> {
     environment: config.environment,
     index: { graphFrom: config.graphFrom, openMaxMs: INDEX_OPEN_MAX_MS },
     network: { loopback: isPrivateListener(config) },
+    publicUrl: config.publicUrl,
     onStoreChange: (problem) => tellSystemd(problem === undefined ? "STATUS=Ready" : `STATUS=Not ready: ${problem}`),
   });
   // Signals are handled before anyone can know that the server is there.

@@ -196,6 +196,10 @@ const keysOf = (rest: Rest) => ({
     rest.delete<Api.DeletedApiKey>(path`/v1/api_keys/${id}`, query, deleted("api_key", id), options),
   /** Creates a session key for a browser, valid for twelve hours, with the rights of this client's key. */
   signIn: (body: Api.SignIn = {}, options?: CallOptions) => rest.post<Api.ApiKey>("/v1/sign_in", body, options),
+  /** Says who asks for what in a request for access to `/mcp` (OAuth). */
+  describeRequest: (body: Api.OAuthAsked, options?: CallOptions) => rest.post<Api.OAuthRequest>("/v1/oauth/requests", body, options),
+  /** Connects the application that asked: `redirect_to` leads back to it. */
+  connectApplication: (body: Api.OAuthConsent, options?: CallOptions) => rest.post<Api.OAuthGrant>("/v1/oauth/grants", body, options),
   /** Ends the key of this client, which must be a session key. */
   signOut: (options?: CallOptions) => rest.delete<Api.DeletedApiKey>("/v1/api_keys/current", {}, undefined, options),
 });

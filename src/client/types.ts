@@ -110,9 +110,9 @@ export interface ApiKey {
   id: string;
   /**
    * `key`: made to be kept. `session`: made by signing in, for at most 12 hours. `link`: good for signing in once, within 10 minutes, and
-   * for nothing else.
+   * for nothing else. `oauth`: an application that was connected by OAuth, whose tokens open `/mcp` alone.
    */
-  kind: "key" | "session" | "link";
+  kind: "key" | "session" | "link" | "oauth";
   name: string | null;
   /** First 8 characters of the key: the actor in traces. */
   prefix: string;
@@ -139,8 +139,13 @@ export interface ApiKey {
   rolled_from: string | null;
   /** ID of the key that replaced this one. */
   rolled_to: string | null;
-  /** ID of the key that a session key came from, and ends with; null where a link signed in, and for other kinds. */
+  /**
+   * ID of the key that a session key, or the consent to an application, came from, and ends with; null where a link signed in, and for
+   * other kinds.
+   */
   source: string | null;
+  /** `client_id` of the application: only of a key of the kind `oauth`. */
+  client_id?: string;
 }
 
 /** A page of API keys. */
@@ -955,7 +960,7 @@ export interface ListApiKeysQuery {
   /** The last id of the previous page (`key_…`); its record may be gone. */
   starting_after?: string;
   /** Only keys of this kind. */
-  kind?: "key" | "session" | "link";
+  kind?: "key" | "session" | "link" | "oauth";
 }
 
 export interface ListBackupsQuery {
@@ -1785,6 +1790,82 @@ export interface NewWebhookSecret {
 
 /** No fields. */
 export interface Nothing {}
+
+/** The parameters that an application sent to `/authorize`. */
+export interface OAuthAsked {
+  /** URL of the application's document, or the id of its registration. */
+  client_id: string;
+  /** Where the application waits for the answer. */
+  redirect_uri: string;
+  /** `code`. */
+  response_type: string;
+  /** PKCE: base64url of the SHA-256 of the verifier. */
+  code_challenge: string;
+  /** `S256`. */
+  code_challenge_method: string;
+  /** `read`, `write`, `offline_access`; others are ignored. Default `read write`. */
+  scope?: string;
+  /** Given back to the application. */
+  state?: string;
+  /** URL of `/mcp` of this server. */
+  resource: string;
+}
+
+/** What an application asked for, and what it gets. */
+export interface OAuthConsent {
+  /** URL of the application's document, or the id of its registration. */
+  client_id: string;
+  /** Where the application waits for the answer. */
+  redirect_uri: string;
+  /** `code`. */
+  response_type: string;
+  /** PKCE: base64url of the SHA-256 of the verifier. */
+  code_challenge: string;
+  /** `S256`. */
+  code_challenge_method: string;
+  /** `read`, `write`, `offline_access`; others are ignored. Default `read write`. */
+  scope?: string;
+  /** Given back to the application. */
+  state?: string;
+  /** URL of `/mcp` of this server. */
+  resource: string;
+  /** Those that it gets, of those that it asked for; default all. */
+  scopes?: Array<"read" | "write">;
+  /** Binds the application to the records of this user. Not `.` or `..`, which a path cannot name. */
+  user_id?: string;
+  /** Binds the application to the records of this agent. */
+  agent_id?: string;
+  /** How long the application stays connected at most; default 90. Unused for 30 days, it ends. */
+  expires_in_days?: number;
+}
+
+/** An application that was connected. */
+export interface OAuthGrant {
+  object: "oauth_grant";
+  key: ApiKey;
+  /** Where to send the browser: it has the code, which is good for a minute, once. */
+  redirect_to: string;
+}
+
+/** An application that asks for access. */
+export interface OAuthRequest {
+  object: "oauth_request";
+  client_id: string;
+  /** The name that the application gives itself. */
+  client_name: string;
+  /** Host of its document; null for a registration, which anybody can make under any name. */
+  client_host: string | null;
+  /** Host that gets the answer. */
+  redirect_host: string;
+  /** Whether any program on the machine of the browser could be that host. */
+  redirects_to_this_machine: boolean;
+  resource: string;
+  scopes: Array<"read" | "write">;
+  /** Whether it stays connected for longer than an hour. */
+  refreshes: boolean;
+  /** Where to send the browser if the answer is no. */
+  denial: string;
+}
 
 /** What was found within the limits and had no room. Set where `token_count` is. */
 export interface Omitted {

@@ -17,12 +17,12 @@ import { RateLimiter } from "./rate-limit.ts";
 
 /** Look-ups of API keys that the pipeline needs. */
 export interface KeyLookup {
-  /** Returns the presented key while it is valid. */
-  find(presented: string): ApiKeyRow | undefined | Promise<ApiKeyRow | undefined>;
+  /** Returns the presented key while it is valid; the token of an application, where the request is one that it is for. */
+  find(presented: string, request: Request): ApiKeyRow | undefined | Promise<ApiKeyRow | undefined>;
   /** The same for a request that is going to look again. */
-  findTwice(presented: string): ApiKeyRow | undefined | Promise<ApiKeyRow | undefined>;
+  findTwice(presented: string, request: Request): ApiKeyRow | undefined | Promise<ApiKeyRow | undefined>;
   /** The same while the request is answered. */
-  findAgain(presented: string): ApiKeyRow | undefined | Promise<ApiKeyRow | undefined>;
+  findAgain(presented: string, request: Request): ApiKeyRow | undefined | Promise<ApiKeyRow | undefined>;
   /** Returns the key that a ticket for this path stands for, and uses the ticket up. */
   redeem(ticket: string, path: string): ApiKeyRow | undefined | Promise<ApiKeyRow | undefined>;
   /** Returns what distinguishes the idempotency keys of this API key from those of others, and encrypts secrets in kept answers. */
@@ -109,12 +109,12 @@ export class Admission {
     return key;
   }
 
-  #keyOf({ headers, method }: Request, when: "first" | "again" = "first"): ReturnType<KeyLookup["find"]> {
-    const presented = presentedKey(headers);
+  #keyOf(request: Request, when: "first" | "again" = "first"): ReturnType<KeyLookup["find"]> {
+    const presented = presentedKey(request.headers);
     const keys = this.#keys;
     if (presented === null) return undefined;
-    if (when === "again") return keys.findAgain(presented);
-    return method === "POST" ? keys.findTwice(presented) : keys.find(presented);
+    if (when === "again") return keys.findAgain(presented, request);
+    return request.method === "POST" ? keys.findTwice(presented, request) : keys.find(presented, request);
   }
 
   #keyOfTicket({ url, headers, method }: Request): ReturnType<KeyLookup["redeem"]> {
@@ -131,6 +131,13 @@ export class Admission {
   /** Checks whether the key of a request is still valid. */
   isAllowed({ request }: Pick<Exchange, "request">): boolean | Promise<boolean> {
     return whenThere(this.#keyOf(request, "again"), (key) => key !== undefined);
+  }
+
+  /** Takes a token from the bucket of the address. @throws {ApiError} `rate_limit_exceeded` */
+  admitAddress(exchange: Exchange): void {
+    const level = this.levelOfAddress(exchange, 1);
+    exchange.level = level;
+    if (!level.allowed) throw rateLimited(this.#keys.anonymousRate, level);
   }
 
   levelOfAddress({ request, remote }: Exchange, tokens: 0 | 1): Level {

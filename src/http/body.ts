@@ -35,13 +35,24 @@ export async function readBody(request: Request, maxBytes: number, arrival: Arri
   const bytes = encoding === "identity" || sent.byteLength === 0 ? sent : await unpackedBody(sent, maxBytes, arrival);
   if (bytes.byteLength === 0) return EMPTY;
   const type = request.headers.get("content-type") ?? "";
-  if (!/^application\/json\s*(;|$)/i.test(type)) {
-    const found = type === "" ? "none" : type.slice(0, 80);
-    throw new ApiError("invalid_request", `The body must be JSON with Content-Type: application/json; got ${found}.`, {
-      param: "Content-Type",
-    });
-  }
+  if (!/^application\/json\s*(;|$)/i.test(type)) throw wrongType("JSON with Content-Type: application/json", type);
   return { bytes, value: parse(bytes) };
+}
+
+/** Reads the body of a form, as the endpoints of OAuth have it. */
+export async function readForm(request: Request, maxBytes: number, arrival: Arrival): Promise<URLSearchParams> {
+  const declared = request.headers.get("content-length");
+  if (declared === "0" || (declared === null && request.body === null)) return new URLSearchParams();
+  const type = request.headers.get("content-type") ?? "";
+  if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(type) || encodingOf(request.headers) !== "identity")
+    throw wrongType("a form with Content-Type: application/x-www-form-urlencoded", type);
+  return new URLSearchParams(new TextDecoder().decode(await readBytes(request, declared, maxBytes, arrival)));
+}
+
+function wrongType(expected: string, type: string): ApiError {
+  return new ApiError("invalid_request", `The body must be ${expected}; got ${type === "" ? "none" : type.slice(0, 80)}.`, {
+    param: "Content-Type",
+  });
 }
 
 function encodingOf(headers: Headers): "identity" | "gzip" {

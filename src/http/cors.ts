@@ -5,7 +5,7 @@
  * @module
  */
 import { ApiError } from "../lib/errors.ts";
-import { LOOPBACK_NAMES } from "./host.ts";
+import { LOOPBACK_NAMES } from "../lib/urls.ts";
 
 const EXPOSED = "X-Request-Id, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, Idempotency-Replayed";
 const ACCEPTED =

@@ -10,8 +10,7 @@
  */
 import { isLoopback } from "../lib/addresses.ts";
 import { ApiError } from "../lib/errors.ts";
-
-export const LOOPBACK_NAMES = new Set(["localhost", "127.0.0.1", "[::1]"]);
+import { LOOPBACK_NAMES } from "../lib/urls.ts";
 
 /** @returns a test of the Host header; null is what HTTP/1.0 sends */
 export function hostCheck(listening: string, configured: readonly string[]): (host: string | null) => boolean {

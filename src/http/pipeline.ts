@@ -17,7 +17,7 @@ import { EVERYBODY, type Owner } from "../storage/owner.ts";
 import type { RecordStore } from "../storage/record-store.ts";
 import type { ApiKeyRow } from "../storage/tables.ts";
 import { Admission, limitsIdOf, presentedKey, type KeyLookup } from "./admission.ts";
-import type { Arrivals } from "./arrivals.ts";
+import type { Arrival, Arrivals } from "./arrivals.ts";
 import { readBody, refuseDeclaredBody, type Body } from "./body.ts";
 import type { KeyBuckets } from "../lib/bucket.ts";
 import { corsHeaders } from "./cors.ts";
@@ -59,6 +59,8 @@ export interface PipelineDeps {
   /** Called for every request when it is answered. */
   readonly onAnswered?: ((request: AnsweredRequest) => void) | undefined;
 }
+
+const STRANGERS_BODY_BYTES_MAX = 32 * 1024;
 
 export class Pipeline {
   readonly #deps: PipelineDeps;
@@ -193,6 +195,23 @@ export class Pipeline {
     });
   }
 
+  /** Answers a request that needs no key and has a small body: it counts for its address. @param read - `readBody` or `readForm` */
+  async answerStranger<Sent>(
+    exchange: Exchange,
+    read: (request: Request, bytesMax: number, arrival: Arrival) => Promise<Sent>,
+    work: (sent: Sent) => Answer | Promise<Answer>,
+  ): Promise<Answer> {
+    const { request } = exchange;
+    this.admission.admitAddress(exchange);
+    refuseDeclaredBody(request.headers, STRANGERS_BODY_BYTES_MAX);
+    const arrival = this.#deps.arrivals.begin("strangers");
+    try {
+      return await work(await read(request, STRANGERS_BODY_BYTES_MAX, arrival));
+    } finally {
+      arrival.end();
+    }
+  }
+
   /** Reads a body, and holds its memory until `use` has ended. */
   async #withBody(request: Request, key: ApiKeyRow, use: (body: Body) => Answer | Promise<Answer>): Promise<Answer> {
     const bytesMax = this.#deps.settings.values.max_body_bytes;
@@ -321,9 +340,10 @@ export class Pipeline {
   #refuse(exchange: Exchange, thrown: unknown): Response {
     const error = apiErrorOf(thrown, this.#deps.store);
     const status = statusOf(error);
-    const { allow, retryAfterSeconds, closesConnection } = error.detail;
+    const { allow, challenge, retryAfterSeconds, closesConnection } = error.detail;
     const headers: Record<string, string> = {};
     if (allow !== undefined) headers["Allow"] = allow;
+    if (challenge !== undefined) headers["WWW-Authenticate"] = challenge;
     if (retryAfterSeconds !== undefined) headers["Retry-After"] = String(retryAfterSeconds);
     if (closesConnection === true) headers["Connection"] = "close";
     const body = errorJson(error, exchange.requestId);

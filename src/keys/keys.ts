@@ -58,7 +58,8 @@ export type KeyMaker = Caller & { scopes: readonly string[] };
 export function findKey(reader: Reader, presented: string): ApiKeyRow | undefined {
   if (!KEY_SHAPE.test(presented)) return undefined;
   const row = reader.get(apiKeys, hashOf(presented));
-  if (row === undefined || hasEnded(row, reader.now)) return undefined;
+  // A grant is found by its access tokens alone.
+  if (row === undefined || row.kind === "oauth" || hasEnded(row, reader.now)) return undefined;
   return row.kind === "link" ? { ...row, scopes: [] } : row;
 }
 
@@ -66,7 +67,7 @@ export function findKey(reader: Reader, presented: string): ApiKeyRow | undefine
 export const MADE_AHEAD_MS = 2 * LIMITS.sessionKeyHours * HOUR_MS;
 
 export function hasEnded({ kind, expiresAt }: ApiKeyRow, now: number): boolean {
-  return expiresAt !== null && (expiresAt <= now || (kind !== "key" && expiresAt > now + MADE_AHEAD_MS));
+  return expiresAt !== null && (expiresAt <= now || ((kind === "session" || kind === "link") && expiresAt > now + MADE_AHEAD_MS));
 }
 
 /**
@@ -126,7 +127,8 @@ export function rollKey(
     const row = addKey(tx, secret, { ...kept, expiresAt: expiresAt ?? before.expiresAt, rolledFrom: before.id });
     const endsAt = Math.min(now + overlapMs, before.expiresAt ?? Infinity);
     tx.put(apiKeys, hash, { ...before, expiresAt: endsAt, rolledTo: row.id });
-    for (const session of sessionKeysOf(tx, before.id)) {
+    for (const grant of keysFrom(tx, before.id, "oauth")) tx.put(apiKeys, grant.hash, { ...grant.row, source: row.id });
+    for (const session of keysFrom(tx, before.id, "session")) {
       if ((session.row.expiresAt ?? Infinity) > endsAt) tx.put(apiKeys, session.hash, { ...session.row, expiresAt: endsAt });
     }
     recordAdmin(tx, caller, "api_key.rolled", {
@@ -204,20 +206,20 @@ export function deleteKey(
   });
 }
 
-/** Removes a key, and the session keys that came from it. */
+/** Removes a key, and the session keys and grants that came from it. */
 export function removeKey(tx: Tx, caller: Caller, { hash, row }: StoredKey, reason: string | null): void {
   tx.remove(apiKeys, hash);
   // The other kinds are made of chance alone, and nobody can register one again.
   if (row.kind === "key") tx.put(deletedKeys, hash, { deletedAt: tx.now });
-  for (const session of sessionKeysOf(tx, row.id)) tx.remove(apiKeys, session.hash);
+  for (const kind of ["session", "oauth"] as const) for (const one of keysFrom(tx, row.id, kind)) tx.remove(apiKeys, one.hash);
   recordAdmin(tx, caller, "api_key.revoked", { ...tracedKey(row), reason });
 }
 
 /**
- * The session keys that came from a key, oldest first; no key has more than `LIMITS.sessionKeysMax`. One that cannot be read opens nothing,
- * and is left out.
+ * The session keys or the grants that came from a key, oldest first; no key has more than `LIMITS.sessionKeysMax` and
+ * `LIMITS.oauthGrantsMax`. One that cannot be read opens nothing, and is left out.
  */
-export function sessionKeysOf(reader: Reader, source: KeyId): StoredKey[] {
+export function keysFrom(reader: Reader, source: KeyId, kind: "session" | "oauth"): StoredKey[] {
   const from = bare(source);
   const entries = reader.keys(bySource, { from, to: from + MAX_KEY });
   reader.ahead(
@@ -227,7 +229,7 @@ export function sessionKeysOf(reader: Reader, source: KeyId): StoredKey[] {
   return entries.flatMap((entry) => {
     const hash = bySource.recordOf(entry);
     const row = unlessUnreadable(() => reader.get(apiKeys, hash));
-    return row === undefined ? [] : [{ hash, row }];
+    return row?.kind === kind ? [{ hash, row }] : [];
   });
 }
 
@@ -287,7 +289,12 @@ export function addNewKey(tx: Tx, caller: Caller, secret: string, input: NewKey)
 
 /** Adds a key and records that it was created. @param input - what does not follow from the secret and the moment */
 export function addTracedKey(tx: Tx, caller: Caller, secret: string, input: KeyInput): ApiKeyRow {
-  const row = addKey(tx, secret, input);
+  return addTracedGrant(tx, caller, hashOf(secret), secret.slice(0, SHOWN_LENGTH), input);
+}
+
+/** The same for one that is stored under another hash than that of a key. */
+export function addTracedGrant(tx: Tx, caller: Caller, hash: string, prefix: string, input: KeyInput): ApiKeyRow {
+  const row = addRow(tx, hash, prefix, input);
   const { perMinute, burst, expiresAt, source = null } = row;
   recordAdmin(tx, caller, "api_key.created", {
     ...tracedKey(row),
@@ -310,8 +317,12 @@ function tracedKey({ id, kind, prefix, name, scopes, tier, userId, agentId }: Ap
 type KeyInput = Omit<ApiKeyRow, "id" | "prefix" | "createdAt">;
 
 function addKey(tx: Tx, secret: string, input: KeyInput): ApiKeyRow {
-  const row: ApiKeyRow = { ...input, id: tx.id("key"), prefix: secret.slice(0, SHOWN_LENGTH), createdAt: tx.now };
-  tx.add(apiKeys, hashOf(secret), row);
+  return addRow(tx, hashOf(secret), secret.slice(0, SHOWN_LENGTH), input);
+}
+
+function addRow(tx: Tx, hash: string, prefix: string, input: KeyInput): ApiKeyRow {
+  const row: ApiKeyRow = { ...input, id: tx.id("key"), prefix, createdAt: tx.now };
+  tx.add(apiKeys, hash, row);
   return row;
 }
 
@@ -334,6 +345,7 @@ export function keyJson(row: ApiKeyRow, lastUsedAt: number | null, secret?: stri
     rolled_from: row.rolledFrom ?? null,
     rolled_to: row.rolledTo ?? null,
     source: row.source ?? null,
+    client_id: row.oauth?.clientId,
   });
 }
 

@@ -38,7 +38,8 @@ export const ROLLED_EXAMPLE = {
 
 const KIND_TEXT =
   `\`key\`: made to be kept. \`session\`: made by signing in, for at most ${LIMITS.sessionKeyHours} hours. ` +
-  `\`link\`: good for signing in once, within ${LIMITS.linkKeyMinutes} minutes, and for nothing else.`;
+  `\`link\`: good for signing in once, within ${LIMITS.linkKeyMinutes} minutes, and for nothing else. ` +
+  "`oauth`: an application that was connected by OAuth, whose tokens open `/mcp` alone.";
 
 export const KEY_FILTER = { kind: Type.Optional(OneOf(KEY_KINDS, { description: "Only keys of this kind." })) };
 
@@ -62,9 +63,11 @@ export const ApiKey = Type.Object(
     rolled_to: OrNull(Type.String({ description: "ID of the key that replaced this one." })),
     source: OrNull(
       Type.String({
-        description: "ID of the key that a session key came from, and ends with; null where a link signed in, and for other kinds.",
+        description:
+          "ID of the key that a session key, or the consent to an application, came from, and ends with; null where a link signed in, and for other kinds.",
       }),
     ),
+    client_id: Type.Optional(Type.String({ description: "`client_id` of the application: only of a key of the kind `oauth`." })),
   },
   { title: "ApiKey", description: "An API key." },
 );

@@ -16,11 +16,11 @@ import { toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import type { Log } from "../lib/log.ts";
 import { BadRows } from "../storage/bad-rows.ts";
-import { MAX_KEY, numberKey } from "../storage/keys.ts";
-import { apiKeys } from "../storage/tables.ts";
+import { numberKey } from "../storage/keys.ts";
+import { apiKeys, GRANT_ENDS } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
 import { commitAdmin, commitSecret, type Caller, type Deps } from "../traces/record.ts";
-import { addTracedKey, findById, hasEnded, keyJson, MADE_AHEAD_MS, newSecret, removeKey, sessionKeysOf } from "./keys.ts";
+import { addTracedKey, findById, hasEnded, keyJson, keysFrom, MADE_AHEAD_MS, newSecret, removeKey } from "./keys.ts";
 import { RATE_LIMITS } from "./tiers.ts";
 
 const { byEnd } = apiKeys.index;
@@ -56,7 +56,7 @@ export function signIn(deps: Deps, caller: KeyCaller, name: string | null): Prom
       tx.remove(apiKeys, hash);
       return keyJson(addTracedKey(tx, caller, secret, { ...session, expiresAt: end }), null, secret);
     }
-    const excess = sessionKeysOf(tx, row.id).slice(0, 1 - LIMITS.sessionKeysMax);
+    const excess = keysFrom(tx, row.id, "session").slice(0, 1 - LIMITS.sessionKeysMax);
     for (const oldest of excess) removeKey(tx, caller, oldest, `Its key has signed in ${LIMITS.sessionKeysMax} times since.`);
     const expiresAt = Math.min(end, row.expiresAt ?? Infinity);
     return keyJson(addTracedKey(tx, caller, secret, { ...session, source: row.id, expiresAt }), null, secret);
@@ -101,7 +101,7 @@ export function createLink(deps: Deps, caller: Caller): Promise<string> {
 const KEYS_PER_COMMIT = 200;
 const POLL_MS = 60_000;
 
-/** Removes session and link keys that have ended. They open nothing any more: this only frees their space. */
+/** Removes session and link keys, and grants, that have ended. They open nothing any more: this only frees their space. */
 export function keyExpiry({ store }: Pick<Deps, "store">, log: Log): Task {
   const name = "key expiry";
   const bad = new BadRows(store, log, name);
@@ -110,9 +110,13 @@ export function keyExpiry({ store }: Pick<Deps, "store">, log: Log): Task {
     async run() {
       const now = await store.read((reader) => reader.now);
       const passed = { from: "", to: numberKey(now + 1) };
-      const madeAhead = { from: numberKey(now + MADE_AHEAD_MS + 1), to: MAX_KEY };
-      const due = await bad.keysOfOthers(byEnd, { ...passed, limit: KEYS_PER_COMMIT });
-      if (due.length < KEYS_PER_COMMIT) due.push(...(await bad.keysOfOthers(byEnd, { ...madeAhead, limit: KEYS_PER_COMMIT - due.length })));
+      const madeAhead = { from: numberKey(now + MADE_AHEAD_MS + 1), to: GRANT_ENDS };
+      const grants = { from: GRANT_ENDS, to: GRANT_ENDS + numberKey(now + 1) };
+      const due: string[] = [];
+      for (const span of [passed, madeAhead, grants]) {
+        if (due.length === KEYS_PER_COMMIT) break;
+        due.push(...(await bad.keysOfOthers(byEnd, { ...span, limit: KEYS_PER_COMMIT - due.length })));
+      }
       if (due.length === 0) return POLL_MS;
       await bad.removeRowsOf(due, apiKeys, byEnd);
       return due.length === KEYS_PER_COMMIT ? 0 : POLL_MS;

@@ -37,6 +37,8 @@ export interface ErrorDetail {
   closesConnection?: true;
   /** The methods that a path knows, on 405. */
   allow?: string;
+  /** Says where to get a token, on 401: the header `WWW-Authenticate`. */
+  challenge?: string;
   /** For the operator's log; never sent. */
   cause?: unknown;
 }

@@ -84,6 +84,10 @@ export const LIMITS = {
   /** Session keys that one API key has at a time; one more ends the oldest. */
   sessionKeysMax: 100,
   sessionKeyHours: 12,
+  /** Applications that are connected with one API key; one more ends the oldest. */
+  oauthGrantsMax: 100,
+  oauthGrantDaysDefault: 90,
+  oauthGrantDaysMax: 365,
   linkKeyMinutes: 10,
   /** Sign-ins of one API key, which need not be allowed to change anything else. */
   signInsPerMinute: 10,

@@ -1,5 +1,5 @@
 /**
- * The only way out to servers that a client or the operator names: a POST to an address that was checked.
+ * The only way out to servers that a client or the operator names: a POST, or a GET, to an address that was checked.
  *
  * ```
  * URL ─► addresses of its name ─► every one allowed? ─► dial the first; where nobody listens, the next ─► read up to a limit
@@ -32,7 +32,7 @@ export interface Network {
   /** Certificates to trust instead of the system's. */
   readonly ca?: string | undefined;
   /** Address to connect to for another: itself, unless a test leads public addresses to this machine. */
-  readonly dial?: ((address: string) => string) | undefined;
+  readonly dial?: ((address: string) => string | { host: string; port: number }) | undefined;
 }
 
 /** Connections kept open for the next request, by address and name. */
@@ -83,6 +83,8 @@ export function hostOf(url: URL): string {
 }
 
 export interface Post {
+  /** POST unless given. */
+  readonly method?: "GET" | "POST";
   readonly url: URL;
   readonly headers: Record<string, string>;
   readonly body: string;
@@ -167,19 +169,20 @@ function postTo(address: string, network: Network, post: Post, signal: AbortSign
 /** Responses such as `103 Early Hints` before the one that counts: a server that sends them without end takes all of a core. */
 const INTERIM_MAX = 100;
 
-function openRequest(address: string, { connections, ca, dial }: Network, { url, headers, body }: Post): ClientRequest {
+function openRequest(address: string, { connections, ca, dial }: Network, { method = "POST", url, headers, body }: Post): ClientRequest {
   const isSecure = url.protocol === "https:";
   const name = hostOf(url);
+  const port = url.port === "" ? (isSecure ? 443 : 80) : Number(url.port);
+  const dialled = dial?.(address) ?? address;
   const request = (isSecure ? httpsRequest : httpRequest)({
-    method: "POST",
-    host: dial?.(address) ?? address,
-    port: url.port === "" ? (isSecure ? 443 : 80) : Number(url.port),
+    method,
+    ...(typeof dialled === "string" ? { host: dialled, port } : dialled),
     path: url.pathname + url.search,
     agent: (isSecure ? connections?.secure : connections?.plain) ?? false,
     // The certificate must be of the name in the URL, not of the address. An address is no name to ask for.
     ...(isSecure && isIP(name) === 0 ? { servername: name } : {}),
     ...(ca === undefined ? {} : { ca }),
-    headers: { ...headers, Host: url.host, "Content-Length": String(Buffer.byteLength(body)) },
+    headers: { ...headers, Host: url.host, ...(method === "POST" ? { "Content-Length": String(Buffer.byteLength(body)) } : {}) },
   });
   let interim = 0;
   request.on("information", () => {

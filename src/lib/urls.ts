@@ -1,5 +1,5 @@
 /**
- * Shortens URLs to what may be shown of them without their secrets.
+ * Shortens URLs to what may be shown of them without their secrets, and tells those of this machine.
  *
  * @module
  */
@@ -20,3 +20,15 @@ export function withoutQuery(url: string): string {
   const { origin, pathname, search } = new URL(url);
   return `${origin}${pathname}${search === "" ? "" : "?…"}`;
 }
+
+/** Problem of the address of this server, in words that follow its name: it is an origin, over TLS unless it is of this machine. */
+export function publicUrlProblem(text: string): string | undefined {
+  const url = URL.parse(text);
+  if (url === null || url.origin !== text.toLowerCase().replace(/\/$/, ""))
+    return "It must be an origin, such as https://cairn.example.com.";
+  if (url.protocol === "https:" || (url.protocol === "http:" && LOOPBACK_NAMES.has(url.hostname))) return undefined;
+  return "It must begin with https://, or be http:// at a loopback address.";
+}
+
+/** Names of this machine, as a URL or the Host header has them. */
+export const LOOPBACK_NAMES: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);

@@ -65,10 +65,12 @@ const ROW_VALIDATORS = new Map<string, RowValidator<unknown>>([
   }),
   validator<SettingsRow>(settings, { problemOf: (row) => storedSettingsProblem(row)?.message, repaired: withoutWrongSettings }),
   validator<ApiKeyRow>(apiKeys, {
-    problemOf: ({ kind, expiresAt, source, scopes, userId, agentId }) => {
+    problemOf: ({ kind, expiresAt, source, scopes, userId, agentId, oauth }) => {
       if (scopes.includes("admin") && isBound({ userId, agentId })) return "a key with the scope admin is bound to a user or an agent";
       if (kind !== "key" && problemOf(Whole, expiresAt) !== undefined) return `row.expiresAt is not ${Whole.description}`;
-      return source === undefined || kind === "session" ? undefined : "row.source is of a key that is no session key";
+      if ((kind === "oauth") !== (oauth !== undefined)) return "row.oauth is of a grant alone, and no grant is without";
+      if (kind === "oauth" && scopes.includes("admin")) return "a grant has the scope admin";
+      return source === undefined || kind === "session" || kind === "oauth" ? undefined : "row.source is of a key that came from no other";
     },
   }),
   validator<ProviderRow>(provider, {

@@ -18,7 +18,7 @@ import { LIMITS } from "../lib/limits.ts";
 import { LOG_LEVELS } from "../lib/log.ts";
 import { SIMD_LEVELS } from "../lib/native.ts";
 import { firstCodePoints } from "../lib/text.ts";
-import { withoutQuery } from "../lib/urls.ts";
+import { publicUrlProblem, withoutQuery } from "../lib/urls.ts";
 import { DURABILITIES } from "../storage/durability.ts";
 import { databaseUrlProblem } from "../storage/postgres/connection/database-url.ts";
 import { TURN_INDEXES, type SettingsRow } from "../storage/tables.ts";
@@ -70,6 +70,7 @@ const formed = (max: number, form: string, fits: (text: string) => boolean) =>
 const usable = (max: number, problemOf: (text: string) => string | undefined) =>
   CheckedText(max, (text) => problemOf(text) && `cannot be used. ${problemOf(text)}`);
 
+const TEXT_LENGTH_MAX = 2048;
 const text = Type.String();
 const yesOrNo = Type.Boolean();
 const list = Type.Array(Type.String());
@@ -121,6 +122,13 @@ export const START_SETTINGS = {
     [],
     "Host names the server answers to besides loopback ones, separated by commas. Without it a listener beyond loopback answers to any name.",
   ),
+  publicUrl: atStart(
+    "CAIRN_PUBLIC_URL",
+    usable(TEXT_LENGTH_MAX, publicUrlProblem),
+    undefined,
+    "Address at which clients reach this server, `https://cairn.example.com`: switches on OAuth for `/mcp`, which is on at loopback addresses without it.",
+    "none",
+  ),
   nativeDirectory: atStart(
     "CAIRN_NATIVE_DIR",
     text,
@@ -138,7 +146,6 @@ export const START_SETTINGS = {
   ),
 } as const;
 
-const TEXT_LENGTH_MAX = 2048;
 const providerText = Text(0, TEXT_LENGTH_MAX);
 const TIMES_LENGTH_MAX = 256;
 const SEVEN_YEARS_DAYS = 2557;

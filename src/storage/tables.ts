@@ -73,8 +73,8 @@
  * apiKeys              SHA-256 of the key, hex      ApiKeyRow
  *   byId               key SHA-256
  *   byKind             kind key SHA-256             one character for each kind
- *   bySource           source key SHA-256           of a session key: the key that signed in
- *   byEnd              ms SHA-256                   of a session or link key
+ *   bySource           source key SHA-256           of a session key or a grant: the key that signed in
+ *   byEnd              ms SHA-256                   of a session or link key; of a grant behind `|`
  * deletedKeys          SHA-256 of the key, hex      DeletedKeyRow: a tombstone, so that it is never a key again
  * removals             session                      RemovalRow: what is left of a removed session
  * documents            #user #agent namespace . key DocumentRow; the texts in hex, `!` after each part of a namespace

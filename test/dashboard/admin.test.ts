@@ -80,6 +80,56 @@ test("a key is bound to a user and an agent, and says so; an admin key cannot be
   await cairn.ok(cairn.delete(`/v1/api_keys/${key.id}`));
 });
 
+test("an application that asks is shown by where its answer goes, connected with what was chosen, and disconnected", async () => {
+  await using application = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response("back") });
+  const callback = `http://127.0.0.1:${application.port}/callback`;
+  const registered = await fetch(`${cairn.address}/register`, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({ client_name: "<b>Notes</b>", redirect_uris: [callback] }),
+  });
+  const { client_id } = (await registered.json()) as { client_id: string };
+  const asked = new URLSearchParams({
+    client_id,
+    redirect_uri: callback,
+    response_type: "code",
+    code_challenge: "c".repeat(43),
+    code_challenge_method: "S256",
+    state: "kept",
+  });
+  using tab = await signedInTab(cairn);
+  await tab.go(`${cairn.address}/authorize?${asked.toString()}`);
+  await tab.sees("<b>Notes</b>");
+  await tab.sees("nobody: it registered itself");
+  await tab.sees(`127.0.0.1:${application.port}`);
+  await tab.sees("any program here could be the one that asks");
+  await tab.click("Write: add, change and delete records");
+  await tab.fill("Bound to user", "ada");
+  await tab.click("Connect");
+  await tab.sees("back");
+  const back = new URL(await tab.run<string>("location.href"));
+  expect([back.pathname, back.searchParams.get("state"), back.searchParams.get("code")]).toEqual([
+    "/callback",
+    "kept",
+    expect.stringMatching(/^crn_ac_/),
+  ]);
+  const [grant] = await cairn.all("/v1/api_keys?kind=oauth");
+  expect(grant).toMatchObject({ name: "<b>Notes</b>", scopes: ["read"], user_id: "ada", client_id });
+
+  await tab.go(`${cairn.address}/dashboard/keys?kind=oauth`);
+  await tab.sees("bound to user ada");
+  await tab.click("Actions for <b>Notes</b>");
+  await tab.click("Disconnect");
+  await tab.click("Disconnect", "dialog");
+  await tab.sees("No application is connected.");
+  expect(await cairn.all("/v1/api_keys?kind=oauth")).toEqual([]);
+
+  await tab.go(`${cairn.address}/authorize?${asked.toString()}`);
+  await tab.click("Refuse");
+  await tab.sees("back");
+  expect(new URL(await tab.run<string>("location.href")).searchParams.get("error")).toBe("access_denied");
+});
+
 test("a key is made without a choice of its rate: 60,000 requests a minute, traces as long as the settings say", async () => {
   using tab = await signedInTab(cairn, "/keys");
   await tab.click("Create a key");

@@ -95,7 +95,7 @@ const ERROR: Schema = { $ref: "#/components/schemas/Error", properties: {} };
 const OTHER_PAGES = /^\/((docs|dashboard)(\/.*)?|openapi\.json|metrics)?$/;
 
 /** Speak protocols of their own, unless they refuse. */
-const OTHER_PROTOCOLS = /^\/(mcp|register)$/;
+const OTHER_PROTOCOLS = /^\/(mcp|authorize|register|token|revoke|\.well-known\/oauth-.*)$/;
 
 /** The paths of the document, those without parameters first: `/v1/memory/search` is not a memory. */
 const PATHS = Object.entries(DOCUMENT.paths)

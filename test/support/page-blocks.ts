@@ -71,6 +71,7 @@ export const BLOCKS: Readonly<Record<string, Readonly<Record<string, Held>>>> = 
     '{\n  "inputs"': MCP,
     "[mcp_servers.cairn]": MCP,
   },
+  "src/docs/guide/oauth.md": { "CAIRN_PUBLIC_URL=": none("it needs a name with a certificate, which no test has") },
   "src/docs/guide/programs.md": {
     "scripts/package-client": CLONE,
     "const headers": by("process/readme.test.ts", "the client of a page works as it is printed"),

@@ -8,6 +8,7 @@ import type { Static } from "@sinclair/typebox";
 import type { Backup as BackupSchema, BackupTicket } from "../../backups/schema.ts";
 import type { ApiKey } from "../../keys/schema.ts";
 import type { Memory as MemorySchema, MemoryHistory as MemoryHistorySchema } from "../../memories/schema.ts";
+import type { OAuthGrant, OAuthRequest } from "../../oauth/schema.ts";
 import type { Retrieval as RetrievalSchema, SearchAnswer } from "../../retrievals/schema.ts";
 import type { Session as SessionSchema, StateVersion as StateVersionSchema } from "../../sessions/schema.ts";
 import type { TimelineEntry as TimelineEntrySchema } from "../../timeline/schema.ts";
@@ -29,7 +30,7 @@ import type {
 import type { Turn as TurnSchema } from "../../turns/schema.ts";
 import { forgetKey, hasEnded, keepKey, key } from "./session.ts";
 
-export type { ApiKey };
+export type { ApiKey, OAuthRequest };
 export type Session = Static<typeof SessionSchema>;
 export type StateVersion = Static<typeof StateVersionSchema>;
 export type Turn = Static<typeof TurnSchema>;
@@ -240,6 +241,8 @@ export const api = {
   createKey: (body: object) => post<ApiKey>("api_keys", body),
   rollKey: (id: string, body: object) => post<ApiKey>(`api_keys/${id}/roll`, body),
   revokeKey: (id: string, query: Query) => remove(`api_keys/${id}`, query),
+  describeOAuthRequest: (asked: object) => post<OAuthRequest>("oauth/requests", asked),
+  connectApplication: (consent: object) => post<OAuthGrant>("oauth/grants", consent),
   backups: (query: Query, signal?: AbortSignal) => list<Backup>("backups", query, signal),
   backup: (id: string, signal?: AbortSignal) => get<Backup>(`backups/${id}`, {}, signal),
   createBackup: () => post<Backup>("backups", {}),

@@ -24,6 +24,7 @@ const Webhook = lazy(() => import("./pages/webhook.tsx"));
 const Users = lazy(() => import("./pages/users.tsx"));
 const User = lazy(() => import("./pages/user.tsx"));
 const Backups = lazy(() => import("./pages/backups.tsx"));
+const Authorize = lazy(() => import("./pages/authorize.tsx"));
 const Keys = lazy(() => import("./pages/keys.tsx"));
 
 /** @param refused - why a sign-in link did not work */
@@ -47,6 +48,7 @@ function Dashboard({ refused }: { refused: Error | null }) {
           <Route path="/dashboard/users" component={Users} />
           <Route path="/dashboard/users/:id" component={User} />
           <Route path="/dashboard/backups" component={Backups} />
+          <Route path="/dashboard/authorize" component={Authorize} />
           <Route default component={NotFound} />
         </Router>
       </Shell>

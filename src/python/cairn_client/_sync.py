@@ -46,6 +46,8 @@ from ._types import (
     NewMemorySimilar,
     NewStepOutput,
     NewTurn,
+    OAuthGrant,
+    OAuthRequest,
     RateLimitParam,
     Retrieval,
     Session,
@@ -709,7 +711,7 @@ class KeysApi:
         *,
         limit: int | None = None,
         starting_after: str | None = None,
-        kind: Literal["key", "session", "link"] | Omit = OMIT,
+        kind: Literal["key", "session", "link", "oauth"] | Omit = OMIT,
         timeout: float | None = None,
     ) -> Page[ApiKey]:
         """List API keys.
@@ -800,6 +802,86 @@ class KeysApi:
             CairnError: `resource_not_found`: there is no such record.
         """
         return self._client.run(answered(Call("POST", path("/v1/api_keys/{}/roll", key_id), body=given({"overlap_seconds": overlap_seconds, "expires_at": expires_at, "force": force}), idempotency_key=idempotency_key, timeout=timeout), self._client.options, ApiKey))
+
+    def describe_request(
+        self,
+        *,
+        client_id: str,
+        redirect_uri: str,
+        response_type: str,
+        code_challenge: str,
+        code_challenge_method: str,
+        resource: str,
+        scope: str | Omit = OMIT,
+        state: str | Omit = OMIT,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> OAuthRequest:
+        """Describe an OAuth request.
+
+        Says who asks for what, for the person who decides. The document of an application is fetched from its URL, from public
+        addresses alone. Nothing is saved.
+
+        Needs a key with the scope `admin`.
+
+        Args:
+            client_id: URL of the application's document, or the id of its registration.
+            redirect_uri: Where the application waits for the answer.
+            response_type: `code`.
+            code_challenge: PKCE: base64url of the SHA-256 of the verifier.
+            code_challenge_method: `S256`.
+            scope: `read`, `write`, `offline_access`; others are ignored. Default `read write`.
+            state: Given back to the application.
+            resource: URL of `/mcp` of this server.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+            idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
+                one unless given.
+        """
+        return self._client.run(answered(Call("POST", "/v1/oauth/requests", body=given({"client_id": client_id, "redirect_uri": redirect_uri, "response_type": response_type, "code_challenge": code_challenge, "code_challenge_method": code_challenge_method, "scope": scope, "state": state, "resource": resource}), idempotency_key=idempotency_key, timeout=timeout), self._client.options, OAuthRequest))
+
+    def connect_application(
+        self,
+        *,
+        client_id: str,
+        redirect_uri: str,
+        response_type: str,
+        code_challenge: str,
+        code_challenge_method: str,
+        resource: str,
+        scope: str | Omit = OMIT,
+        state: str | Omit = OMIT,
+        scopes: Sequence[Literal["read", "write"]] | Omit = OMIT,
+        user_id: str | Omit = OMIT,
+        agent_id: str | Omit = OMIT,
+        expires_in_days: int | Omit = OMIT,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> OAuthGrant:
+        """Create an OAuth grant.
+
+        Consents to a request. The grant is an API key of the kind `oauth`, which opens `/mcp` alone, is never an admin's, and is
+        revoked like any other key. It ends with the key that consents.
+
+        Needs a key with the scope `admin`.
+
+        Args:
+            client_id: URL of the application's document, or the id of its registration.
+            redirect_uri: Where the application waits for the answer.
+            response_type: `code`.
+            code_challenge: PKCE: base64url of the SHA-256 of the verifier.
+            code_challenge_method: `S256`.
+            scope: `read`, `write`, `offline_access`; others are ignored. Default `read write`.
+            state: Given back to the application.
+            resource: URL of `/mcp` of this server.
+            scopes: Those that it gets, of those that it asked for; default all.
+            user_id: Binds the application to the records of this user. Not `.` or `..`, which a path cannot name.
+            agent_id: Binds the application to the records of this agent.
+            expires_in_days: How long the application stays connected at most; default 90. Unused for 30 days, it ends.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+            idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
+                one unless given.
+        """
+        return self._client.run(answered(Call("POST", "/v1/oauth/grants", body=given({"client_id": client_id, "redirect_uri": redirect_uri, "response_type": response_type, "code_challenge": code_challenge, "code_challenge_method": code_challenge_method, "scope": scope, "state": state, "resource": resource, "scopes": scopes, "user_id": user_id, "agent_id": agent_id, "expires_in_days": expires_in_days}), idempotency_key=idempotency_key, timeout=timeout), self._client.options, OAuthGrant))
 
 
 class MemoriesApi:

@@ -126,9 +126,9 @@ class ApiKey(Record):
     object: Literal["api_key"]
     id: str
     """`key_` and 12 characters."""
-    kind: Literal["key", "session", "link"]
+    kind: Literal["key", "session", "link", "oauth"]
     """`key`: made to be kept. `session`: made by signing in, for at most 12 hours. `link`: good for signing in once, within 10
-    minutes, and for nothing else.
+    minutes, and for nothing else. `oauth`: an application that was connected by OAuth, whose tokens open `/mcp` alone.
     """
     name: str | None
     prefix: str
@@ -156,7 +156,11 @@ class ApiKey(Record):
     rolled_to: str | None
     """ID of the key that replaced this one."""
     source: str | None
-    """ID of the key that a session key came from, and ends with; null where a link signed in, and for other kinds."""
+    """ID of the key that a session key, or the consent to an application, came from, and ends with; null where a link signed in, and
+    for other kinds.
+    """
+    client_id: str | None = None
+    """`client_id` of the application: only of a key of the kind `oauth`."""
 
 
 class Backup(Record):
@@ -1048,6 +1052,37 @@ class NewTurnOutput(TypedDict):
     """What went out; `tool_response` is read as `tool_result`."""
     content: str
     """The text, a transcription, a description or what a tool was given or gave."""
+
+
+class OAuthGrant(Record):
+    """An application that was connected."""
+
+    __nested__: ClassVar[Mapping[str, str]] = {"key": "ApiKey"}
+    object: Literal["oauth_grant"]
+    key: ApiKey
+    redirect_to: str
+    """Where to send the browser: it has the code, which is good for a minute, once."""
+
+
+class OAuthRequest(Record):
+    """An application that asks for access."""
+
+    object: Literal["oauth_request"]
+    client_id: str
+    client_name: str
+    """The name that the application gives itself."""
+    client_host: str | None
+    """Host of its document; null for a registration, which anybody can make under any name."""
+    redirect_host: str
+    """Host that gets the answer."""
+    redirects_to_this_machine: bool
+    """Whether any program on the machine of the browser could be that host."""
+    resource: str
+    scopes: list[Literal["read", "write"]]
+    refreshes: bool
+    """Whether it stays connected for longer than an hour."""
+    denial: str
+    """Where to send the browser if the answer is no."""
 
 
 class Omitted(Record):

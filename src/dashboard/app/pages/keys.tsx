@@ -4,6 +4,7 @@
  * @module
  */
 import { useSignal, type Signal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
 import { useLocation } from "preact-iso";
 import { api, type ApiKey } from "../api.ts";
 import { boundTo, rightsOf, useMe } from "../access.ts";
@@ -21,7 +22,25 @@ import { number } from "../words.ts";
 const COLUMNS = ["Name", "Begins with", "May", "Requests", "Created", "Last used", "Expires", { name: "Actions", kind: "hidden" }] as const;
 /** Retention of the traces of a key, by its tier. */
 const RETENTION: Record<ApiKey["tier"], string> = { free: "for 7 days", pro: "for 90 days", enterprise: "as the settings say" };
-const KINDS = { key: "Keys", session: "Browsers" };
+const KINDS = { key: "Keys", session: "Browsers", oauth: "Applications" };
+type Kind = keyof typeof KINDS;
+/** Nouns for keys of a kind, and a text for a list without any. */
+const NOUNS: Record<Kind, string> = { key: "keys", session: "browsers", oauth: "applications" };
+const NONE: Record<Kind, ComponentChildren> = {
+  key: (
+    <>
+      None. One is made by the button above, or with <code>POST /v1/api_keys</code>.
+    </>
+  ),
+  session: "No browser is signed in.",
+  oauth: (
+    <>
+      No application is connected. One asks for access when it is given the address of <code>/mcp</code>.
+    </>
+  ),
+};
+
+const ENDS: Record<ApiKey["kind"], string> = { key: "Revoke", session: "Sign out", link: "Revoke", oauth: "Disconnect" };
 
 type Opened = { kind: "create" } | { kind: "roll" | "revoke"; key: ApiKey } | null;
 
@@ -51,7 +70,7 @@ function OneKey({ id }: { id: string }) {
 
 function AllKeys() {
   const { query, route } = useLocation();
-  const kind = query["kind"] === "session" ? "session" : "key";
+  const kind: Kind = query["kind"] === "session" || query["kind"] === "oauth" ? query["kind"] : "key";
   const opened = useSignal<Opened>(null);
   return (
     <Page
@@ -70,6 +89,7 @@ function AllKeys() {
           onChoice={(kind) => route(kind === "key" ? "/dashboard/keys" : `/dashboard/keys?kind=${kind}`, true)}
         />
         {kind === "session" && <p class="quiet">Each browser that is signed in has a key of its own, which ends after twelve hours.</p>}
+        {kind === "oauth" && <p class="quiet">Each application that was connected has tokens of its own, which open /mcp alone.</p>}
       </div>
       <KeyTable kind={kind} onOpen={(next) => (opened.value = next)} />
       <Dialogs opened={opened} />
@@ -77,21 +97,13 @@ function AllKeys() {
   );
 }
 
-function KeyTable({ kind, onOpen }: { kind: string; onOpen: (opened: Opened) => void }) {
+function KeyTable({ kind, onOpen }: { kind: Kind; onOpen: (opened: Opened) => void }) {
   const pages = usePages(["keys", kind], (after, signal) => api.keys({ kind, starting_after: after }, signal));
   return (
     <Listed
       pages={pages}
-      noun={kind === "key" ? "keys" : "browsers"}
-      empty={
-        kind === "key" ? (
-          <p>
-            None. One is made by the button above, or with <code>POST /v1/api_keys</code>.
-          </p>
-        ) : (
-          <p>No browser is signed in.</p>
-        )
-      }
+      noun={NOUNS[kind]}
+      empty={<p>{NONE[kind]}</p>}
       element="tbody"
       frame={(pages) => (
         <Table columns={COLUMNS} stacked>
@@ -134,7 +146,7 @@ function Row({ apiKey, onOpen }: { apiKey: ApiKey; onOpen: (opened: Opened) => v
         <More label={`Actions for ${name ?? prefix}`}>
           {kind === "key" && <button onClick={() => onOpen({ kind: "roll", key: apiKey })}>Roll</button>}
           <button class="danger" onClick={() => onOpen({ kind: "revoke", key: apiKey })}>
-            {kind === "session" ? "Sign out" : "Revoke"}
+            {ENDS[kind]}
           </button>
         </More>
       </Cell>

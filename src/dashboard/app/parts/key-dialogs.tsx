@@ -118,24 +118,43 @@ export function RollKey({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => vo
   );
 }
 
+interface Ending {
+  title?: string;
+  submit: string;
+  effect: string;
+  done: string;
+}
+
+const REVOKE: Ending = {
+  submit: "Revoke",
+  effect: "It ends at once, and signs out the browsers and disconnects the applications that were let in with it.",
+  done: "Key revoked",
+};
+const ENDINGS: Record<ApiKey["kind"], Ending> = {
+  key: REVOKE,
+  link: REVOKE,
+  session: { title: "Sign out this browser", submit: "Sign out", effect: "Its key ends at once.", done: "Signed out" },
+  oauth: { submit: "Disconnect", effect: "Its tokens end at once. It can ask again.", done: "Disconnected" },
+};
+
 export function RevokeKey({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => void }) {
   const reason = useSignal("");
   const force = useSignal(false);
   const isMine = useMe()?.id === apiKey.id;
-  const isSession = apiKey.kind === "session";
+  const { title, submit: label, effect, done } = ENDINGS[apiKey.kind];
   const submit = async () => {
     await api.revokeKey(apiKey.id, { reason: reason.value, force: String(force.value) });
     onClose();
     if (isMine) return forgetKey();
     await changed(["keys"]);
-    toast(isSession ? "Signed out" : "Key revoked");
+    toast(done);
   };
   return (
-    <Dialog title={isSession ? "Sign out this browser" : `Revoke ${apiKey.name ?? apiKey.prefix}`} onClose={onClose}>
-      <Form submit={isSession ? "Sign out" : "Revoke"} danger onSubmit={submit}>
-        <p>{isSession ? "Its key ends at once." : "It ends at once, and signs out the browsers that were signed in with it."}</p>
+    <Dialog title={title ?? `${label} ${apiKey.name ?? apiKey.prefix}`} onClose={onClose}>
+      <Form submit={label} danger onSubmit={submit}>
+        <p>{effect}</p>
         <ReasonField value={reason} />
-        {apiKey.scopes.includes("admin") && !isSession && (
+        {apiKey.scopes.includes("admin") && apiKey.kind === "key" && (
           <CheckField
             label="Even if it is the last admin key"
             name="force"
