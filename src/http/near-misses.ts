@@ -127,6 +127,9 @@ export class ConceptNames {
   }
 }
 
+/** A member whose own members nobody sends back: its `filters` would let a misspelt `filter` pass. */
+const NEVER_SENT = "explanation";
+
 /** Returns the names of all members of schemas, however deep. */
 export function namesIn(schemas: readonly TSchema[]): ReadonlySet<string> {
   const names = new Set<string>();
@@ -134,7 +137,7 @@ export function namesIn(schemas: readonly TSchema[]): ReadonlySet<string> {
     const { properties = {}, items, anyOf = [] } = schema as { properties?: Record<string, TSchema>; items?: TSchema; anyOf?: TSchema[] };
     for (const [name, property] of Object.entries(properties)) {
       names.add(name);
-      collect(property);
+      if (name !== NEVER_SENT) collect(property);
     }
     if (items !== undefined) collect(items);
     for (const one of anyOf) collect(one);
