@@ -22,6 +22,8 @@ let story: Story;
 let webhookId: string;
 let deliveryId: string;
 let traceId: string;
+/** The request of an application for access. */
+let asked: string;
 beforeAll(async () => {
   cairn = await startProcess();
   story = await tellStory(cairn);
@@ -31,6 +33,10 @@ beforeAll(async () => {
   deliveryId = (await cairn.ok(cairn.post(`/v1/webhooks/${id}/test`, {}))).id;
   webhookId = id;
   traceId = (await cairn.all("/v1/traces"))[0].id;
+  const callback = "http://127.0.0.1:9/callback";
+  const { client_id } = await cairn.ok(cairn.post("/register", { client_name: HOSTILE, redirect_uris: [callback] }));
+  const pkce = { code_challenge: "c".repeat(43), code_challenge_method: "S256" };
+  asked = new URLSearchParams({ client_id, redirect_uri: callback, response_type: "code", ...pkce }).toString();
   await endOf(cairn, (await cairn.ok(cairn.post("/v1/backups", {}))).id);
 });
 afterAll(() => cairn[Symbol.asyncDispose]());
@@ -61,6 +67,7 @@ const SCREENS: Record<string, Screen> = {
   delivery: { path: () => `/webhooks/${webhookId}?delivery=${deliveryId}`, has: ".opened .json" },
   go: { path: () => "/go/nothing", has: "main p code" },
   backups: { path: () => "/backups", has: ".good" },
+  authorize: { path: () => `/authorize#${asked}`, has: "main form" },
   "not-found": { path: () => "/nothing/here", has: "main p a" },
 };
 
@@ -68,7 +75,7 @@ test("every address of the dashboard is among the screens", async () => {
   const main = await Bun.file("src/dashboard/app/main.tsx").text();
   const routes = Array.from(main.matchAll(/<Route path="\/dashboard([^"]+)"/g), ([, path = ""]) => path);
   expect(routes.length).toBeGreaterThan(10);
-  const paths = Object.values(SCREENS).map(({ path }) => path().replace(/\?.*/, ""));
+  const paths = Object.values(SCREENS).map(({ path }) => path().replace(/[?#].*/, ""));
   const isShown = (route: string) => paths.some((path) => new RegExp(`^${route.replaceAll(/:\w+/g, "[^/]+")}$`).test(path));
   expect(routes.filter((route) => !isShown(route))).toEqual([]);
 });
