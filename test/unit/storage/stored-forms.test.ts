@@ -10,7 +10,7 @@ import { encodeVector } from "../../../src/vectors/encoding.ts";
  * The stored form of a row of each table, as this schema version has it. A release that stores anything in another form needs
  * another version and a migration; then this is the hash of the new one.
  */
-const FORMS = { schema: 1, sha256: "653dab5befaaac6c619826d1566ca35a469b03d755be29a959b01902fc94d76f" };
+const FORMS = { schema: 1, sha256: "e7ab10cb56581c79bc2ece5f03b68c1fdde4e1eed750bdfcdb2fd93a7619ba62" };
 
 const SESSION = "sess_0VQk3aB4x1Zq";
 const body = '{"a":1}' as JsonText;
@@ -31,7 +31,7 @@ const ROWS: Record<string, [key: string, row: unknown]> = {
     "ab".repeat(32),
     {
       id: "key_0VQk3aB4x1Zr",
-      kind: "session",
+      kind: "oauth",
       source: "key_0VQk3aB4x1Zs",
       name: null,
       prefix: "crn_abcd",
@@ -46,6 +46,19 @@ const ROWS: Record<string, [key: string, row: unknown]> = {
       lastUsedAt: 4,
       rolledFrom: "key_0VQk3aB4x1Zs",
       rolledTo: "key_0VQk3aB4x1Zt",
+      oauth: {
+        clientId: "https://app.example/client.json",
+        redirectUri: "http://127.0.0.1/callback",
+        resource: "http://127.0.0.1:8700/mcp",
+        challenge: "x",
+        code: "cd".repeat(32),
+        isRedeemed: true,
+        isRefreshable: true,
+        endsAt: 6,
+        access: [{ hash: "ab".repeat(32), endsAt: 5 }],
+        refresh: "ef".repeat(32),
+        former: { hash: "01".repeat(32), salt: "y", until: 7 },
+      },
     },
   ],
   sessions: [
