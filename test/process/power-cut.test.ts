@@ -23,8 +23,8 @@ const WRITERS = 16;
 /** Longer than a slow flush takes. */
 const IDLE_MS = 50;
 
-/** These need more than the scope `read` and store nothing: a provider is tried by those who may set one, and tickets are in memory. */
-const STORE_NOTHING = ["POST /v1/settings/embedding/try", "POST /v1/backups/{backup_id}/ticket"];
+/** These need more than the scope `read` and store nothing: they try a provider, make a ticket in memory, describe what an application asks for. */
+const STORE_NOTHING = ["POST /v1/settings/embedding/try", "POST /v1/backups/{backup_id}/ticket", "POST /v1/oauth/requests"];
 
 test("the answer to every kind of write is sent after its pages are flushed and the page that refers to them is on the disk", async () => {
   using directory = scratchDirectory();
@@ -93,6 +93,11 @@ test("the answer to every kind of write is sent after its pages are flushed and 
   server.key = signedIn.key;
   await write("DELETE /v1/api_keys/current");
   server.key = KEY;
+  const redirect_uri = "http://127.0.0.1:5000/callback";
+  const { client_id } = await server.ok(server.request("POST", "/register", { redirect_uris: [redirect_uri] }));
+  const asked = { client_id, redirect_uri, response_type: "code", code_challenge: "c".repeat(43), code_challenge_method: "S256" };
+  const { resource } = await server.ok(server.get("/.well-known/oauth-protected-resource"));
+  await write("POST /v1/oauth/grants", "", { ...asked, resource });
   await write("PATCH /v1/settings", "", { region: "harbour" });
   const webhook = await write("POST /v1/webhooks", "", { url: receiver.url, events: ["turn.added"] });
   await write("PATCH /v1/webhooks/{webhook_id}", webhook.id, { description: "changed" });
