@@ -75,7 +75,7 @@ interface AppDeps
   extends
     ContextDeps,
     DocumentDeps,
-    SettingsDeps,
+    Omit<SettingsDeps, "scheduledBackups">,
     Omit<TurnDeps, "settings">,
     WebhookDeps,
     BackupDeps,

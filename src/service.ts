@@ -6,6 +6,7 @@
 import { Backups } from "./backups/backups.ts";
 import { OWN_PROGRAM } from "./backups/command.ts";
 import { NoBackups } from "./backups/no-backups.ts";
+import { ScheduledBackups } from "./backups/scheduled-backups.ts";
 import { commandEnvironment } from "./config.ts";
 import type { ContextDeps } from "./context/context.ts";
 import type { DocumentDeps } from "./documents/documents.ts";
@@ -100,6 +101,7 @@ export interface Service extends ContextDeps, DocumentDeps, TurnDeps, WebhookDep
   readonly lastUses: LastUses;
   readonly tickets: Tickets;
   readonly backups: Backups | NoBackups;
+  readonly scheduledBackups: ScheduledBackups | undefined;
   /** The data directory. */
   readonly directory: string;
   /** The embedded store, where that is the one, for what only that has. */
@@ -229,6 +231,8 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     others: [NAMES_FILL, USERS_FILL],
     backUp: () => (embedded === undefined ? Promise.resolve() : backUpBefore("indexes", embedded, clock, log)),
   });
+  const tickets = new Tickets(clock);
+  const own = embedded && openBackups({ ...deps, store: embedded, tickets, system }, options.backupProgram);
   const tasks = [
     ...parts.tasks,
     ...recordTasks(deps, system).map((make) => leasedTask(leases, store, make)),
@@ -236,6 +240,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     ...(embedded === undefined ? [settingsWatch(settings, embeddings, log), feed.followTask(), erasureWatch(store, forgetful)] : []),
     fill,
     retrievals.task(),
+    ...(own === undefined ? [] : [own.scheduledBackups.task()]),
     arrivals.deadlines(),
     lastUses.task(),
     storeWatch(store, log, options.onStoreChange ?? (() => undefined)),
@@ -251,13 +256,8 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     await embeddingsClosed;
     await parts.release();
   });
-  const tickets = new Tickets(clock);
-  const command = { program: options.backupProgram ?? OWN_PROGRAM, environment: commandEnvironment() };
-  const storeBytesMax = () => settings.values.max_store_bytes;
-  const backups =
-    embedded === undefined
-      ? new NoBackups()
-      : opened.adopt(new Backups({ ...deps, store: embedded, tickets, command, storeBytesMax }), (open) => open.close());
+  // Before the driver, which waits for the one that is being made.
+  opened.defer(() => own?.backups.close());
   await parts.openIndexes();
   const closing = opened.move();
   const stop = new AbortController();
@@ -276,7 +276,8 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     startedAt: clock.elapsed(),
     lastUses,
     tickets,
-    backups,
+    backups: own?.backups ?? new NoBackups(),
+    scheduledBackups: own?.scheduledBackups,
     tasks,
     durability: options.durability ?? "strict",
     stopping: stop.signal,
@@ -287,6 +288,15 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     drain: () => stop.abort(),
     close: () => closing.disposeAsync(),
   };
+}
+
+function openBackups(
+  deps: Deps & { store: Store; log: Log; settings: Settings; tickets: Tickets; system: Caller },
+  program: readonly string[] = OWN_PROGRAM,
+): { backups: Backups; scheduledBackups: ScheduledBackups } {
+  const command = { program, environment: commandEnvironment() };
+  const backups = new Backups({ ...deps, command, storeBytesMax: () => deps.settings.values.max_store_bytes });
+  return { backups, scheduledBackups: new ScheduledBackups({ ...deps, backups }) };
 }
 
 function openEmbeddings(

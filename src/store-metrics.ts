@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { ScheduledBackups } from "./backups/scheduled-backups.ts";
 import type { ContextDeps } from "./context/context.ts";
 import { fromBase62 } from "./lib/base62.ts";
 import type { CacheUses } from "./lib/cache.ts";
@@ -30,7 +31,9 @@ import { sumOf } from "./vectors/index-status.ts";
 import { failedAttempts } from "./webhooks/stats.ts";
 import type { WebhookDeps } from "./webhooks/webhooks.ts";
 
-type MetricDeps = ContextDeps & DocumentDeps & WebhookDeps & { settings: Pick<Settings, "values"> };
+type MetricDeps = ContextDeps &
+  DocumentDeps &
+  WebhookDeps & { readonly settings: Pick<Settings, "values">; readonly scheduledBackups: ScheduledBackups | undefined };
 
 export function storeMetrics(deps: MetricDeps): MetricSource[] {
   const { store, settings, clock } = deps;
@@ -61,6 +64,7 @@ export function storeMetrics(deps: MetricDeps): MetricSource[] {
       store.read(failedAttempts),
     ),
     ...outcomeMetrics(deps),
+    ...backupMetrics(deps),
     gauge("cairn_expiry_lag_seconds", "How long the session that is overdue longest has been waiting to be removed.", async () => {
       const [first] = await store.read((reader) => reader.keys(sessions.index.byExpiry, FIRST));
       return first === undefined ? 0 : Math.max(0, clock.now() - fromBase62(first.slice(0, NUMBER_KEY_LENGTH))) / 1000;
@@ -108,6 +112,22 @@ export function sharedMetrics(servers: SharedState | undefined): MetricSource[] 
       "How long ago the copy was as the database was. A search brings it up to date first.",
       () => servers.replica().msBehind / 1000,
     ),
+  ];
+}
+
+/** None on a database, which has backups of its own. */
+function backupMetrics({ scheduledBackups }: MetricDeps): MetricSource[] {
+  if (scheduledBackups === undefined) return [];
+  const status = () => scheduledBackups.status();
+  return [
+    gauge("cairn_backup_newest_time_seconds", "Unix time of the newest backup; 0 where there is none.", async () => {
+      const { newest_at } = await status();
+      return newest_at === null ? 0 : Date.parse(newest_at) / 1000;
+    }),
+    gauge("cairn_backup_overdue", "Whether a backup of the schedule has been due for more than an hour.", async () =>
+      Number((await status()).overdue),
+    ),
+    counter("cairn_backups_failed_total", "Backups of the schedule that failed.", async () => (await status()).failures),
   ];
 }
 

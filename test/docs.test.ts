@@ -184,7 +184,8 @@ test("a field with a default may be left out, and generators of types see that: 
 });
 
 test("the document describes what a receiver of webhooks gets of each type of event, with an example", async () => {
-  await using cairn = await startCairn();
+  const backupProgram = [...OWN_PROGRAM];
+  await using cairn = await startCairn({ backupProgram });
   const document = await documentOf(cairn);
   const { callbacks } = operationOf(document, "POST", "/v1/webhooks") as Operation & { callbacks: any };
   const { requestBody, parameters } = callbacks.event["{$request.body#/url}"].post;
@@ -212,9 +213,12 @@ test("the document describes what a receiver of webhooks gets of each type of ev
   cairn.clock.advance({ seconds: 60 });
   await cairn.runTask("session expiry");
   await cairn.runTask("memory expiry");
+  if (!isOnPostgres) await leaveBackupTraces(cairn, backupProgram);
   await cairn.ok(cairn.post(`/v1/webhooks/${webhook.id}/test`));
   await cairn.deliver();
-  expect(new Set(receiver.events.map(({ type }) => type))).toEqual(new Set(types));
+  // A database has backups of its own.
+  const sent = types.filter((type) => !isOnPostgres || !type.startsWith("backup."));
+  expect(new Set(receiver.events.map(({ type }) => type))).toEqual(new Set(sent));
   for (const event of [...receiver.events, ...Object.values<any>(examples).map(({ value }) => value)]) {
     const $ref: string = discriminator.mapping[event.type];
     expect({ type: event.type, problems: check({ $ref, properties: {} }, event) }).toEqual({ type: event.type, problems: [] });

@@ -244,6 +244,9 @@ const LIMITED: Record<string, string> = {
   "StateBaseMemoryChanges.tags": "0 to 64",
   "StateBaseMemoryChanges.tags[]": "1 to 128",
   "StateBaseMemoryChanges.type": "1 to 64",
+  "SettingsChanges.backups.keep": "1 to 100",
+  "SettingsChanges.backups.keep_days": "1 to 2557",
+  "SettingsChanges.backups.schedule": "0 to 256",
   "SettingsChanges.embedding.api_key": "0 to 2048",
   "SettingsChanges.embedding.base_url": "0 to 2048",
   "SettingsChanges.embedding.document_prefix": "0 to 2048",
@@ -390,6 +393,7 @@ const ODD: Record<string, [body: object, param: string][]> = {
   NewWebhookSecret: [[{ secret: "whsec_my-own_secret" }, "secret"]],
   SettingsChanges: [
     ...["two\nlines", "\u001b[2J", "half \ud83c"].map((region): [object, string] => [{ region }, "region"]),
+    ...inGroup("backups", "schedule", ["3:00", "24:00", "sunday 03:00", "9m", "32d", "daily", "SUN 03:00"]),
     ...inGroup("webhooks", "timeout", ["15", "soon", "0s", "61m", "-1s", "1.5s"]),
     ...inGroup("webhooks", "retry_schedule", ["5s,", "5s;1m", "8d", "6d,2d", Array(21).fill("1s").join()]),
     ...inGroup("embedding", "base_url", ["nowhere", "ftp://127.0.0.1/v1", "http://name:word@127.0.0.1/v1", "http://127.0.0.1/v1#x"]),

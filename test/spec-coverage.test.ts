@@ -65,6 +65,7 @@ const HELD_BY: Record<string, Record<string, readonly (keyof typeof LIMITS)[]>> 
     "a memory's content of 10,000 characters is taken, and one more is too large": ["memoryContentLengthMax"],
     "a parameter of a query that the document does not allow is refused by its name": ["listMax", "reasonLengthMax"],
   },
+  "backup-schedule.test.ts": { "a hundred backups of the schedule may be kept, and no more": ["scheduledBackupsMax"] },
   "backups.test.ts": {
     "at most twenty backups are kept, in pages, the newest first": ["backupsMax"],
     "a ticket downloads once, what it is for, within a minute and while its key is valid": ["ticketSeconds"],

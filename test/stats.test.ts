@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { startCairn, type Cairn } from "./support/cairn.ts";
+import { isOnPostgres } from "./support/stores.ts";
 
 const stats = (cairn: Cairn, query = "") => cairn.ok(cairn.get(`/v1/stats${query}`));
 
@@ -23,6 +24,9 @@ test("the statistics count what is stored, what is pending and how long the serv
     turn_index: { index_turns: "words", state: "unused", looked_at: 0, indexed: 0, pending: 0 },
     deliveries: { pending: 0, failed: 0, exhausted: 0 },
     store: { bytes: expect.any(Number), used_bytes: expect.any(Number), max_bytes: null },
+    backups: isOnPostgres
+      ? null
+      : { schedule: null, newest_at: null, age_seconds: null, next_at: null, error: null, failures: 0, overdue: false },
     uptime_seconds: 90,
   });
 });

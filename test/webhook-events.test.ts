@@ -66,8 +66,9 @@ const CHANGES: Record<string, [change: (cairn: Cairn, id: string, memory: any) =
 };
 
 test("every type of event is that of a change", () => {
-  // That one comes with the creation of another memory: `memory-validity.test.ts`.
-  const types = [...Object.values(CHANGES).flatMap(([, events]) => events.split(" ")), "memory.superseded"];
+  // That one comes with the creation of another memory: `memory-validity.test.ts`; these with backups: `backup-schedule.test.ts`.
+  const others = ["memory.superseded", "backup.created", "backup.failed"];
+  const types = [...Object.values(CHANGES).flatMap(([, events]) => events.split(" ")), ...others];
   expect(new Set(types)).toEqual(new Set(EVENT_TYPES));
 });
 

@@ -1,5 +1,5 @@
 /**
- * Backups that the server makes of its own store.
+ * Backups that the server makes of its own store, when it is asked to or by a schedule.
  *
  * The files are the truth: what is in the directory, under the store's number, and is whole. Only the one that is being made, and
  * why the last one failed, are in memory. A process of its own makes the file (`command.ts`), which has its name once it is whole.
@@ -7,28 +7,25 @@
  * @module
  */
 import { constants, realpathSync } from "node:fs";
-import { lstat, open, readdir, rm, type FileHandle } from "node:fs/promises";
+import { open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Tickets } from "../keys/tickets.ts";
 import { ApiError, hasCode, messageOf } from "../lib/errors.ts";
 import { freeBytes, megabytes } from "../lib/files.ts";
-import { bare, bareIdTime, isId, NO_PARTITION, nothingWithId, withPrefix, type Id, type KeyId } from "../lib/ids.ts";
+import { NO_PARTITION, nothingWithId, withPrefix, type KeyId } from "../lib/ids.ts";
 import { toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { describeError, type Log } from "../lib/log.ts";
-import { isOfSystem, systemReason } from "../lib/system-errors.ts";
+import { systemReason } from "../lib/system-errors.ts";
 import { toIso } from "../lib/time.ts";
-import { describeBackup } from "../operations/backup.ts";
 import { removeAbandoned } from "../operations/files.ts";
 import { backupNumber, backupsDirectory, knownBackupNumber, makeBackupsDirectory } from "../operations/own-backups.ts";
-import { OperationError } from "../operations/report.ts";
 import { FREE_BYTES_MIN } from "../storage/lmdb/disk/disk-errors.ts";
 import type { Store } from "../storage/lmdb/store.ts";
 import { pageOf, type Page } from "../storage/page.ts";
 import { commitAdmin, commitSecret, recordAdmin, type Caller, type Deps } from "../traces/record.ts";
+import { backupIn, fileJson, fileName, FilePieces, filesOf, type BackupFile, type BackupId, type BackupTrigger } from "./backup-files.ts";
 import { runBackup, type BackupCommand, type RunningBackup } from "./command.ts";
-
-type BackupId = Id<"bkp">;
 
 interface BackupsDeps extends Deps {
   readonly store: Store;
@@ -42,6 +39,7 @@ interface BackupsDeps extends Deps {
 /** The one that is being made, or the last one if that has failed. */
 interface Attempt {
   id: BackupId;
+  trigger: BackupTrigger;
   status: "running" | "failed";
   createdAt: number;
   error: string | null;
@@ -51,13 +49,6 @@ interface Attempt {
   ended: Promise<void>;
 }
 
-interface BackupFile {
-  readonly id: BackupId;
-  readonly path: string;
-}
-
-/** Read at once from a file that is sent. */
-const PIECE_BYTES = 256 * 1024;
 /** Besides the room for the backup a share of the store is left for what it may grow by meanwhile. */
 const GROWTH_SHARE = 1 / 4;
 
@@ -81,8 +72,16 @@ export class Backups {
    * `service_unavailable` without room on the disk
    */
   async start(caller: Caller): Promise<JsonText> {
-    const attempt: Attempt = { ...NEW_ATTEMPT };
-    const path = await this.#prepare();
+    return this.#start(caller, "request", await this.#prepare());
+  }
+
+  /** Begins one that is due. Where there is no room, say, it fails as one does that has begun: that is seen in the morning. */
+  async startDue(caller: Caller): Promise<void> {
+    await this.#start(caller, "schedule", await this.#prepareDue());
+  }
+
+  async #start(caller: Caller, trigger: BackupTrigger, prepared: PathOf | ApiError): Promise<JsonText> {
+    const attempt: Attempt = { ...NEW_ATTEMPT, trigger };
     try {
       const answer = await commitAdmin(this.#deps, caller, (tx) => {
         this.#refuseAnother(attempt);
@@ -92,7 +91,7 @@ export class Backups {
         recordAdmin(tx, caller, "backup.started", { backup_id: attempt.id });
         return attemptJson(attempt);
       });
-      attempt.ended = this.#make(attempt, caller, path(attempt.id));
+      attempt.ended = this.#make(attempt, caller, prepared);
       return answer;
     } catch (error) {
       if (this.#attempt === attempt) this.#attempt = undefined;
@@ -102,7 +101,7 @@ export class Backups {
 
   /** Newest first. */
   async list(page: Page<BackupId>): Promise<JsonText> {
-    const files = await this.#files();
+    const files = await filesOf(this.#deps.store);
     const ids = new Set([...files.keys(), ...(this.#attempt === undefined ? [] : [this.#attempt.id])]);
     const { startingAfter } = page;
     const due = [...ids].filter((id) => startingAfter === undefined || id < startingAfter).toSorted((a, b) => (a < b ? 1 : -1));
@@ -114,7 +113,7 @@ export class Backups {
   }
 
   async get(id: string): Promise<JsonText> {
-    const json = await this.#json(id, await this.#files());
+    const json = await this.#json(id, await filesOf(this.#deps.store));
     if (json === undefined) throw noBackup(id);
     return json;
   }
@@ -123,7 +122,7 @@ export class Backups {
   async delete(caller: Caller, id: string, reason: string | undefined): Promise<JsonText> {
     const attempt = this.#attempt?.id === id ? this.#attempt : undefined;
     if (attempt !== undefined) await this.#stop(attempt);
-    const file = (await this.#files()).get(id);
+    const file = (await filesOf(this.#deps.store)).get(id);
     if (attempt === undefined && file === undefined) throw noBackup(id);
     // Before its trace is written: on a full disk that needs the room.
     if (file !== undefined) {
@@ -180,13 +179,30 @@ export class Backups {
     throw new ApiError("already_exists", `The backup ${other.id} is being made. Wait until it is ready, or delete it.`);
   }
 
-  /** Checks that one more may be made. @returns where the file of an id goes */
-  async #prepare(): Promise<(id: BackupId) => string> {
+  /** Backups of the schedule have a limit of their own. @throws {ApiError} when there are as many as are kept */
+  async #prepare(): Promise<PathOf> {
+    const path = await this.#room();
+    const made = [...(await filesOf(this.#deps.store)).values()].filter(({ trigger }) => trigger === "request");
+    if (made.length >= LIMITS.backupsMax)
+      throw new ApiError("invalid_request", `There can be at most ${LIMITS.backupsMax} backups. Delete one first.`);
+    return path;
+  }
+
+  /** @returns why none can be made, where that is so */
+  async #prepareDue(): Promise<PathOf | ApiError> {
+    try {
+      return await this.#room();
+    } catch (error) {
+      if (error instanceof ApiError) return error;
+      throw error;
+    }
+  }
+
+  /** @throws {ApiError} where there is no room for one more, or no place */
+  async #room(): Promise<PathOf> {
     const { store, storeBytesMax } = this.#deps;
     const number = await backupNumber(store);
     const directory = this.#madeDirectory();
-    if ((await this.#files()).size >= LIMITS.backupsMax)
-      throw new ApiError("invalid_request", `There can be at most ${LIMITS.backupsMax} backups. Delete one first.`);
     const { bytesUsed } = store;
     const growth = Math.min(bytesUsed * GROWTH_SHARE, Math.max(0, (storeBytesMax() ?? Infinity) - bytesUsed));
     const needed = bytesUsed + growth + FREE_BYTES_MIN;
@@ -196,7 +212,7 @@ export class Backups {
         "service_unavailable",
         `There is no room for a backup: it needs ${megabytes(needed)} on the disk, with what is left for the store to grow, and ${megabytes(free)} are free.`,
       );
-    return (id) => join(directory, `${id}-${number}.cairn`);
+    return (id, trigger) => join(directory, fileName(id, trigger, number));
   }
 
   #madeDirectory(): string {
@@ -210,28 +226,48 @@ export class Backups {
   }
 
   /** Makes the file of an attempt, and records what became of it. Never rejects. */
-  async #make(attempt: Attempt, caller: Caller, path: string): Promise<void> {
-    const { store, log, command } = this.#deps;
-    const { id } = attempt;
+  async #make(attempt: Attempt, caller: Caller, prepared: PathOf | ApiError): Promise<void> {
     if (attempt.isStopped) return;
-    attempt.running = runBackup(command, store.directory, path);
+    const problem = await this.#problemOf(attempt, prepared);
+    if (attempt.isStopped) return;
+    await this.#recordOutcome(attempt, caller, problem);
+    if (problem === undefined) this.#attempt = undefined;
+    else Object.assign(attempt, { status: "failed", error: problem });
+  }
+
+  /** Makes the file. @returns why there is none */
+  async #problemOf(attempt: Attempt, prepared: PathOf | ApiError): Promise<string | undefined> {
+    if (prepared instanceof ApiError) return prepared.message;
+    const { store, command } = this.#deps;
+    attempt.running = runBackup(command, store.directory, prepared(attempt.id, attempt.trigger));
     const problem = await attempt.running.ended;
     if (problem !== undefined) this.#removeDrafts();
-    if (attempt.isStopped) return;
-    const outcome = problem === undefined ? ("backup.created" as const) : ("backup.failed" as const);
+    return problem;
+  }
+
+  async #recordOutcome(attempt: Attempt, caller: Caller, problem: string | undefined): Promise<void> {
+    const { store, log } = this.#deps;
+    const { id } = attempt;
     // No request waits for it any more, which its trace would say of the time that it took.
     const owner = { ...caller, requestId: null, startedAt: null };
     if (problem === undefined) log.info("backup written", { backup: id });
     else log.error("backup failed", { backup: id, reason: problem });
+    const failed = attemptJson({ ...attempt, status: "failed", error: problem ?? null });
+    const record = problem === undefined ? await this.#readyJson(id) : failed;
+    const [action, details] =
+      problem === undefined
+        ? (["backup.created", { backup_id: id }] as const)
+        : (["backup.failed", { backup_id: id, reason: problem }] as const);
     try {
-      await store.commit(NO_PARTITION, (tx) =>
-        recordAdmin(tx, owner, outcome, problem === undefined ? { backup_id: id } : { backup_id: id, reason: problem }),
-      );
+      await store.commit(NO_PARTITION, (tx) => recordAdmin(tx, owner, action, details, record));
     } catch (error) {
       log.error("could not record a backup", { backup: id, reason: describeError(error) });
     }
-    if (problem === undefined) this.#attempt = undefined;
-    else Object.assign(attempt, { status: "failed", error: problem });
+  }
+
+  async #readyJson(id: BackupId): Promise<JsonText | undefined> {
+    const file = (await filesOf(this.#deps.store)).get(id);
+    return file === undefined ? undefined : this.#fileJson(file);
   }
 
   async #stop(attempt: Attempt): Promise<void> {
@@ -246,23 +282,24 @@ export class Backups {
     const number = knownBackupNumber(store);
     if (number === undefined) return;
     try {
-      removeAbandoned(realpathSync(backupsDirectory(store)), (name) => idIn(name, number) !== undefined);
+      removeAbandoned(realpathSync(backupsDirectory(store)), (name) => backupIn(name, number) !== undefined);
     } catch (error) {
       if (!hasCode(error, "ENOENT")) log.warn("could not remove the drafts of interrupted backups", { reason: messageOf(error) });
     }
   }
 
-  /** The store's own files by their ids. */
-  async #files(): Promise<ReadonlyMap<string, BackupFile>> {
-    const { store } = this.#deps;
-    const number = knownBackupNumber(store);
-    const directory = backupsDirectory(store);
-    const names = number === undefined ? [] : await readdir(directory).catch(() => []);
-    const files = names.flatMap((name) => {
-      const id = idIn(name, number ?? "");
-      return id === undefined ? [] : [[id, { id, path: join(directory, name) }] as const];
-    });
-    return new Map(files);
+  /** Reason why the last one failed; null where one has been made since, or is being made. */
+  get error(): string | null {
+    return this.#attempt?.error ?? null;
+  }
+
+  /** Resolves when nothing is being made. */
+  async settled(): Promise<void> {
+    await this.#attempt?.ended;
+  }
+
+  get isRunning(): boolean {
+    return this.#attempt?.status === "running";
   }
 
   async #json(id: string, files: ReadonlyMap<string, BackupFile>): Promise<JsonText | undefined> {
@@ -280,7 +317,7 @@ export class Backups {
 
   /** @throws {ApiError} `resource_not_found`, or `invalid_request` for one that is not ready */
   async #ready(id: string): Promise<BackupFile> {
-    const file = (await this.#files()).get(id);
+    const file = (await filesOf(this.#deps.store)).get(id);
     const attempt = this.#attempt?.id === id ? this.#attempt : undefined;
     if (attempt !== undefined)
       throw new ApiError("invalid_request", `The backup ${id} is ${attempt.status}, so that there is nothing to download.`, {
@@ -291,8 +328,12 @@ export class Backups {
   }
 }
 
+/** Path of the file of an id. */
+type PathOf = (id: BackupId, trigger: BackupTrigger) => string;
+
 const NEW_ATTEMPT: Attempt = {
   id: "bkp_",
+  trigger: "request",
   status: "running",
   createdAt: 0,
   error: null,
@@ -301,49 +342,8 @@ const NEW_ATTEMPT: Attempt = {
   ended: Promise.resolve(),
 };
 
-/** A file in pieces. */
-class FilePieces {
-  readonly #file: FileHandle;
-  constructor(file: FileHandle) {
-    this.#file = file;
-  }
-
-  async next(): Promise<Uint8Array | undefined> {
-    const piece = new Uint8Array(PIECE_BYTES);
-    const { bytesRead } = await this.#file.read(piece, 0, PIECE_BYTES);
-    return bytesRead === 0 ? undefined : piece.subarray(0, bytesRead);
-  }
-
-  close(): Promise<void> {
-    return this.#file.close();
-  }
-}
-
-/** The id in the name of a file, or of a draft's file, of the store with this number. */
-function idIn(name: string, number: string): BackupId | undefined {
-  const [, id, of] = /^(bkp_\w{12})-(\d+)\.cairn$/.exec(name) ?? [];
-  return id !== undefined && of === number && isId("bkp", id) ? id : undefined;
-}
-
-function attemptJson({ id, status, createdAt, error }: Attempt): JsonText {
-  return toJson({ object: "backup", id, status, created_at: toIso(createdAt), bytes: null, version: null, error });
-}
-
-/** Undefined for what is no whole backup. */
-async function fileJson({ id, path }: BackupFile, now: number): Promise<JsonText | undefined> {
-  try {
-    const found = await lstat(path);
-    if (!found.isFile()) return undefined;
-    const { cairn } = await describeBackup(path);
-    const askedAt = bareIdTime(bare(id));
-    // An id that is ahead of the clock does not say when it was asked for; the file says about when it was written.
-    const createdAt = askedAt <= now ? askedAt : found.mtimeMs;
-    return toJson({ object: "backup", id, status: "ready", created_at: toIso(createdAt), bytes: found.size, version: cairn, error: null });
-  } catch (error) {
-    // Deleted meanwhile, damaged, or of somebody else.
-    if (error instanceof OperationError || isOfSystem(error)) return undefined;
-    throw error;
-  }
+function attemptJson({ id, trigger, status, createdAt, error }: Attempt): JsonText {
+  return toJson({ object: "backup", id, trigger, status, created_at: toIso(createdAt), bytes: null, version: null, error });
 }
 
 export function noBackup(id: string): ApiError {

@@ -7,6 +7,7 @@ import { endpointGroup, type Endpoint } from "../http/endpoint.ts";
 import { Cursor, ListOf, Nothing } from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
 import type { BackupOperations } from "./backups.ts";
+import type { ScheduledBackups } from "./scheduled-backups.ts";
 import { Backup, BackupFile, BackupTicket, RUNNING_EXAMPLE } from "./schema.ts";
 
 const description = `Backups that the server makes of its own store, while it is used. Each is one file in \`backups\` of the data directory, as \`cairn backup\`
@@ -16,6 +17,8 @@ const path = "/v1/backups/{backup_id}";
 
 export interface BackupDeps {
   readonly backups: BackupOperations;
+  /** None on a database. */
+  readonly scheduledBackups: ScheduledBackups | undefined;
 }
 
 export function backupEndpoints(deps: BackupDeps): Endpoint[] {

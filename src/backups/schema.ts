@@ -11,6 +11,10 @@ export const Backup = Type.Object(
   {
     object: Type.Literal("backup"),
     id: RecordId("bkp", "`bkp_` and 12 characters."),
+    trigger: OneOf(["request", "schedule"], {
+      description: "What had it made: a request, or the setting `backups.schedule`.",
+      examples: ["request"],
+    }),
     status: OneOf(["running", "ready", "failed"], {
       description: "`running`: it is being made; `failed`: there is none, and the next one takes its place.",
       examples: ["ready"],

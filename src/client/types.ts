@@ -178,6 +178,8 @@ export interface Backup {
   object: "backup";
   /** `bkp_` and 12 characters. */
   id: string;
+  /** What had it made: a request, or the setting `backups.schedule`. */
+  trigger: "request" | "schedule";
   /** `running`: it is being made; `failed`: there is none, and the next one takes its place. */
   status: "running" | "ready" | "failed";
   /** When it was asked for. It holds all that was there then, and what came until it was made. */
@@ -188,6 +190,26 @@ export interface Backup {
   version: string | null;
   /** Why it failed. */
   error: string | null;
+}
+
+/** A backup was made, and is on disk. The data is the backup. */
+export interface BackupCreatedEvent {
+  /** The event: the header `webhook-id`, the same in every attempt. */
+  id: string;
+  type: "backup.created";
+  /** When it happened. */
+  created_at: string;
+  data: Backup;
+}
+
+/** A backup failed; `error` says why. The data is the backup. */
+export interface BackupFailedEvent {
+  /** The event: the header `webhook-id`, the same in every attempt. */
+  id: string;
+  type: "backup.failed";
+  /** When it happened. */
+  created_at: string;
+  data: Backup;
 }
 
 /** The file, which `cairn restore` takes. */
@@ -987,6 +1009,8 @@ export interface ListDeliveriesQuery {
     | "memory.created"
     | "memory.superseded"
     | "memory.expired"
+    | "backup.created"
+    | "backup.failed"
     | "trace.created"
     | "trace.rollback"
     | "trace.error"
@@ -1770,6 +1794,8 @@ export interface NewWebhook {
     | "memory.created"
     | "memory.superseded"
     | "memory.expired"
+    | "backup.created"
+    | "backup.failed"
     | "trace.created"
     | "trace.rollback"
     | "trace.error"
@@ -2272,6 +2298,34 @@ export interface Settings {
     /** Where the value comes from. */
     source: "default" | "environment" | "setting" | "probes" | "built-in";
   };
+  /** Backups that the server makes by itself. */
+  backups: {
+    /**
+     * When the server makes a backup by itself: a time of day in UTC such as 03:00, a day and a time such as sun 03:00, or a wait of 10m to
+     * 31d such as 6h; null or empty for never. A backup of any kind that was made since its time counts as one. One that fails is tried
+     * again after 5 minutes, later after an hour. Not for a store on PostgreSQL, which has backups of its own.
+     */
+    schedule: {
+      value: string | null;
+      default?: string | null;
+      /** Where the value comes from. */
+      source: "default" | "environment" | "setting" | "probes" | "built-in";
+    };
+    /** How many backups of the schedule are kept; older ones are deleted once a newer one is complete. */
+    keep: {
+      value: number;
+      default?: number;
+      /** Where the value comes from. */
+      source: "default" | "environment" | "setting" | "probes" | "built-in";
+    };
+    /** How many days a backup of the schedule is kept; the newest always is. Null: as many as `backups.keep` says, however old. */
+    keep_days: {
+      value: number | null;
+      default?: number | null;
+      /** Where the value comes from. */
+      source: "default" | "environment" | "setting" | "probes" | "built-in";
+    };
+  };
   /** How events are delivered, from the next attempt on. */
   webhooks: {
     /**
@@ -2446,6 +2500,19 @@ export interface SettingsChanges {
    * expiry and retention keep working. The size is checked twice a second and after large writes, so it can exceed the limit slightly.
    */
   max_store_bytes?: number | null;
+  /** Backups that the server makes by itself. */
+  backups?: {
+    /**
+     * When the server makes a backup by itself: a time of day in UTC such as 03:00, a day and a time such as sun 03:00, or a wait of 10m to
+     * 31d such as 6h; null or empty for never. A backup of any kind that was made since its time counts as one. One that fails is tried
+     * again after 5 minutes, later after an hour. Not for a store on PostgreSQL, which has backups of its own.
+     */
+    schedule?: string | null;
+    /** How many backups of the schedule are kept; older ones are deleted once a newer one is complete. */
+    keep?: number | null;
+    /** How many days a backup of the schedule is kept; the newest always is. Null: as many as `backups.keep` says, however old. */
+    keep_days?: number | null;
+  };
   /** How events are delivered, from the next attempt on. */
   webhooks?: {
     /**
@@ -2622,6 +2689,23 @@ export interface Stats {
     /** The setting `max_store_bytes`; null without a limit. */
     max_bytes: number | null;
   };
+  /** Backups, and how their schedule stands; null on PostgreSQL, which has backups of its own. */
+  backups: {
+    /** The setting `backups.schedule`; null while none are made by themselves. */
+    schedule: string | null;
+    /** When the newest backup was made, by request or by the schedule; null where there is none. */
+    newest_at: string | null;
+    /** Seconds since then. */
+    age_seconds: number | null;
+    /** When the next one is due; null without a schedule. */
+    next_at: string | null;
+    /** Why the last one failed; null once one has been made since. */
+    error: string | null;
+    /** Backups of the schedule that have failed since the start of the server. */
+    failures: number;
+    /** True if one has been due for more than an hour. */
+    overdue: boolean;
+  } | null;
   /** Seconds since the start of the server. */
   uptime_seconds: number;
   history?: History;
@@ -3204,6 +3288,8 @@ export interface Webhook {
     | "memory.created"
     | "memory.superseded"
     | "memory.expired"
+    | "backup.created"
+    | "backup.failed"
     | "trace.created"
     | "trace.rollback"
     | "trace.error"
@@ -3252,6 +3338,8 @@ export interface WebhookChanges {
     | "memory.created"
     | "memory.superseded"
     | "memory.expired"
+    | "backup.created"
+    | "backup.failed"
     | "trace.created"
     | "trace.rollback"
     | "trace.error"
@@ -3281,6 +3369,8 @@ export interface WebhookDelivery {
     | "memory.created"
     | "memory.superseded"
     | "memory.expired"
+    | "backup.created"
+    | "backup.failed"
     | "trace.created"
     | "trace.rollback"
     | "trace.error"
@@ -3330,6 +3420,8 @@ export interface WebhookDeliveryDetails {
     | "memory.created"
     | "memory.superseded"
     | "memory.expired"
+    | "backup.created"
+    | "backup.failed"
     | "trace.created"
     | "trace.rollback"
     | "trace.error"
@@ -3402,6 +3494,8 @@ export type WebhookEvent =
   | MemoryCreatedEvent
   | MemorySupersededEvent
   | MemoryExpiredEvent
+  | BackupCreatedEvent
+  | BackupFailedEvent
   | TraceCreatedEvent
   | TraceRollbackEvent
   | TraceErrorEvent

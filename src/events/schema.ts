@@ -4,6 +4,7 @@
  * @module
  */
 import { Type, type TSchema } from "@sinclair/typebox";
+import { Backup } from "../backups/schema.ts";
 import type { Callback } from "../http/endpoint.ts";
 import { exampleOf, RecordId, Timestamp } from "../http/types.ts";
 import { pascalCase } from "../lib/text.ts";
@@ -29,6 +30,12 @@ const EVENTS: Readonly<Record<DeliveredType, { when: string; data: TSchema; exam
   "memory.created": { when: "A memory was added. The data is the memory.", data: Memory },
   "memory.superseded": { when: "Another memory has taken the place of one. The data is the one whose place it took.", data: Memory },
   "memory.expired": { when: "The time of a memory has passed. The data is the memory as it was last.", data: Memory },
+  "backup.created": { when: "A backup was made, and is on disk. The data is the backup.", data: Backup },
+  "backup.failed": {
+    when: "A backup failed; `error` says why. The data is the backup.",
+    data: Backup,
+    example: { status: "failed", bytes: null, version: null, error: "The backup cannot be written: the disk is full." },
+  },
   "trace.created": {
     when: "Something was changed, whatever it was: every trace, also those of administration, which concern no session. The data is the trace.",
     data: Trace,

@@ -201,6 +201,7 @@ export const LIMITS = {
 
   /** Backups that a server keeps of those it was asked for over HTTP. */
   backupsMax: 20,
+  scheduledBackupsMax: 100,
   /** A download begins within this time of its ticket. */
   ticketSeconds: 60,
   /** Tickets at a time; one more ends the oldest. */

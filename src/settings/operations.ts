@@ -24,6 +24,8 @@ export interface SettingsDeps extends Deps {
   readonly embeddings: Embeddings;
   readonly log: Log;
   readonly backfill: Activator;
+  /** None on a database. */
+  readonly scheduledBackups: object | undefined;
 }
 
 /** Below this a provider tells related from unrelated hardly better than words do. */
@@ -35,7 +37,13 @@ export async function getSettings({ settings, embeddings }: SettingsDeps): Promi
 
 /** @throws {ApiError} `invalid_request` with the reason, when a provider does not work */
 export async function changeSettings(deps: SettingsDeps, caller: Caller, changes: SettingChanges): Promise<JsonText> {
-  const { settings, embeddings } = deps;
+  const { settings, embeddings, scheduledBackups } = deps;
+  if (scheduledBackups === undefined && (changes["backups.schedule"] ?? "") !== "")
+    throw new ApiError(
+      "invalid_request",
+      "The records of this server are in PostgreSQL, which has backups of its own: schedule pg_dump, or use its point-in-time recovery.",
+      { param: "backups.schedule" },
+    );
   if (Object.keys(settings.with(changes).changesSince(settings.with({}))).length === 0) return getSettings(deps);
   if (Object.keys(membersOf("embedding", changes)).length === 0) return commitChanges(deps, caller, changes, undefined);
   return settings.serialize(async () => {
@@ -133,6 +141,7 @@ export function describeSettings(
   return {
     object: "settings",
     ...membersOf("", described),
+    backups: membersOf("backups", described),
     webhooks: membersOf("webhooks", described),
     embedding: {
       ...membersOf("embedding", described),

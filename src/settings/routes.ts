@@ -22,6 +22,7 @@ const SettingsAnswer = Type.Object(
   {
     object: Type.Literal("settings"),
     ...membersOf("", answered),
+    backups: Type.Object(membersOf("backups", answered), { description: GROUPS.backups }),
     webhooks: Type.Object(membersOf("webhooks", answered), { description: GROUPS.webhooks }),
     embedding: Type.Object(
       {
@@ -52,7 +53,12 @@ const SettingsAnswer = Type.Object(
 );
 
 const SettingsChanges = Type.Object(
-  { ...membersOf("", changeable), webhooks: changeableGroup("webhooks"), embedding: changeableGroup("embedding") },
+  {
+    ...membersOf("", changeable),
+    backups: changeableGroup("backups"),
+    webhooks: changeableGroup("webhooks"),
+    embedding: changeableGroup("embedding"),
+  },
   {
     additionalProperties: false,
     title: "SettingsChanges",

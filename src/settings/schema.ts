@@ -7,6 +7,7 @@
  * @module
  */
 import { Type, type Static, type TSchema } from "@sinclair/typebox";
+import { BACKUP_SCHEDULE_FORM, parseBackupSchedule } from "./backup-schedule.ts";
 import { DIMENSION_MAX } from "../embeddings/embedder.ts";
 import { apiKeyProblem, baseUrlProblem, PROVIDER_DEFAULTS } from "../embeddings/provider-settings.ts";
 import { CheckedText, OneOf, OrNull, Text } from "../http/types.ts";
@@ -205,6 +206,24 @@ export const SETTINGS = {
     "How many bytes the store may take on disk; beyond that new records are refused with 503. `cairn_store_used_bytes` in `/metrics` says how many it takes. New sessions, states, turns and memories are answered 503 `service_unavailable`, and so is a PATCH of one that does not make it smaller, and a request with an Idempotency-Key whose answer has no room to be kept; deletion, keys, webhooks, settings, expiry and retention keep working. The size is checked twice a second and after large writes, so it can exceed the limit slightly.",
     { variable: "CAIRN_MAX_STORE_BYTES", defaultText: "none" },
   ),
+  "backups.schedule": atRunTime(
+    formed(TIMES_LENGTH_MAX, BACKUP_SCHEDULE_FORM, (text) => parseBackupSchedule(text) !== undefined),
+    null,
+    `When the server makes a backup by itself: ${BACKUP_SCHEDULE_FORM}; null or empty for never. A backup of any kind that was made since its time counts as one. One that fails is tried again after 5 minutes, later after an hour. Not for a store on PostgreSQL, which has backups of its own.`,
+    { variable: "CAIRN_BACKUP_SCHEDULE", defaultText: "none" },
+  ),
+  "backups.keep": atRunTime(
+    integer(1, LIMITS.scheduledBackupsMax),
+    7,
+    "How many backups of the schedule are kept; older ones are deleted once a newer one is complete.",
+    { variable: "CAIRN_BACKUP_KEEP" },
+  ),
+  "backups.keep_days": atRunTime(
+    integer(1, SEVEN_YEARS_DAYS),
+    null,
+    "How many days a backup of the schedule is kept; the newest always is. Null: as many as `backups.keep` says, however old.",
+    { variable: "CAIRN_BACKUP_KEEP_DAYS", defaultText: "none" },
+  ),
   "webhooks.allow_private": atRunTime(
     yesOrNo,
     false,
@@ -260,6 +279,7 @@ export const SETTINGS = {
 
 /** Groups that the API puts into an object of their own. */
 export const GROUPS = {
+  backups: "Backups that the server makes by itself.",
   webhooks: "How events are delivered, from the next attempt on.",
   embedding:
     "The embedding provider. A change is tried before it is set; one of provider, model, prefix or length embeds all memories again in the background.",

@@ -75,6 +75,22 @@ export const Stats = Type.Object(
       used_bytes: count("Bytes of it that hold records.", 79_691_776),
       max_bytes: OrNull(Type.Integer({ description: "The setting `max_store_bytes`; null without a limit." })),
     }),
+    backups: OrNull(
+      Type.Object(
+        {
+          schedule: OrNull(
+            Type.String({ description: "The setting `backups.schedule`; null while none are made by themselves.", examples: ["03:00"] }),
+          ),
+          newest_at: OrNull(Timestamp("When the newest backup was made, by request or by the schedule; null where there is none.")),
+          age_seconds: OrNull(Type.Integer({ description: "Seconds since then.", examples: [3_600] })),
+          next_at: OrNull(Timestamp("When the next one is due; null without a schedule.")),
+          error: OrNull(Type.String({ description: "Why the last one failed; null once one has been made since." })),
+          failures: count("Backups of the schedule that have failed since the start of the server.", 0),
+          overdue: Type.Boolean({ description: "True if one has been due for more than an hour.", examples: [false] }),
+        },
+        { description: "Backups, and how their schedule stands; null on PostgreSQL, which has backups of its own." },
+      ),
+    ),
     uptime_seconds: count("Seconds since the start of the server.", 86_400),
     history: Type.Optional(History),
   },

@@ -38,6 +38,8 @@ export interface SeenHistory {
 export interface StatsDeps extends Pick<Deps, "store" | "clock"> {
   readonly settings: Pick<Settings, "values">;
   readonly history: SeenHistory;
+  /** None on a database. */
+  readonly scheduledBackups: { status(): Promise<object> } | undefined;
   /** `clock.elapsed()` at the start. */
   readonly startedAt: number;
 }
@@ -45,7 +47,7 @@ export interface StatsDeps extends Pick<Deps, "store" | "clock"> {
 const { inLine, failed } = deliveries.index;
 
 export async function getStats(
-  { store, clock, settings, history, startedAt }: StatsDeps,
+  { store, clock, settings, history, scheduledBackups, startedAt }: StatsDeps,
   span?: (typeof HISTORY_SPANS)[number],
 ): Promise<JsonText> {
   const seen = span === undefined ? undefined : history.of(span);
@@ -81,6 +83,7 @@ export async function getStats(
       used_bytes: store.bytesUsed,
       max_bytes: settings.values.max_store_bytes,
     },
+    backups: (await scheduledBackups?.status()) ?? null,
     uptime_seconds: Math.floor((clock.elapsed() - startedAt) / 1000),
     history: seen && {
       bucket_seconds: seen.bucketSeconds,

@@ -206,7 +206,8 @@ export function enabledWebhooks(reader: Reader): { key: BareId; row: WebhookRow 
   });
 }
 
-/** Writes the trace of a change of keys, settings or webhooks. `details` must hold no secret. */
-export function recordAdmin(tx: Tx, caller: Caller, action: AdminAction, details: Record<string, unknown>): void {
-  record(tx, caller, { action, sessionId: null, userId: null, agentId: null, details: toJson(details) });
+/** Writes the trace of a change of keys, settings, webhooks or backups. `details` must hold no secret. */
+export function recordAdmin(tx: Tx, caller: Caller, action: AdminAction, details: Record<string, unknown>, affected?: JsonText): void {
+  const of = { sessionId: null, userId: null, agentId: null };
+  record(tx, caller, { action, ...of, details: toJson(details), ...(affected === undefined ? {} : { record: affected }) });
 }

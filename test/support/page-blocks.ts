@@ -97,6 +97,10 @@ export const BLOCKS: Readonly<Record<string, Readonly<Record<string, Held>>>> = 
       "process/pages.test.ts",
       "a store is backed up, restored, exported, imported and checked as the page says",
     ),
+    "curl -sX PATCH localhost": by(
+      "backup-schedule.test.ts",
+      "one is made when it is due, the newest are kept, and those that were asked for stay",
+    ),
     "0 3 * * *": none("it is a line of cron; the command is run with another name"),
     "curl -sX POST localhost": by("process/pages.test.ts", "a backup is made and downloaded over HTTP as the page says"),
   },

@@ -52,6 +52,7 @@ from ._types import (
     Retrieval,
     Session,
     Settings,
+    SettingsChangesBackups,
     SettingsChangesEmbedding,
     SettingsChangesWebhooks,
     State,
@@ -1903,6 +1904,7 @@ class SettingsApi:
         state_versions_kept: int | Omit | None = OMIT,
         memory_versions_kept: int | Omit | None = OMIT,
         max_store_bytes: int | Omit | None = OMIT,
+        backups: SettingsChangesBackups | Omit = OMIT,
         webhooks: SettingsChangesWebhooks | Omit = OMIT,
         embedding: SettingsChangesEmbedding | Omit = OMIT,
         timeout: float | None = None,
@@ -1942,6 +1944,7 @@ class SettingsApi:
                 `service_unavailable`, and so is a PATCH of one that does not make it smaller, and a request with an Idempotency-Key
                 whose answer has no room to be kept; deletion, keys, webhooks, settings, expiry and retention keep working. The size is
                 checked twice a second and after large writes, so it can exceed the limit slightly.
+            backups: Backups that the server makes by itself.
             webhooks: How events are delivered, from the next attempt on.
             embedding: The embedding provider. A change is tried before it is set; one of provider, model, prefix or length embeds
                 all memories again in the background.
@@ -1949,7 +1952,7 @@ class SettingsApi:
             idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
                 one unless given.
         """
-        return self._client.run(answered(Call("PATCH", "/v1/settings", body=given({"memories_on_expiry": memories_on_expiry, "endless_sessions_for_all": endless_sessions_for_all, "trace_retention_days": trace_retention_days, "retrieval_log": retrieval_log, "retrieval_log_days": retrieval_log_days, "index_turns": index_turns, "index_turns_share": index_turns_share, "max_body_bytes": max_body_bytes, "region": region, "state_versions_kept": state_versions_kept, "memory_versions_kept": memory_versions_kept, "max_store_bytes": max_store_bytes, "webhooks": webhooks, "embedding": embedding}, nullable=("memories_on_expiry", "endless_sessions_for_all", "trace_retention_days", "retrieval_log", "retrieval_log_days", "index_turns", "index_turns_share", "max_body_bytes", "region", "state_versions_kept", "memory_versions_kept", "max_store_bytes",)), idempotency_key=idempotency_key, timeout=timeout), self._client.options, Settings))
+        return self._client.run(answered(Call("PATCH", "/v1/settings", body=given({"memories_on_expiry": memories_on_expiry, "endless_sessions_for_all": endless_sessions_for_all, "trace_retention_days": trace_retention_days, "retrieval_log": retrieval_log, "retrieval_log_days": retrieval_log_days, "index_turns": index_turns, "index_turns_share": index_turns_share, "max_body_bytes": max_body_bytes, "region": region, "state_versions_kept": state_versions_kept, "memory_versions_kept": memory_versions_kept, "max_store_bytes": max_store_bytes, "backups": backups, "webhooks": webhooks, "embedding": embedding}, nullable=("memories_on_expiry", "endless_sessions_for_all", "trace_retention_days", "retrieval_log", "retrieval_log_days", "index_turns", "index_turns_share", "max_body_bytes", "region", "state_versions_kept", "memory_versions_kept", "max_store_bytes",)), idempotency_key=idempotency_key, timeout=timeout), self._client.options, Settings))
 
     def try_embedding(
         self,
@@ -2378,7 +2381,7 @@ class WebhooksApi:
         self,
         *,
         url: str,
-        events: Sequence[Literal["session.created", "session.updated", "session.deleted", "session.expired", "turn.added", "memory.created", "memory.superseded", "memory.expired", "trace.created", "trace.rollback", "trace.error"]],
+        events: Sequence[Literal["session.created", "session.updated", "session.deleted", "session.expired", "turn.added", "memory.created", "memory.superseded", "memory.expired", "backup.created", "backup.failed", "trace.created", "trace.rollback", "trace.error"]],
         description: str | Omit = OMIT,
         enabled: bool | Omit = OMIT,
         secret: str | Omit = OMIT,
@@ -2449,7 +2452,7 @@ class WebhooksApi:
         webhook_id: str,
         *,
         url: str | Omit = OMIT,
-        events: Sequence[Literal["session.created", "session.updated", "session.deleted", "session.expired", "turn.added", "memory.created", "memory.superseded", "memory.expired", "trace.created", "trace.rollback", "trace.error"]] | Omit = OMIT,
+        events: Sequence[Literal["session.created", "session.updated", "session.deleted", "session.expired", "turn.added", "memory.created", "memory.superseded", "memory.expired", "backup.created", "backup.failed", "trace.created", "trace.rollback", "trace.error"]] | Omit = OMIT,
         description: str | Omit = OMIT,
         enabled: bool | Omit = OMIT,
         timeout: float | None = None,
@@ -2559,7 +2562,7 @@ class WebhooksApi:
         limit: int | None = None,
         starting_after: str | None = None,
         status: Literal["pending", "delivered", "failed"] | Omit = OMIT,
-        event_type: Literal["session.created", "session.updated", "session.deleted", "session.expired", "turn.added", "memory.created", "memory.superseded", "memory.expired", "trace.created", "trace.rollback", "trace.error", "webhook.test"] | Omit = OMIT,
+        event_type: Literal["session.created", "session.updated", "session.deleted", "session.expired", "turn.added", "memory.created", "memory.superseded", "memory.expired", "backup.created", "backup.failed", "trace.created", "trace.rollback", "trace.error", "webhook.test"] | Omit = OMIT,
         created_after: str | Omit = OMIT,
         created_before: str | Omit = OMIT,
         timeout: float | None = None,

@@ -169,6 +169,8 @@ class Backup(Record):
     object: Literal["backup"]
     id: str
     """`bkp_` and 12 characters."""
+    trigger: Literal["request", "schedule"]
+    """What had it made: a request, or the setting `backups.schedule`."""
     status: Literal["running", "ready", "failed"]
     """`running`: it is being made; `failed`: there is none, and the next one takes its place."""
     created_at: str
@@ -1246,7 +1248,7 @@ class SessionFork(Record):
 class Settings(Record):
     """Every setting with its value, its default and where the value comes from."""
 
-    __nested__: ClassVar[Mapping[str, str]] = {"memories_on_expiry": "SettingsMemoriesOnExpiry", "endless_sessions_for_all": "SettingsEndlessSessionsForAll", "trace_retention_days": "SettingsTraceRetentionDays", "retrieval_log": "SettingsRetrievalLog", "retrieval_log_days": "SettingsRetrievalLogDays", "index_turns": "SettingsIndexTurns", "index_turns_share": "SettingsIndexTurnsShare", "max_body_bytes": "SettingsMaxBodyBytes", "region": "SettingsRegion", "state_versions_kept": "SettingsStateVersionsKept", "memory_versions_kept": "SettingsMemoryVersionsKept", "max_store_bytes": "SettingsMaxStoreBytes", "webhooks": "SettingsWebhooks", "embedding": "SettingsEmbedding"}
+    __nested__: ClassVar[Mapping[str, str]] = {"memories_on_expiry": "SettingsMemoriesOnExpiry", "endless_sessions_for_all": "SettingsEndlessSessionsForAll", "trace_retention_days": "SettingsTraceRetentionDays", "retrieval_log": "SettingsRetrievalLog", "retrieval_log_days": "SettingsRetrievalLogDays", "index_turns": "SettingsIndexTurns", "index_turns_share": "SettingsIndexTurnsShare", "max_body_bytes": "SettingsMaxBodyBytes", "region": "SettingsRegion", "state_versions_kept": "SettingsStateVersionsKept", "memory_versions_kept": "SettingsMemoryVersionsKept", "max_store_bytes": "SettingsMaxStoreBytes", "backups": "SettingsBackups", "webhooks": "SettingsWebhooks", "embedding": "SettingsEmbedding"}
     object: Literal["settings"]
     memories_on_expiry: SettingsMemoriesOnExpiry
     """What becomes of the memories of a session that expires."""
@@ -1291,12 +1293,73 @@ class Settings(Record):
     webhooks, settings, expiry and retention keep working. The size is checked twice a second and after large writes, so it can
     exceed the limit slightly.
     """
+    backups: SettingsBackups
+    """Backups that the server makes by itself."""
     webhooks: SettingsWebhooks
     """How events are delivered, from the next attempt on."""
     embedding: SettingsEmbedding
     """The embedding provider. A change is tried before it is set; one of provider, model, prefix or length embeds all memories again
     in the background.
     """
+
+
+class SettingsBackups(Record):
+    """Backups that the server makes by itself."""
+
+    __nested__: ClassVar[Mapping[str, str]] = {"schedule": "SettingsBackupsSchedule", "keep": "SettingsBackupsKeep", "keep_days": "SettingsBackupsKeepDays"}
+    schedule: SettingsBackupsSchedule
+    """When the server makes a backup by itself: a time of day in UTC such as 03:00, a day and a time such as sun 03:00, or a wait of
+    10m to 31d such as 6h; null or empty for never. A backup of any kind that was made since its time counts as one. One that fails
+    is tried again after 5 minutes, later after an hour. Not for a store on PostgreSQL, which has backups of its own.
+    """
+    keep: SettingsBackupsKeep
+    """How many backups of the schedule are kept; older ones are deleted once a newer one is complete."""
+    keep_days: SettingsBackupsKeepDays
+    """How many days a backup of the schedule is kept; the newest always is. Null: as many as `backups.keep` says, however old."""
+
+
+class SettingsBackupsKeep(Record):
+    """How many backups of the schedule are kept; older ones are deleted once a newer one is complete."""
+
+    value: int
+    default: int | None = None
+    source: Literal["default", "environment", "setting", "probes", "built-in"]
+    """Where the value comes from."""
+
+
+class SettingsBackupsKeepDays(Record):
+    """How many days a backup of the schedule is kept; the newest always is. Null: as many as `backups.keep` says, however old."""
+
+    value: int | None
+    default: int | None = None
+    source: Literal["default", "environment", "setting", "probes", "built-in"]
+    """Where the value comes from."""
+
+
+class SettingsBackupsSchedule(Record):
+    """When the server makes a backup by itself: a time of day in UTC such as 03:00, a day and a time such as sun 03:00, or a wait of
+    10m to 31d such as 6h; null or empty for never. A backup of any kind that was made since its time counts as one. One that fails
+    is tried again after 5 minutes, later after an hour. Not for a store on PostgreSQL, which has backups of its own.
+    """
+
+    value: str | None
+    default: str | None = None
+    source: Literal["default", "environment", "setting", "probes", "built-in"]
+    """Where the value comes from."""
+
+
+class SettingsChangesBackups(TypedDict):
+    """Backups that the server makes by itself."""
+
+    schedule: NotRequired[str | None]
+    """When the server makes a backup by itself: a time of day in UTC such as 03:00, a day and a time such as sun 03:00, or a wait of
+    10m to 31d such as 6h; null or empty for never. A backup of any kind that was made since its time counts as one. One that fails
+    is tried again after 5 minutes, later after an hour. Not for a store on PostgreSQL, which has backups of its own.
+    """
+    keep: NotRequired[int | None]
+    """How many backups of the schedule are kept; older ones are deleted once a newer one is complete."""
+    keep_days: NotRequired[int | None]
+    """How many days a backup of the schedule is kept; the newest always is. Null: as many as `backups.keep` says, however old."""
 
 
 class SettingsChangesEmbedding(TypedDict):
@@ -1696,7 +1759,7 @@ class StateVersion(Record):
 class Stats(Record):
     """Counts of records, and recent traffic."""
 
-    __nested__: ClassVar[Mapping[str, str]] = {"vectors": "StatsVectors", "turn_index": "StatsTurnIndex", "deliveries": "StatsDeliveries", "store": "StatsStore", "history": "History"}
+    __nested__: ClassVar[Mapping[str, str]] = {"vectors": "StatsVectors", "turn_index": "StatsTurnIndex", "deliveries": "StatsDeliveries", "store": "StatsStore", "backups": "StatsBackups", "history": "History"}
     object: Literal["stats"]
     sessions: int
     """Sessions, including those that have expired and are not removed yet."""
@@ -1713,9 +1776,30 @@ class Stats(Record):
     """How far the index of turns is."""
     deliveries: StatsDeliveries
     store: StatsStore
+    backups: StatsBackups | None
+    """Backups, and how their schedule stands; null on PostgreSQL, which has backups of its own."""
     uptime_seconds: int
     """Seconds since the start of the server."""
     history: History | None = None
+
+
+class StatsBackups(Record):
+    """Backups, and how their schedule stands; null on PostgreSQL, which has backups of its own."""
+
+    schedule: str | None
+    """The setting `backups.schedule`; null while none are made by themselves."""
+    newest_at: str | None
+    """When the newest backup was made, by request or by the schedule; null where there is none."""
+    age_seconds: int | None
+    """Seconds since then."""
+    next_at: str | None
+    """When the next one is due; null without a schedule."""
+    error: str | None
+    """Why the last one failed; null once one has been made since."""
+    failures: int
+    """Backups of the schedule that have failed since the start of the server."""
+    overdue: bool
+    """True if one has been due for more than an hour."""
 
 
 class StatsDeliveries(Record):
@@ -2154,7 +2238,7 @@ class Webhook(Record):
     """Where events are posted: `http` or `https`, no user name. It must not lead into a private network unless the operator allows
     that.
     """
-    events: list[Literal["session.created", "session.updated", "session.deleted", "session.expired", "turn.added", "memory.created", "memory.superseded", "memory.expired", "trace.created", "trace.rollback", "trace.error"]]
+    events: list[Literal["session.created", "session.updated", "session.deleted", "session.expired", "turn.added", "memory.created", "memory.superseded", "memory.expired", "backup.created", "backup.failed", "trace.created", "trace.rollback", "trace.error"]]
     """The events it subscribes to. Those of sessions, turns and memories carry the record; those of traces the trace, `trace.error`
     that of a turn whose output has the type `error`.
     """
@@ -2188,7 +2272,7 @@ class WebhookDelivery(Record):
     """The webhook."""
     event_id: str
     """The event: the header `webhook-id`, the same in every attempt."""
-    event_type: Literal["session.created", "session.updated", "session.deleted", "session.expired", "turn.added", "memory.created", "memory.superseded", "memory.expired", "trace.created", "trace.rollback", "trace.error", "webhook.test"]
+    event_type: Literal["session.created", "session.updated", "session.deleted", "session.expired", "turn.added", "memory.created", "memory.superseded", "memory.expired", "backup.created", "backup.failed", "trace.created", "trace.rollback", "trace.error", "webhook.test"]
     """The event's type."""
     session_id: str | None = None
     """The session the event is about; left out for one without a session."""
@@ -2227,7 +2311,7 @@ class WebhookDeliveryDetails(Record):
     """The webhook."""
     event_id: str
     """The event: the header `webhook-id`, the same in every attempt."""
-    event_type: Literal["session.created", "session.updated", "session.deleted", "session.expired", "turn.added", "memory.created", "memory.superseded", "memory.expired", "trace.created", "trace.rollback", "trace.error", "webhook.test"]
+    event_type: Literal["session.created", "session.updated", "session.deleted", "session.expired", "turn.added", "memory.created", "memory.superseded", "memory.expired", "backup.created", "backup.failed", "trace.created", "trace.rollback", "trace.error", "webhook.test"]
     """The event's type."""
     session_id: str | None = None
     """The session the event is about; left out for one without a session."""

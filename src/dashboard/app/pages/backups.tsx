@@ -5,7 +5,7 @@
  */
 import { useSignal } from "@preact/signals";
 import { useLocation } from "preact-iso";
-import { api, type Backup } from "../api.ts";
+import { api, type Backup, type Stats } from "../api.ts";
 import { CopyButton, Id } from "../parts/copy.tsx";
 import { Dialog } from "../parts/dialog.tsx";
 import { Form, ReasonField } from "../parts/form.tsx";
@@ -14,7 +14,7 @@ import { Page } from "../parts/page.tsx";
 import { Cell, Table } from "../parts/table.tsx";
 import { Time } from "../parts/time.tsx";
 import { toast } from "../parts/toast.tsx";
-import { changed, usePages } from "../query.ts";
+import { changed, usePages, useQuery } from "../query.ts";
 
 /** One that is being made is looked at as often. */
 const READ_AGAIN_MS = 2_000;
@@ -37,6 +37,7 @@ export default function Backups() {
       }
     >
       <HowToRestore />
+      <Schedule />
       <Listed
         pages={pages}
         noun="backups"
@@ -73,6 +74,33 @@ function HowToRestore() {
         <CopyButton label="Copy command" text={RESTORE} />
       </p>
     </div>
+  );
+}
+
+const SCHEDULE_MS = 10_000;
+
+/** Standing of the schedule; a late or failing one in the colours of trouble. */
+function Schedule() {
+  const { data } = useQuery({ queryKey: ["stats"], refetchInterval: SCHEDULE_MS, queryFn: ({ signal }) => api.stats({}, signal) });
+  const status = data?.backups ?? null;
+  return status === null ? null : <ScheduleLine {...status} />;
+}
+
+function ScheduleLine({ schedule, newest_at, next_at, error, overdue }: NonNullable<Stats["backups"]>) {
+  return (
+    <p>
+      {schedule === null ? (
+        <>
+          None is made by itself: a schedule is one of the <a href="/dashboard/settings">settings</a>.
+        </>
+      ) : (
+        <>
+          By the schedule <code>{schedule}</code>, next {next_at === null ? "" : <Time at={next_at} />}; the newest of all:{" "}
+          {newest_at === null ? "none yet" : <Time at={newest_at} />}.
+        </>
+      )}{" "}
+      {overdue && <strong class="bad">Overdue.</strong>} {error !== null && <span class="bad">✗ The last one failed: {error}</span>}
+    </p>
   );
 }
 

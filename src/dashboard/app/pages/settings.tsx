@@ -57,6 +57,13 @@ const SETTINGS: Record<SettingName, Described> = {
   state_versions_kept: { label: "Versions kept per session", kind: "number", hint: "The newest; version 0 is always kept." },
   max_body_bytes: { label: "Largest body of a request, in bytes", kind: "number" },
   max_store_bytes: { label: "Largest store, in bytes", kind: "number", hint: "Beyond it new records are refused. Empty: no limit." },
+  "backups.schedule": {
+    label: "When a backup is made",
+    kind: "text",
+    hint: "03:00 for every day (UTC), sun 03:00 for every week, 6h for every six hours. Empty: never by itself.",
+  },
+  "backups.keep": { label: "Backups of the schedule kept", kind: "number", hint: "The newest." },
+  "backups.keep_days": { label: "Days that they are kept", kind: "number", hint: "The newest stays. Empty: however old." },
   "webhooks.allow_private": {
     label: "Webhooks into private networks",
     kind: "yes or no",
@@ -90,6 +97,7 @@ const NAMES = Object.keys(SETTINGS) as SettingName[];
 const EMBEDDING = "Embedding provider";
 const SECTIONS: Record<string, (name: SettingName) => boolean> = {
   General: (name) => !name.includes("."),
+  Backups: (name) => name.startsWith("backups."),
   Webhooks: (name) => name.startsWith("webhooks."),
   [EMBEDDING]: (name) => name.startsWith("embedding."),
 };

@@ -29,6 +29,8 @@ export const EVENTS = Object.fromEntries(
     "memory.created": 0,
     "memory.expired": 0,
     "memory.superseded": 0,
+    "backup.created": 0,
+    "backup.failed": 0,
     "trace.created": 0,
     "trace.rollback": 0,
     "trace.error": 0,
