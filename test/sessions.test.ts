@@ -68,6 +68,31 @@ test("sessions are listed newest first, and filters combine with AND", async () 
   });
 });
 
+test("a list says on request what was said first in each session, and how often it was rolled back", async () => {
+  await using cairn = await startCairn();
+  const text = (content: string) => ({ type: "text", content });
+  const turn = (id: string, said: string) => cairn.ok(cairn.post(`/v1/sessions/${id}/turns`, { input: text(said), output: text("Yes.") }));
+  const { id } = await cairn.createSession({ external_id: "thread-1" });
+  await turn(id, "🙂".repeat(300));
+  await turn(id, "Second.");
+  for (const turns of ["hide", "keep"]) await cairn.ok(cairn.post(`/v1/sessions/${id}/rollback`, { version: 0, turns }));
+  const { id: fork } = await cairn.ok(cairn.post(`/v1/sessions/${id}/fork`, { turns: "all" }));
+  const list = async (query: string) =>
+    (await cairn.list(`/v1/sessions?${query}`)).map(({ id, first_input, rollback_count }) => ({ id, first_input, rollback_count }));
+  const first_input = "🙂".repeat(200);
+  expect(await list("include=first_input,rollback_count")).toEqual([
+    { id: fork, first_input: undefined, rollback_count: 0 },
+    { id, first_input, rollback_count: 2 },
+  ]);
+  expect(await list("include=first_input&external_id=thread-1&exact_user=true")).toEqual([{ id, first_input, rollback_count: undefined }]);
+  await turn(fork, "Of the fork.");
+  expect(await list(`include=first_input&forked_from=${id}`)).toEqual([
+    { id: fork, first_input: "Of the fork.", rollback_count: undefined },
+  ]);
+  expect(await list("")).toEqual([fork, id].map((one) => ({ id: one, first_input: undefined, rollback_count: undefined })));
+  expect(await cairn.get("/v1/sessions?include=last_input")).toMatchObject({ status: 400, body: { error: { param: "include" } } });
+});
+
 test("a list that passes over many expired sessions ends its page early and leads on to the live ones", async () => {
   await using cairn = await startCairn({ listProbesMax: 100 });
   const live = await cairn.createSession();

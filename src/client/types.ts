@@ -1117,6 +1117,8 @@ export interface ListSessionsQuery {
   created_after?: string;
   /** Only sessions before this time. */
   created_before?: string;
+  /** Members to add: first_input, rollback_count, with commas between them. */
+  include?: string;
 }
 
 export interface ListTimelineQuery {
@@ -2112,6 +2114,13 @@ export interface Session {
   index_turns?: "off" | "words" | "meaning";
   /** When the session expires; null if it does not. */
   ttl_expires_at: string | null;
+  /**
+   * In a list with `include` `first_input`: the input of the first turn that was logged in the session, at most 200 characters of it; left
+   * out where there is none. Turns that a fork shows of the session it was forked from do not count; those that a rollback has hidden do.
+   */
+  first_input?: string;
+  /** In a list with `include` `rollback_count`: how often the session was rolled back, since Cairn counts it. */
+  rollback_count?: number;
 }
 
 /** What changes; the rest stays. */

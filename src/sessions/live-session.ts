@@ -80,8 +80,8 @@ export function laterOf(before: SessionRow, now: number): number {
   return Math.max(before.updatedAt, now);
 }
 
-/** A session as the wire has it. */
-export function sessionJson(id: SessionId, row: SessionRow, state: JsonText): JsonText {
+/** A session as the wire has it. @param more - further members */
+export function sessionJson(id: SessionId, row: SessionRow, state: JsonText, more: object = {}): JsonText {
   const {
     agentId,
     userId,
@@ -115,6 +115,7 @@ export function sessionJson(id: SessionId, row: SessionRow, state: JsonText): Js
       turn_count: turnCount,
       index_turns: indexTurns,
       ttl_expires_at: expiresAt === NO_END ? null : toIso(expiresAt),
+      ...more,
     },
   );
 }

@@ -16,6 +16,7 @@ import {
   OneOf,
   OrNull,
   RecordId,
+  SomeOf,
   Text,
   Timestamp,
   UserId,
@@ -37,6 +38,10 @@ export const ExpectedVersion = Type.Integer({
   minimum: 0,
   description: "Change nothing unless this is the current version (409 `version_conflict` otherwise).",
 });
+
+/** Members that a list of sessions adds on request. */
+export const SESSION_PARTS = ["first_input", "rollback_count"] as const;
+export const FIRST_INPUT_LENGTH_MAX = 200;
 
 export const Session = Type.Object(
   {
@@ -64,6 +69,16 @@ export const Session = Type.Object(
       IndexTurns("By what its turns are found, if that was given; left out where the setting `index_turns` says it."),
     ),
     ttl_expires_at: OrNull(Timestamp("When the session expires; null if it does not.", "2026-05-08T08:00:00.000Z")),
+    first_input: Type.Optional(
+      Type.String({
+        description: `In a list with \`include\` \`first_input\`: the input of the first turn that was logged in the session, at most ${FIRST_INPUT_LENGTH_MAX} characters of it; left out where there is none. Turns that a fork shows of the session it was forked from do not count; those that a rollback has hidden do.`,
+      }),
+    ),
+    rollback_count: Type.Optional(
+      Type.Integer({
+        description: "In a list with `include` `rollback_count`: how often the session was rolled back, since Cairn counts it.",
+      }),
+    ),
   },
   { title: "Session", description: "A session." },
 );
@@ -257,6 +272,7 @@ export const SESSION_FILTER = {
   ),
   forked_from: Type.Optional(Text(1, undefined, { description: "Only forks of this session, which may be gone." })),
   ...Created("sessions"),
+  include: Type.Optional(SomeOf(SESSION_PARTS, { description: `Members to add: ${SESSION_PARTS.join(", ")}, with commas between them.` })),
 };
 
 export const VersionNumber = Type.Integer({ minimum: 0, description: "The last version of the previous page." });

@@ -37,6 +37,7 @@ import {
   type TimeToLive,
 } from "./live-session.ts";
 import { removeSession } from "./removal.ts";
+import { listedSession, type SessionPart } from "./listed-session.ts";
 import { withMemoriesOfParent, type MemoriesOfFork } from "./shared-memories.ts";
 import { addVersion, readState, resolveVersion } from "./versions.ts";
 
@@ -172,6 +173,7 @@ export interface SessionFilter extends CreatedFilter {
   exactUser?: boolean | undefined;
   /** Id of a session, which may be gone. */
   forkedFrom?: string | undefined;
+  include?: readonly SessionPart[] | undefined;
 }
 
 export async function listSessions(
@@ -207,7 +209,7 @@ export async function listSessions(
     const row = reader.get(sessions, key);
     if (row === undefined || !isLive(reader, key, row) || !isCreatedWithin(row.createdAt, filter)) return undefined;
     if (areOfNobody && row.userId !== null) return undefined;
-    return sessionJson(id, row, readState(reader, key, row.version));
+    return listedSession(reader, { id, key, row }, filter.include);
   });
 }
 
@@ -228,7 +230,7 @@ function foundByName(
         isCreatedWithin(row.createdAt, filter) &&
         (startingAfter === undefined || key < bare(startingAfter)) &&
         (filter.forkedFrom === undefined || filter.forkedFrom === row.forkedFrom?.sessionId);
-      return isListed ? [{ id, json: sessionJson(id, row, readState(reader, key, row.version)) }] : [];
+      return isListed ? [{ id, json: listedSession(reader, session, filter.include).json }] : [];
     }) ?? []
   );
 }

@@ -241,7 +241,12 @@ interface NewVersion {
 }
 
 function changeState(tx: Tx, { quotas }: Deps, caller: Caller, { id, key, row: before }: LiveSession, added: NewVersion): Changed {
-  const row: SessionRow = { ...before, version: before.version + 1, updatedAt: laterOf(before, tx.now) };
+  const row: SessionRow = {
+    ...before,
+    version: before.version + 1,
+    updatedAt: laterOf(before, tx.now),
+    ...(added.source === "rollback" ? { rollbackCount: (before.rollbackCount ?? 0) + 1 } : {}),
+  };
   tx.put(sessions, key, row);
   if (quotas !== undefined) removeOldVersions(tx, key, row.version, quotas.versionsKept);
   addVersion(tx, key, row.version, {

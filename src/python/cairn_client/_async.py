@@ -1348,6 +1348,7 @@ class AsyncSessionsApi:
         forked_from: str | Omit = OMIT,
         created_after: str | Omit = OMIT,
         created_before: str | Omit = OMIT,
+        include: str | Omit = OMIT,
         timeout: float | None = None,
     ) -> Listing[Session]:
         """List sessions.
@@ -1369,9 +1370,10 @@ class AsyncSessionsApi:
             forked_from: Only forks of this session, which may be gone.
             created_after: Only sessions after this time (ISO 8601; without an offset it is UTC).
             created_before: Only sessions before this time.
+            include: Members to add: first_input, rollback_count, with commas between them.
             timeout: How many seconds an attempt may take, instead of the client's `timeout`.
         """
-        call = Call("GET", "/v1/sessions", query=given({"limit": limit, "starting_after": starting_after, "agent_id": agent_id, "user_id": user_id, "external_id": external_id, "exact_user": exact_user, "forked_from": forked_from, "created_after": created_after, "created_before": created_before}), timeout=timeout)
+        call = Call("GET", "/v1/sessions", query=given({"limit": limit, "starting_after": starting_after, "agent_id": agent_id, "user_id": user_id, "external_id": external_id, "exact_user": exact_user, "forked_from": forked_from, "created_after": created_after, "created_before": created_before, "include": include}), timeout=timeout)
         return Listing(self._client, lambda: listed(call, self._client.options, Session))
 
     async def get(

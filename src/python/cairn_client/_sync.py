@@ -1344,6 +1344,7 @@ class SessionsApi:
         forked_from: str | Omit = OMIT,
         created_after: str | Omit = OMIT,
         created_before: str | Omit = OMIT,
+        include: str | Omit = OMIT,
         timeout: float | None = None,
     ) -> Page[Session]:
         """List sessions.
@@ -1365,9 +1366,10 @@ class SessionsApi:
             forked_from: Only forks of this session, which may be gone.
             created_after: Only sessions after this time (ISO 8601; without an offset it is UTC).
             created_before: Only sessions before this time.
+            include: Members to add: first_input, rollback_count, with commas between them.
             timeout: How many seconds an attempt may take, instead of the client's `timeout`.
         """
-        return Page(self._client, self._client.run(listed(Call("GET", "/v1/sessions", query=given({"limit": limit, "starting_after": starting_after, "agent_id": agent_id, "user_id": user_id, "external_id": external_id, "exact_user": exact_user, "forked_from": forked_from, "created_after": created_after, "created_before": created_before}), timeout=timeout), self._client.options, Session)))
+        return Page(self._client, self._client.run(listed(Call("GET", "/v1/sessions", query=given({"limit": limit, "starting_after": starting_after, "agent_id": agent_id, "user_id": user_id, "external_id": external_id, "exact_user": exact_user, "forked_from": forked_from, "created_after": created_after, "created_before": created_before, "include": include}), timeout=timeout), self._client.options, Session)))
 
     def get(
         self,

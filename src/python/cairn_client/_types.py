@@ -1232,6 +1232,13 @@ class Session(Record):
     """By what its turns are found, if that was given; left out where the setting `index_turns` says it."""
     ttl_expires_at: str | None
     """When the session expires; null if it does not."""
+    first_input: str | None = None
+    """In a list with `include` `first_input`: the input of the first turn that was logged in the session, at most 200 characters of
+    it; left out where there is none. Turns that a fork shows of the session it was forked from do not count; those that a rollback
+    has hidden do.
+    """
+    rollback_count: int | None = None
+    """In a list with `include` `rollback_count`: how often the session was rolled back, since Cairn counts it."""
 
 
 class SessionFork(Record):

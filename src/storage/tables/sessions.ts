@@ -39,6 +39,8 @@ const SessionRow = Type.Object({
   expiresAt: Whole,
   /** Number of the current state version. */
   version: Whole,
+  /** Number of rollbacks; rows of before count from the next one on. */
+  rollbackCount: Type.Optional(Whole),
   /** By what its turns are found, where that is not what the setting `index_turns` says. */
   indexTurns: Type.Optional(OneOf(TURN_INDEXES)),
   /** The session and the version that it was forked from. Its metadata says so too, but that can be changed. */
