@@ -298,6 +298,41 @@ test("an error has the code, status, field and request of the API", async () => 
   expect(await failure(clientOf({ apiKey: "crn_wrong" }).sessions.list())).toMatchObject({ code: "authentication_failed", status: 401 });
 });
 
+test("a body of 64 KiB or more is sent in gzip, and is what comes out of it", async () => {
+  const sent: Request[] = [];
+  const cairn = clientOf({
+    fetch: (request) => {
+      sent.push(request.clone() as Request);
+      return fetch(request);
+    },
+  });
+  const { id } = await cairn.sessions.create({ agent_id: "packed" });
+  const around = JSON.stringify({ state: { text: "" } }).length;
+  const random = Buffer.from(crypto.getRandomValues(new Uint8Array(100_000))).toString("base64");
+  const texts = { "one less": "x".repeat(65_535 - around), "64 KiB": "x".repeat(65_536 - around), "900 kB": "ü😀".repeat(150_000), random };
+  for (const text of Object.values(texts)) {
+    await cairn.sessions.setState(id, { state: { text } });
+    expect((await cairn.sessions.state(id)).state).toEqual({ text });
+  }
+  const changes = sent.filter(({ url }) => url.endsWith("/state")).filter(({ method }) => method !== "GET");
+  expect(changes.map(({ headers }) => headers.get("content-encoding"))).toEqual([null, "gzip", "gzip", "gzip"]);
+  const lengths = await Promise.all(changes.map(async (request) => (await request.arrayBuffer()).byteLength));
+  expect(lengths[2]).toBeLessThan(20_000);
+});
+
+test("without CompressionStream, as in React Native, a body is sent as it is", async () => {
+  const { cairn, requests } = answered([json({})]);
+  const { CompressionStream } = globalThis;
+  Reflect.deleteProperty(globalThis, "CompressionStream");
+  try {
+    await cairn.sessions.setState("sess_1", { state: { text: "x".repeat(100_000) } });
+  } finally {
+    globalThis.CompressionStream = CompressionStream;
+  }
+  expect(requests[0]?.headers.get("content-encoding")).toBeNull();
+  expect(await requests[0]?.json()).toEqual({ state: { text: "x".repeat(100_000) } });
+});
+
 test("what may help is sent again under the same Idempotency-Key: no answer, 408, 429, 502, 503 and 504", async () => {
   for (const first of [new TypeError("reset"), ...[408, 429, 502, 503, 504].map((status) => refused(status, "service_unavailable"))]) {
     const { cairn, requests, waits } = answered([first, first, json({ id: "sess_1" })]);

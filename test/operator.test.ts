@@ -218,7 +218,7 @@ test("pages of an origin that the operator named may call, after asking; others 
   expect(preflight.status).toBe(204);
   expect(preflight.headers.get("access-control-allow-origin")).toBe(PAGE);
   expect(preflight.headers.get("access-control-allow-methods")).toContain("POST");
-  for (const header of ["X-API-Key", "Idempotency-Key", "Last-Event-ID"])
+  for (const header of ["X-API-Key", "Content-Encoding", "Idempotency-Key", "Last-Event-ID"])
     expect(preflight.headers.get("access-control-allow-headers")).toContain(header);
   expect(preflight.headers.get("access-control-allow-credentials")).toBeNull();
 

@@ -202,6 +202,49 @@ test("a HEAD is a GET without the body, so that the next answer is in its place"
   }
 });
 
+test("a HEAD says the encoding and the length of what a GET sends, in gzip and in pieces, and holds no memory of answers", async () => {
+  await using server = await startServer();
+  const random = Buffer.from(crypto.getRandomValues(new Uint8Array(60_000))).toString("base64");
+  const { id } = await server.cairn.createSession({ initial_state: { random } });
+  const ask = async (method: string, path: string, encoding: string) => {
+    const connection = await server.connect();
+    connection.send(server.head(`${method} ${path}`, `Accept-Encoding: ${encoding}`, "Connection: close"));
+    const whole = await connection.ended();
+    const end = whole.indexOf("\r\n\r\n");
+    const headers = new Headers(
+      whole
+        .slice(0, end)
+        .split("\r\n")
+        .slice(1)
+        .map((line) => line.split(/: ?(.*)/s, 2) as [string, string]),
+    );
+    return { headers, body: whole.slice(end + 4) };
+  };
+  /** Bytes of content, of which the frames of chunks are no part. */
+  const sent = ({ headers, body }: Awaited<ReturnType<typeof ask>>): number => {
+    if (headers.get("transfer-encoding") !== "chunked") return body.length;
+    let length = 0;
+    for (let at = 0; ;) {
+      const start = body.indexOf("\r\n", at) + 2;
+      const size = Number.parseInt(body.slice(at, start), 16);
+      if (size === 0) return length;
+      length += size;
+      at = start + size + 2;
+    }
+  };
+  const paths = [`/v1/sessions/${id}/state`, `/v1/sessions/${id}`, "/openapi.json", "/v1/sessions/x"];
+  for (const path of paths)
+    for (const encoding of ["gzip", "identity"]) {
+      const [get, head] = [await ask("GET", path, encoding), await ask("HEAD", path, encoding)];
+      expect([path, encoding, head.body, head.headers.get("content-length")]).toEqual([path, encoding, "", String(sent(get))]);
+      for (const name of ["content-encoding", "vary", "content-type"]) expect(head.headers.get(name)).toBe(get.headers.get(name));
+    }
+  // More than all unread answers of a key may take together.
+  const large = await server.cairn.createSession({ initial_state: { text: "x".repeat(1_000_000) } });
+  for (let i = 0; i < LIMITS.unsentBytesMax / 2 / 1_000_000 + 10; i++)
+    expect((await server.ask(server.head(`HEAD /v1/sessions/${large.id}/state`, "Connection: close"))).status).toBe(200);
+});
+
 test("a name that is a path of its own is no id for a listening server either", async () => {
   await using server = await startServer();
   for (const method of ["GET", "PATCH", "DELETE"]) {

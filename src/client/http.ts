@@ -66,6 +66,8 @@ const BACKOFF_FIRST_MS = 250;
 const BACKOFF_MAX_MS = 8_000;
 /** A caller that would have to wait longer gets the error instead, which says how long. */
 const RETRY_AFTER_MAX_SECONDS = 60;
+/** Shorter bodies take less time on most networks than their compression does. */
+const COMPRESSED_LENGTH_MIN = 64 * 1024;
 
 export class Http {
   readonly runtime: Runtime;
@@ -125,7 +127,7 @@ export class Http {
   /** Returns a successful answer, whose body is not read yet. @throws {CairnError} for any other, and for none */
   async send(exchange: Exchange, call: Call, idempotencyKey?: string): Promise<Response> {
     const { fetch: given = (request: Request) => fetch(request) } = this.#options;
-    const request = this.#request(call, exchange.signal, idempotencyKey);
+    const request = await this.#request(call, exchange.signal, idempotencyKey);
     return exchange.part(
       given(request).then(async (response) => {
         if (!response.ok && response.status !== call.accepts) throw await refusal(response, this.runtime.now());
@@ -134,8 +136,14 @@ export class Http {
     );
   }
 
-  #request({ method, path, query = {}, body, headers }: Call, signal: AbortSignal, idempotencyKey: string | undefined): Request {
+  async #request(
+    { method, path, query = {}, body, headers }: Call,
+    signal: AbortSignal,
+    idempotencyKey: string | undefined,
+  ): Promise<Request> {
     const hasBody = method === "POST" || method === "PATCH";
+    const text = hasBody ? JSON.stringify(body ?? {}) : "";
+    const bytes = await gzipped(text);
     return new Request(this.#base + path + queryString(query), {
       method,
       signal,
@@ -146,9 +154,10 @@ export class Http {
         ...headers,
         "X-API-Key": this.#options.apiKey,
         ...(hasBody ? { "Content-Type": "application/json" } : {}),
+        ...(bytes === undefined ? {} : { "Content-Encoding": "gzip" }),
         ...(hasBody && idempotencyKey !== undefined ? { "Idempotency-Key": idempotencyKey } : {}),
       },
-      ...(hasBody ? { body: JSON.stringify(body ?? {}) } : {}),
+      ...(hasBody ? { body: bytes ?? text } : {}),
     });
   }
 }
@@ -156,6 +165,12 @@ export class Http {
 /** Checks whether the same request may get another answer later. */
 export function isTemporary({ status, retryAfterSeconds = 0 }: CairnError): boolean {
   return RETRIED_STATUSES.includes(status) && retryAfterSeconds <= RETRY_AFTER_MAX_SECONDS;
+}
+
+/** Returns a long text in gzip; undefined for others, and in runtimes that cannot compress. */
+async function gzipped(text: string): Promise<ArrayBuffer | undefined> {
+  if (text.length < COMPRESSED_LENGTH_MIN || typeof CompressionStream === "undefined") return undefined;
+  return new Response(new Blob([text]).stream().pipeThrough(new CompressionStream("gzip"))).arrayBuffer();
 }
 
 /** Returns a query string with its `?`; an array is sent once for each item, an object as JSON. */

@@ -9,7 +9,7 @@ import { LOOPBACK_NAMES } from "../lib/urls.ts";
 
 const EXPOSED = "X-Request-Id, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, Idempotency-Replayed";
 const ACCEPTED =
-  "X-API-Key, Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-Request-Id, " +
+  "X-API-Key, Authorization, Content-Type, Content-Encoding, Idempotency-Key, Last-Event-ID, X-Request-Id, " +
   "MCP-Protocol-Version, Mcp-Method, Mcp-Name, X-Cairn-User, X-Cairn-Agent, X-Cairn-Session";
 const PREFLIGHT_SECONDS = 600;
 

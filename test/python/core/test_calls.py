@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
+import gzip
 import json
 import math
 import pickle
+import random
 import re
 import unittest
 import uuid
@@ -98,6 +101,18 @@ class Retries(unittest.TestCase):
         for one in (client(answer(200, {}))[0], client(answer(200, {}))[0].documents):
             with self.assertRaisesRegex(TypeError, "make one in each process"):
                 pickle.dumps(one)
+
+    def test_a_body_of_64_kib_or_more_is_sent_in_gzip(self) -> None:
+        cairn, fake = client(answer(200, {}))
+        around = len(b'{"state":{"text":""}}')
+        texts = ["x" * (65_535 - around), "x" * (65_536 - around), "ü" * 300_000, base64.b64encode(random.randbytes(100_000)).decode()]
+        for text in texts:
+            cairn.sessions.set_state("sess_1", {"text": text})
+        self.assertEqual([request.headers.get("content-encoding") for request in fake.requests], [None, "gzip", "gzip", "gzip"])
+        for request, text in zip(fake.requests[1:], texts[1:], strict=True):
+            content = request.content or b""
+            self.assertLess(len(content), len(text.encode()) * 0.8)
+            self.assertEqual(json.loads(gzip.decompress(content)), {"state": {"text": text}})
 
     def test_a_timeout_of_a_call_takes_the_place_of_that_of_the_client(self) -> None:
         cairn, fake = client(answer(200, SESSION), timeout=7)

@@ -51,6 +51,12 @@ class Server(unittest.TestCase):
             cairn.memories.get(memory.id)
         self.assertEqual((caught.exception.code, caught.exception.status, caught.exception.param), ("memory_not_found", 404, "memory_id"))
 
+    def test_a_large_body_is_what_the_server_has(self) -> None:
+        cairn = Cairn(http_client=HttpClient())
+        state = {"text": "ü😀" * 100_000}
+        session = cairn.sessions.create(agent_id="a", initial_state=state)
+        self.assertEqual(cairn.sessions.state(session.id).state, state)
+
     def test_a_change_whose_answer_is_lost_is_made_once(self) -> None:
         cairn = Cairn(http_client=LosesAnswers())
         session = cairn.sessions.create(agent_id="a")
