@@ -18,7 +18,6 @@ import { History } from "./http/history.ts";
 import { Idempotency } from "./http/idempotency.ts";
 import { KeptBytes } from "./http/kept-bytes.ts";
 import { keyRegistration } from "./keys/first-key.ts";
-import type { KeyMaker } from "./keys/keys.ts";
 import { LastUses } from "./keys/last-use.ts";
 import { Tickets } from "./keys/tickets.ts";
 import type { KeyBuckets } from "./lib/bucket.ts";
@@ -34,9 +33,7 @@ import { systemResolve } from "./lib/outbound.ts";
 import { toIso } from "./lib/time.ts";
 import { recordTasks } from "./record-tasks.ts";
 import { removeIncoming } from "./operations/new-store.ts";
-import { holdsStore } from "./operations/store-file.ts";
 import { backUpBefore } from "./operations/upgrade.ts";
-import type { StorePlace } from "./operations/with-store.ts";
 import { RetrievalLog } from "./retrievals/log.ts";
 import { NAMES_FILL } from "./sessions/names.ts";
 import { StoreQuotas } from "./settings/quotas.ts";
@@ -46,15 +43,13 @@ import { settingsWatch } from "./settings/watch.ts";
 import type { Durability } from "./storage/durability.ts";
 import { fillStore } from "./storage/fills.ts";
 import { leasedTask, type Leases } from "./storage/leases.ts";
-import { makePrivate, prepareDirectory } from "./storage/lmdb/directory/data-directory.ts";
+import { prepareDirectory } from "./storage/lmdb/directory/data-directory.ts";
 import { lockDirectory } from "./storage/lmdb/directory/directory-lock.ts";
-import { Store } from "./storage/lmdb/store.ts";
+import type { Store } from "./storage/lmdb/store.ts";
 import { newestId } from "./storage/newest-id.ts";
-import { openDatabase } from "./storage/postgres/connection/open-database.ts";
-import { NoStoreError } from "./storage/postgres/migrations.ts";
 import type { RecordStore } from "./storage/record-store.ts";
 import { storeWatch } from "./storage/watch.ts";
-import { openStoreParts, type SharedState, type StoreOptions } from "./store-parts.ts";
+import { openStoreParts, type SharedState, type StoreOptions, type StoreParts } from "./store-parts.ts";
 import { Driver } from "./tasks/driver.ts";
 import { Activator, type Task } from "./tasks/task.ts";
 import { TraceFeed } from "./traces/feed.ts";
@@ -63,10 +58,10 @@ import type { TurnDeps } from "./turns/indexed-turns.ts";
 import { RecentTurns } from "./turns/recent-turns.ts";
 import { TurnSearches } from "./turns/turn-searches.ts";
 import { USERS_FILL } from "./users/directory.ts";
-import { endsErasure, erasureWatch, forgetAll } from "./users/forgetting.ts";
+import { endsErasure, erasureWatch, forgetAll, type Forgetful } from "./users/forgetting.ts";
 import { ClientDocuments } from "./oauth/client-documents.ts";
 import type { OAuthDeps } from "./oauth/requests.ts";
-import { openWebhooks, type WebhookOptions } from "./webhooks/open.ts";
+import { openWebhooks, type WebhookOptions, type Webhooks } from "./webhooks/open.ts";
 import type { WebhookDeps } from "./webhooks/webhooks.ts";
 
 export interface ServiceOptions extends StoreOptions {
@@ -122,45 +117,6 @@ export interface Service extends ContextDeps, DocumentDeps, TurnDeps, WebhookDep
   close(): Promise<void>;
 }
 
-/** Dependencies of a command of the operator's. */
-export interface CommandDeps extends Deps {
-  readonly operator: KeyMaker;
-}
-
-interface RecordsOptions extends Pick<StoreOptions, "databaseTime"> {
-  /** Called where a store is made. In a database none is made without this. */
-  readonly onNew?: (() => void) | undefined;
-}
-
-/** Opens the records of a store, also while servers serve from it. */
-export async function openRecords(place: StorePlace, own: Clock, options: RecordsOptions = {}): Promise<CommandDeps> {
-  const { store, clock } = await openPlace(place, own, options);
-  const { trace_retention_days } = (await Settings.open(store, {})).values;
-  return { store, clock: bounded(clock), operator: { ...systemCaller(() => trace_retention_days), scopes: ["admin"] } };
-}
-
-async function openPlace(
-  { dataDirectory, database }: StorePlace,
-  clock: Clock,
-  { databaseTime: time, onNew }: RecordsOptions,
-): Promise<{ store: RecordStore; clock: Clock }> {
-  if (database === undefined) {
-    const directory = prepareDirectory(dataDirectory);
-    if (!holdsStore(directory)) onNew?.();
-    const store = await Store.open(directory, clock);
-    makePrivate(directory);
-    return { store, clock };
-  }
-  try {
-    return await openDatabase(database, clock, { time, asItIs: true });
-  } catch (error) {
-    if (!(error instanceof NoStoreError) || onNew === undefined) throw error;
-    const made = await openDatabase(database, clock, { time });
-    onNew();
-    return made;
-  }
-}
-
 /**
  * Opens everything for serving, an older store brought up to date; nobody else can serve from the directory until `close`.
  *
@@ -173,21 +129,60 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
   opened.use(lockDirectory(directory));
   removeLeftovers(directory, log);
   const parts = await openStoreParts(opened, directory, given, log, options);
-  const { store, embedded, leases, vectors, documentVectors, turnVectors } = parts;
-  const clock = bounded(parts.clock);
-  await warnOfClock(store, parts.clock, log);
-  const lastUses = opened.adopt(new LastUses(store, log), (uses) => writeLastUses(uses, store, log));
+  await warnOfClock(parts.store, parts.clock, log);
+  const lastUses = opened.adopt(new LastUses(parts.store, log), (uses) => writeLastUses(uses, parts.store, log));
+  const { deps, system, hooks } = await openDeps(opened, parts, log, options);
+  const { store, clock, embeddings } = deps;
+  const requests = openRequests(deps, parts, options);
+  const { feed, history } = requests;
+  const forgetful = [embeddings, wordsCounted, wordsSplit, deps.recentTurns, ...parts.forgetful];
+  notifyOfCommits(store, { history, feed, forgetful, hooks });
+  const own = openBackups(parts, { ...deps, tickets: requests.tickets, system }, options.backupProgram);
+  const tasks = await openTasks({ parts, deps, system, hooks, requests, forgetful, lastUses, own }, log, options);
+  const driver = new Driver(tasks, log);
+  opened.defer(() => stopWork({ feed, embeddings, hooks, driver, parts }));
+  // Before the driver, which waits for the one that is being made.
+  opened.defer(() => own?.backups.close());
+  await parts.openIndexes();
+  const closing = opened.move();
+  const stop = new AbortController();
+  const { embedded, buckets, servers, leases } = parts;
+  return {
+    ...deps,
+    ...requests,
+    directory,
+    embedded,
+    buckets,
+    servers,
+    leases,
+    system,
+    lastUses,
+    backups: own?.backups ?? new NoBackups(),
+    scheduledBackups: own?.scheduledBackups,
+    tasks,
+    startedAt: clock.elapsed(),
+    durability: options.durability ?? "strict",
+    stopping: stop.signal,
+    start: () => {
+      driver.start();
+      embeddings.active.builtin?.open();
+    },
+    drain: () => stop.abort(),
+    close: () => closing.disposeAsync(),
+  };
+}
 
+type OpenDeps = Awaited<ReturnType<typeof openDeps>>["deps"];
+
+/** Opens what the operations of the API work with. */
+async function openDeps(opened: AsyncDisposableStack, parts: StoreParts, log: Log, options: ServiceOptions) {
+  const { store, leases, vectors, documentVectors, turnVectors } = parts;
+  const clock = bounded(parts.clock);
   const records = { store, clock, listProbesMax: options.listProbesMax };
   const settings = await Settings.open(store, options.environment ?? {});
   const system = systemCaller(() => settings.values.trace_retention_days);
-  const backfillActivator = new Activator();
-  const turnBackfill = new Activator();
-  const turnSearches = new TurnSearches(clock);
-  const embeddings = await openEmbeddings({ store, clock, log, settings }, options, () => backfillActivator.wake());
-  if (embeddings.active.builtin !== undefined && lacksAvx2()) {
-    log.warn("this processor has no AVX2: the built-in encoder takes about four times as long for a text");
-  }
+  const backfill = new Activator();
+  const embeddings = await openEmbeddings({ store, clock, log, settings }, options, () => backfill.wake());
   const policy = () => settings.effective.webhooks;
   const hooks = openWebhooks({ ...records, log, random: chance, system, leases }, policy, options.network ?? {});
   const quotas = new StoreQuotas(store, clock, () => settings.values);
@@ -202,109 +197,38 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     quotas,
     retrievals,
     embeddings,
-    backfill: backfillActivator,
+    backfill,
     vectors,
     documentVectors,
     turnVectors,
-    turnBackfill,
-    turnSearches,
+    turnBackfill: new Activator(),
+    turnSearches: new TurnSearches(clock),
     documentQueries: new FairSemaphore({ max: LIMITS.documentQueriesAtOnceMax, ofOwnerMax: LIMITS.documentQueriesOfKeyAtOnceMax }),
     searches: new FairSemaphore({ max: LIMITS.searchesAtOnceMax, ofOwnerMax: LIMITS.searchesOfKeyAtOnceMax }),
     recentTurns: new RecentTurns(),
     webhooks: hooks.webhooks,
     oauth: { documents: new ClientDocuments(clock, { resolve: systemResolve, ...options.network }), publicUrl: options.publicUrl },
   };
-  const forgetful = [embeddings, wordsCounted, wordsSplit, deps.recentTurns, ...parts.forgetful];
-  const arrivals = new Arrivals(clock);
-  const idempotency = new Idempotency(store, quotas, new KeptBytes(clock, options.keptAnswerBytesMax));
-  const history = new History(clock);
-  const feed = new TraceFeed(store, clock, parts.follower);
-  store.onCommitted = ({ traces, hasEvents }) => {
-    history.addChanges(traces.length);
-    feed.published(traces);
-    if (endsErasure(traces)) forgetAll(forgetful);
-    if (hasEvents) hooks.wake();
-  };
-  const fill = await fillStore({
-    store,
-    log,
-    others: [NAMES_FILL, USERS_FILL],
-    backUp: () => (embedded === undefined ? Promise.resolve() : backUpBefore("indexes", embedded, clock, log)),
-  });
-  const tickets = new Tickets(clock);
-  const own = embedded && openBackups({ ...deps, store: embedded, tickets, system }, options.backupProgram);
-  const tasks = [
-    ...parts.tasks,
-    ...recordTasks(deps, system).map((make) => leasedTask(leases, store, make)),
-    ...hooks.tasks,
-    ...(embedded === undefined ? [settingsWatch(settings, embeddings, log), feed.followTask(), erasureWatch(store, forgetful)] : []),
-    fill,
-    retrievals.task(),
-    ...(own === undefined ? [] : [own.scheduledBackups.task()]),
-    arrivals.deadlines(),
-    lastUses.task(),
-    storeWatch(store, log, options.onStoreChange ?? (() => undefined)),
-    ...(options.apiKey === undefined ? [] : [await keyRegistration(records, system, options.apiKey, log)]),
-  ];
-  const driver = new Driver(tasks, log);
-  opened.defer(async () => {
-    feed.close();
-    // Runs that wait for a provider or a receiver end by this.
-    const embeddingsClosed = embeddings.close();
-    await hooks.stop();
-    await driver.stop();
-    await embeddingsClosed;
-    await parts.release();
-  });
-  // Before the driver, which waits for the one that is being made.
-  opened.defer(() => own?.backups.close());
-  await parts.openIndexes();
-  const closing = opened.move();
-  const stop = new AbortController();
+  return { deps, system, hooks };
+}
+
+/** Opens what requests work with besides. */
+function openRequests({ store, clock, quotas }: OpenDeps, { follower }: StoreParts, { keptAnswerBytesMax }: ServiceOptions) {
   return {
-    ...deps,
-    directory,
-    embedded,
-    buckets: parts.buckets,
-    servers: parts.servers,
-    leases,
-    system,
-    arrivals,
-    idempotency,
-    history,
-    feed,
-    startedAt: clock.elapsed(),
-    lastUses,
-    tickets,
-    backups: own?.backups ?? new NoBackups(),
-    scheduledBackups: own?.scheduledBackups,
-    tasks,
-    durability: options.durability ?? "strict",
-    stopping: stop.signal,
-    start: () => {
-      driver.start();
-      embeddings.active.builtin?.open();
-    },
-    drain: () => stop.abort(),
-    close: () => closing.disposeAsync(),
+    arrivals: new Arrivals(clock),
+    idempotency: new Idempotency(store, quotas, new KeptBytes(clock, keptAnswerBytesMax)),
+    history: new History(clock),
+    feed: new TraceFeed(store, clock, follower),
+    tickets: new Tickets(clock),
   };
 }
 
-function openBackups(
-  deps: Deps & { store: Store; log: Log; settings: Settings; tickets: Tickets; system: Caller },
-  program: readonly string[] = OWN_PROGRAM,
-): { backups: Backups; scheduledBackups: ScheduledBackups } {
-  const command = { program, environment: commandEnvironment() };
-  const backups = new Backups({ ...deps, command, storeBytesMax: () => deps.settings.values.max_store_bytes });
-  return { backups, scheduledBackups: new ScheduledBackups({ ...deps, backups }) };
-}
-
-function openEmbeddings(
+async function openEmbeddings(
   { store, clock, log, settings }: { store: RecordStore; clock: Clock; log: Log; settings: Settings },
   { network, newEncoder }: ServiceOptions,
   onFailure: () => void,
 ): Promise<Embeddings> {
-  return Embeddings.open(store, settings.effective.embedding, {
+  const embeddings = await Embeddings.open(store, settings.effective.embedding, {
     clock,
     random: chance,
     resolve: network?.resolve ?? systemResolve,
@@ -312,6 +236,105 @@ function openEmbeddings(
     onEncoderFailure: (reason) => log.error("the thread of the built-in encoder has ended", { reason }),
     newEncoder,
   });
+  if (embeddings.active.builtin !== undefined && lacksAvx2()) {
+    log.warn("this processor has no AVX2: the built-in encoder takes about four times as long for a text");
+  }
+  return embeddings;
+}
+
+interface CommitListeners {
+  history: History;
+  feed: TraceFeed;
+  forgetful: readonly Forgetful[];
+  hooks: Webhooks;
+}
+
+function notifyOfCommits(store: RecordStore, { history, feed, forgetful, hooks }: CommitListeners): void {
+  store.onCommitted = ({ traces, hasEvents }) => {
+    history.addChanges(traces.length);
+    feed.published(traces);
+    if (endsErasure(traces)) forgetAll(forgetful);
+    if (hasEvents) hooks.wake();
+  };
+}
+
+interface Workers {
+  parts: StoreParts;
+  deps: OpenDeps;
+  system: Caller;
+  hooks: Webhooks;
+  requests: ReturnType<typeof openRequests>;
+  forgetful: readonly Forgetful[];
+  lastUses: LastUses;
+  own: OwnBackups | undefined;
+}
+
+async function openTasks(
+  { parts, deps, system, hooks, requests, forgetful, lastUses, own }: Workers,
+  log: Log,
+  { apiKey, onStoreChange = () => undefined }: ServiceOptions,
+): Promise<Task[]> {
+  const { store, clock, settings, embeddings, retrievals } = deps;
+  const { feed, arrivals } = requests;
+  const fill = await openFill(parts, clock, log);
+  return [
+    ...parts.tasks,
+    ...recordTasks(deps, system).map((make) => leasedTask(parts.leases, store, make)),
+    ...hooks.tasks,
+    ...(parts.embedded === undefined ? [settingsWatch(settings, embeddings, log), feed.followTask(), erasureWatch(store, forgetful)] : []),
+    fill,
+    retrievals.task(),
+    ...(own === undefined ? [] : [own.scheduledBackups.task()]),
+    arrivals.deadlines(),
+    lastUses.task(),
+    storeWatch(store, log, onStoreChange),
+    ...(apiKey === undefined ? [] : [await keyRegistration(deps, system, apiKey, log)]),
+  ];
+}
+
+function openFill({ store, embedded }: StoreParts, clock: Clock, log: Log): Promise<Task> {
+  return fillStore({
+    store,
+    log,
+    others: [NAMES_FILL, USERS_FILL],
+    backUp: () => (embedded === undefined ? Promise.resolve() : backUpBefore("indexes", embedded, clock, log)),
+  });
+}
+
+interface OwnBackups {
+  backups: Backups;
+  scheduledBackups: ScheduledBackups;
+}
+
+function openBackups(
+  { embedded }: StoreParts,
+  deps: Deps & { log: Log; settings: Settings; tickets: Tickets; system: Caller },
+  program: readonly string[] = OWN_PROGRAM,
+): OwnBackups | undefined {
+  if (embedded === undefined) return undefined;
+  const command = { program, environment: commandEnvironment() };
+  const storeBytesMax = () => deps.settings.values.max_store_bytes;
+  const backups = new Backups({ ...deps, store: embedded, command, storeBytesMax });
+  return { backups, scheduledBackups: new ScheduledBackups({ ...deps, store: embedded, backups }) };
+}
+
+interface Work {
+  feed: TraceFeed;
+  embeddings: Embeddings;
+  hooks: Webhooks;
+  driver: Driver;
+  parts: StoreParts;
+}
+
+/** Ends what runs without a request. */
+async function stopWork({ feed, embeddings, hooks, driver, parts }: Work): Promise<void> {
+  feed.close();
+  // Runs that wait for a provider or a receiver end by this.
+  const embeddingsClosed = embeddings.close();
+  await hooks.stop();
+  await driver.stop();
+  await embeddingsClosed;
+  await parts.release();
 }
 
 function removeLeftovers(directory: string, log: Log): void {

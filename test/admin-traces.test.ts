@@ -5,7 +5,7 @@
  */
 import { expect, test } from "bun:test";
 import { OWN_PROGRAM } from "../src/backups/command.ts";
-import { openRecords } from "../src/service.ts";
+import { openRecords } from "../src/operations/open-records.ts";
 import { createKey, deleteKey, rollKey } from "../src/keys/keys.ts";
 import { bare, NO_PARTITION } from "../src/lib/ids.ts";
 import { traces } from "../src/storage/tables.ts";

@@ -6,7 +6,7 @@ import type { Scope } from "../src/lib/scopes.ts";
 import { restoreBackup, writeBackup } from "../src/operations/backup.ts";
 import { exportLines } from "../src/operations/export.ts";
 import { importLines } from "../src/operations/import.ts";
-import { openRecords } from "../src/service.ts";
+import { openRecords } from "../src/operations/open-records.ts";
 import { apiKeys } from "../src/storage/tables.ts";
 import { errorOf, idsOf, unknownId, pagesOf, refusal } from "./support/answers.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";

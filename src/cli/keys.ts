@@ -18,7 +18,7 @@ import { LIMITS } from "../lib/limits.ts";
 import { codePointLength } from "../lib/text.ts";
 import { parseInstant } from "../lib/time.ts";
 import type { Owner } from "../storage/owner.ts";
-import type { CommandDeps } from "../service.ts";
+import type { CommandDeps } from "../operations/open-records.ts";
 import type { RecordStore } from "../storage/record-store.ts";
 import { assertPlace, checkedName, prepareOnce, shownPlace, storeConfigOf } from "./command-line.ts";
 import { escaped, print } from "./print.ts";
@@ -211,7 +211,7 @@ export async function withExistingRecords(config: Config, work: Work): Promise<v
 async function withRecords(config: Config, work: Work, onNew?: () => void): Promise<void> {
   using _ = prepareOnce(config);
   // Native parts now know where to unpack.
-  const { openRecords } = await import("../service.ts");
+  const { openRecords } = await import("../operations/open-records.ts");
   const records = await openRecords(config, systemClock, { onNew });
   try {
     await work(records);

@@ -12,7 +12,7 @@ import { wordsOf } from "../../src/embeddings/words/terms.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { toIso } from "../../src/lib/time.ts";
 import { toJson, type JsonText } from "../../src/lib/json.ts";
-import { openRecords } from "../../src/service.ts";
+import { openRecords } from "../../src/operations/open-records.ts";
 import { turnKey, versionKey } from "../../src/storage/keys.ts";
 import { MEMORIES as collection } from "../../src/storage/collections.ts";
 import { storeVector } from "../../src/vectors/store-vector.ts";
