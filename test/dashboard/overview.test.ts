@@ -158,7 +158,7 @@ test("an id leads to its record", async () => {
   const left = await cairn.createSession({ agent_id: "gone" });
   const kept = await cairn.addMemory(left.id, "This outlives its session.");
   using tab = await signedInTab(cairn);
-  await tab.fill("Go to an id", memory.id);
+  await tab.fill("Search everything", memory.id);
   await tab.press("Enter");
   await tab.has(`#${memory.id}.target`);
   const places: [id: string, has: string][] = [

@@ -65,11 +65,18 @@ const SCREENS: Record<string, Screen> = {
   webhooks: { path: () => "/webhooks", has: ".cards li" },
   webhook: { path: () => `/webhooks/${webhookId}`, has: ".rows li" },
   delivery: { path: () => `/webhooks/${webhookId}?delivery=${deliveryId}`, has: ".opened .json" },
+  find: { path: () => "/find?q=order", has: ".found-turn" },
   go: { path: () => "/go/nothing", has: "main p code" },
   backups: { path: () => "/backups", has: ".good" },
   authorize: { path: () => `/authorize#${asked}`, has: "main form" },
   "not-found": { path: () => "/nothing/here", has: "main p a" },
 };
+
+const SMALLEST_PX = 12;
+/** Texts that are smaller. */
+const SMALL_TEXTS = `[...document.querySelectorAll("#app *")].filter((one) =>
+  one.checkVisibility() && [...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim() !== "") &&
+  parseFloat(getComputedStyle(one).fontSize) < ${SMALLEST_PX}).map((one) => one.textContent)`;
 
 test("every address of the dashboard is among the screens", async () => {
   const main = await Bun.file("src/dashboard/app/main.tsx").text();
@@ -103,6 +110,7 @@ for (const width of [WIDE, NARROW]) {
         });
         if (PICTURES !== undefined) await tab.picture(`${PICTURES}/${name}-${scheme}-${width}.png`);
       }
+      expect([name, await tab.run<string[]>(SMALL_TEXTS)]).toEqual([name, []]);
       expect(await tab.run<number>("document.querySelectorAll('#app img, #app script, #app style, #app iframe').length")).toBe(0);
       expect(await tab.run<string>("document.title")).toEndWith("Cairn");
       // What is read again meanwhile is no request more.
@@ -181,7 +189,7 @@ test("single keys do nothing in a field, and nowhere when they are switched off"
   using tab = await signedInTab(cairn, "/memories");
   await tab.has(".cards li");
   await tab.press("/");
-  expect(await tab.focused()).toBe("Search memories");
+  expect(await tab.focused()).toBe("Search everything");
   await tab.type("gs");
   await tab.press("g", "s");
   expect(await tab.run<string>("location.pathname")).toBe("/dashboard/memories");
@@ -252,10 +260,10 @@ test("a click on a row opens it; one on a button in it, or to mark a text, does 
     tab.run(`(document.querySelector(${JSON.stringify(selector)}).dispatchEvent(new MouseEvent("click", { bubbles: true })), true)`);
   await tab.has("tbody tr");
   await tab.run(`(getSelection().selectAllChildren(document.querySelector("tbody td:nth-child(2)")), true)`);
-  await clickOn("tbody td:nth-child(2)");
+  await clickOn("tbody td:nth-child(4)");
   expect(await tab.run<string>("location.pathname")).toBe("/dashboard/sessions");
   await tab.run("(getSelection().removeAllRanges(), true)");
-  await clickOn("tbody td:nth-child(2)");
+  await clickOn("tbody td:nth-child(4)");
   await tab.holds(`location.pathname.startsWith("/dashboard/sessions/sess_")`);
   await tab.go(`${cairn.address}/dashboard/traces`);
   await tab.has(".rows li");

@@ -35,6 +35,61 @@ test("sessions are filtered by agent, user and what they were forked from, and t
   await tab.sees("2 sessions, no more");
 });
 
+test("a session is listed by what was said first in it, with its name or id, and marks for a fork and a rollback", async () => {
+  const named = await cairn.createSession({ agent_id: "namer", external_id: "thread-7" });
+  await cairn.ok(
+    cairn.post(`/v1/sessions/${named.id}/turns`, {
+      input: { type: "text", content: "Can I bring my dog?" },
+      output: { type: "text", content: "Yes, a small one." },
+    }),
+  );
+  using tab = await signedInTab(cairn, "/sessions");
+  await tab.seesFlat("Hi, where is my order A-17?");
+  const stories = await tab.run<string[]>(
+    `[...document.querySelectorAll(".story .title")].map((one) => one.innerText.replace(/\\s+/g, " "))`,
+  );
+  expect(stories).toEqual([
+    "Can I bring my dog? thread-7",
+    `Fork without turns of its own ${story.fork} fork`,
+    `Hi, where is my order A-17? ${story.main} rolled back`,
+  ]);
+  await tab.fill("External id", "thread-7");
+  await tab.sees("1 session, no more");
+  await tab.click("Clear");
+  await tab.click("24 h");
+  await tab.sees("3 sessions, no more");
+  expect(await tab.run<string>("location.search")).toBe("?since=24h");
+  expect(tab.requests.some(({ url }) => url.includes("created_after="))).toBe(true);
+  await tab.fill("Search what was said", "small dog");
+  await tab.press("Enter");
+  await tab.sees("1 turn, no more");
+  await tab.click("Can I bring my dog?");
+  await tab.has(".turn.target");
+  await cairn.ok(cairn.delete(`/v1/sessions/${named.id}`));
+  expect(tab.complaints).toEqual([]);
+});
+
+test("one search finds names, users, and words in turns and memories, and the slash goes to it from any screen", async () => {
+  await cairn.createSession({ agent_id: "finder", user_id: "peanut-fan", external_id: "peanut" });
+  using tab = await signedInTab(cairn, "/traces");
+  await tab.has(".rows li");
+  await tab.press("/");
+  await tab.type("peanut");
+  await tab.press("Enter");
+  await tab.sees("allergic to peanuts");
+  for (const text of ["Nothing said yet", "peanut-fan", "No turn has all of these words."]) await tab.seesFlat(text);
+  await tab.fill("Search all", "bulb please");
+  await tab.press("Enter");
+  await tab.seesFlat("No session has this external id.");
+  await tab.seesFlat("One more bulb please");
+  await tab.click("All turns with these words");
+  await tab.sees("1 turn, no more");
+  await tab.fill("Search everything", story.main);
+  await tab.press("Enter");
+  await tab.has("#version-0");
+  expect(tab.complaints).toEqual([]);
+});
+
 test("what is being written into a filter stays when the list comes", async () => {
   using tab = await signedInTab(cairn, "/memories");
   await tab.has(".cards li");

@@ -178,8 +178,10 @@ interface Health {
 }
 
 export const api = {
-  sessions: (query: Query, signal?: AbortSignal) => list<Session>("sessions", query, signal),
+  sessions: (query: Query, signal?: AbortSignal, limit = PAGE) => list<Session>("sessions", query, signal, limit),
   session: (id: string, signal?: AbortSignal) => get<Session>(`sessions/${encodeURIComponent(id)}`, {}, signal),
+  /** Turns that have all of some words. */
+  turns: (query: Query, signal?: AbortSignal, limit = PAGE) => list<Turn>("turns", query, signal, limit),
   turn: (sessionId: string, id: string, signal?: AbortSignal) => get<Turn>(`sessions/${sessionId}/turns/${id}`, {}, signal),
   updateSession: (id: string, body: { metadata?: object; ttl_seconds?: number | "never" }) => patch<Session>(`sessions/${id}`, body),
   deleteSession: (id: string, reason: string) => remove(`sessions/${id}`, { reason }),
@@ -199,6 +201,9 @@ export const api = {
       body: { ...body, threshold: 0, limit: 50, explain: true },
       ...(signal && { signal }),
     }),
+  /** The few that are about it. */
+  searchFew: (query: string, limit: number, signal?: AbortSignal) =>
+    call<Static<typeof SearchAnswer>>("POST", "memory/search", { body: { query, threshold: 0.4, limit }, ...(signal && { signal }) }),
   traces: (query: Query, signal?: AbortSignal, limit = PAGE) => list<Trace>("traces", query, signal, limit),
   memory: (id: string, signal?: AbortSignal) => get<Memory>(`memory/${encodeURIComponent(id)}`, {}, signal),
   trace: (id: string, signal?: AbortSignal) => get<Trace>(`traces/${encodeURIComponent(id)}`, {}, signal),
@@ -232,7 +237,7 @@ export const api = {
   delivery: (webhookId: string, id: string, signal?: AbortSignal) =>
     get<DeliveryDetails>(`webhooks/${webhookId}/deliveries/${id}`, {}, signal),
   retryDelivery: (webhookId: string, id: string) => post<Delivery>(`webhooks/${webhookId}/deliveries/${id}/retry`, {}),
-  named: (kind: "users" | "agents", query: Query, signal?: AbortSignal) => list<Named>(kind, query, signal),
+  named: (kind: "users" | "agents", query: Query, signal?: AbortSignal, limit = PAGE) => list<Named>(kind, query, signal, limit),
   user: (id: string, signal?: AbortSignal) => get<UserDetails>(`users/${encodeURIComponent(id)}`, {}, signal),
   eraseUser: (id: string) => call<Erasure>("DELETE", `users/${encodeURIComponent(id)}`),
   erasure: (id: string, signal?: AbortSignal) => get<Erasure>(`users/${encodeURIComponent(id)}/erasure`, {}, signal),

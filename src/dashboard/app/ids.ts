@@ -42,3 +42,10 @@ export function neighbourOf(id: string, by: 1 | -1): string {
   }
   return id;
 }
+
+const ID = /^[a-z]+_[0-9A-Za-z]{12}$/;
+
+/** Path of the screen for what somebody looks for: that of a record for its id, otherwise what is found. */
+export function screenFor(text: string): string {
+  return ID.test(text) ? `go/${text}` : `find?${new URLSearchParams({ q: text })}`;
+}

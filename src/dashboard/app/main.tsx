@@ -8,6 +8,7 @@ import { lazy, LocationProvider, Route, Router } from "preact-iso";
 import { signIn } from "./api.ts";
 import { Compare } from "./pages/compare.tsx";
 import { OpenById } from "./pages/open-by-id.tsx";
+import { Find } from "./pages/find.tsx";
 import { Memories } from "./pages/memories.tsx";
 import { NotFound } from "./pages/not-found.tsx";
 import { Session } from "./pages/session.tsx";
@@ -39,6 +40,7 @@ function Dashboard({ refused }: { refused: Error | null }) {
           <Route path="/dashboard/sessions/:id" component={Session} />
           <Route path="/dashboard/compare" component={Compare} />
           <Route path="/dashboard/memories" component={Memories} />
+          <Route path="/dashboard/find" component={Find} />
           <Route path="/dashboard/traces" component={Traces} />
           <Route path="/dashboard/keys" component={Keys} />
           <Route path="/dashboard/go/:id" component={OpenById} />

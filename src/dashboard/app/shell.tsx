@@ -10,6 +10,7 @@ import { ErrorBoundary, useLocation } from "preact-iso";
 import { useLayoutEffect } from "preact/hooks";
 import { signOut, type ApiKey, type Scope } from "./api.ts";
 import { boundTo, hasScope, rightsOf, useOwnKey } from "./access.ts";
+import { screenFor } from "./ids.ts";
 import { KeyboardHelp, openHelp, useKeyboard, type MenuItem } from "./parts/keyboard.tsx";
 import { Loaded, Problem } from "./parts/list.tsx";
 import { Page } from "./parts/page.tsx";
@@ -116,6 +117,7 @@ function Menu({ places, current, path, me }: MenuProps) {
         Menu
       </button>
       <div class="menu-content" id="menu">
+        <FindAll />
         <nav aria-label="Screens">
           <ul>
             {places.map((place) => (
@@ -127,31 +129,30 @@ function Menu({ places, current, path, me }: MenuProps) {
             ))}
           </ul>
         </nav>
-        <GoToId />
         <Who me={me} />
       </div>
     </header>
   );
 }
 
-/** Opens any record, for ids from logs and answers. */
-function GoToId() {
+/** One search for everything; an id, from logs and answers, opens its record. */
+function FindAll() {
   const { route } = useLocation();
-  const id = useSignal("");
-  const go = (event: Event) => {
+  const text = useSignal("");
+  const find = (event: Event) => {
     event.preventDefault();
-    if (id.value.trim() !== "") route(`${BASE}go/${encodeURIComponent(id.value.trim())}`);
-    id.value = "";
+    if (text.value.trim() !== "") route(BASE + screenFor(text.value.trim()));
+    text.value = "";
   };
   return (
-    <form class="go-to-id" onSubmit={go}>
+    <form class="find-all" role="search" aria-label="Everything" onSubmit={find}>
       <input
-        class="mono"
-        aria-label="Go to an id"
-        placeholder="Go to an id"
+        type="search"
+        aria-label="Search everything"
+        placeholder="Search  /"
         autoComplete="off"
-        value={id}
-        onInput={({ currentTarget }) => (id.value = currentTarget.value)}
+        value={text}
+        onInput={({ currentTarget }) => (text.value = currentTarget.value)}
       />
     </form>
   );

@@ -8,7 +8,6 @@ import { useSignal, type Signal } from "@preact/signals";
 import { useLocation } from "preact-iso";
 import { api, Refused, type Memory } from "../api.ts";
 import { useCan } from "../access.ts";
-import { useDraft } from "../parts/draft.ts";
 import { Filters, JsonFilter, NameFilter, TextFilter, useFilters, type FiltersInUrl } from "../parts/filters.tsx";
 import { parsedObject } from "../parts/json.tsx";
 import { Listed, Loaded } from "../parts/list.tsx";
@@ -17,6 +16,7 @@ import { MemoryFacts } from "../parts/memory-facts.tsx";
 import { AddMemory, DeleteMemory, EditMemory, MEMORY_TYPES } from "../parts/memory-dialogs.tsx";
 import { Page } from "../parts/page.tsx";
 import { Matches } from "../parts/matches.tsx";
+import { SearchField } from "../parts/search-field.tsx";
 import { toast } from "../parts/toast.tsx";
 import { usePages, useQuery } from "../query.ts";
 
@@ -50,24 +50,14 @@ function faultOf(error: Error | null, name: string): string | undefined {
 }
 
 function SearchForm({ text, filters, fault }: { text: string; filters: FiltersInUrl; fault: string | undefined }) {
-  const written = useDraft(text);
-  const search = (event: SubmitEvent) => {
-    event.preventDefault();
-    filters.set({ q: written.value.trim() });
-  };
   return (
     <>
-      <form class="search" role="search" onSubmit={search}>
-        <input
-          type="search"
-          name="q"
-          aria-label="Search memories"
-          placeholder="Search as an agent would: what may she not eat"
-          value={written}
-          onInput={({ currentTarget }) => (written.value = currentTarget.value)}
-        />
-        <button class="primary">Search</button>
-      </form>
+      <SearchField
+        text={text}
+        label="Search memories"
+        placeholder="Search as an agent would: what may she not eat"
+        onSearch={(q) => filters.set({ q })}
+      />
       <Filters filters={filters}>
         <NameFilter label="User" name="user_id" kind="users" filters={filters} />
         <NameFilter label="Agent" name="agent_id" kind="agents" filters={filters} />

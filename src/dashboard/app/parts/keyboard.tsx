@@ -75,11 +75,11 @@ function walk(by: 1 | -1): void {
   row?.scrollIntoView({ block: "nearest" });
 }
 
-/** To the search field of the screen, or to the screen that is one. */
+/** To the search for everything: its field in the menu, or its screen where the menu is closed. */
 function find(go: (path: string) => void): void {
-  const field = document.querySelector<HTMLInputElement>("main [type=search]");
-  if (field === null) go("memories");
-  else field.focus();
+  const field = document.querySelector<HTMLInputElement>(".find-all input");
+  if (field?.checkVisibility() === true) field.select();
+  else go("find");
 }
 
 /** Only from a row itself: a button or a link within it has an Enter of its own. */
@@ -112,7 +112,7 @@ function leave(): boolean {
 export function KeyboardHelp({ places }: { places: readonly MenuItem[] }) {
   if (!helpIsOpen.value) return null;
   const keys: [keys: readonly string[], meaning: string][] = [
-    [["/"], "Search"],
+    [["/"], "Search everything"],
     [["j"], "Next in a list"],
     [["k"], "Previous in a list"],
     [["Enter"], "Open it"],
