@@ -18,6 +18,7 @@ import { StoreError } from "../../../src/storage/store-error.ts";
 import {
   apiKeys,
   erasures,
+  memories,
   meta,
   provider,
   sessions,
@@ -107,13 +108,22 @@ if (isHere(POSTGRES, "the store on PostgreSQL")) {
       for (const store of stores) await store.close();
     });
 
+    /** Has the database count deadlocks of connections that are opened from now on, although nobody waits a second for a lock. */
+    const noticeDeadlocks = async () => {
+      await using sql = new SQL(url, { max: 1 });
+      await sql.unsafe(`alter database ${new URL(url).pathname.slice(1)} set deadlock_timeout = '10ms'`);
+    };
+
+    /** Returns how many there were. What is counted of a connection is there for certain once that has ended. */
+    const deadlocks = async (): Promise<unknown> => {
+      await postgres.disconnect(url);
+      await using sql = new SQL(await postgres.database(), { max: 1 });
+      const [row] = await sql`select deadlocks::int from pg_stat_database where datname = ${new URL(url).pathname.slice(1)}`;
+      return row.deadlocks;
+    };
+
     test("changes meet no deadlock of which each writes unread what the other reads", async () => {
-      const database = new URL(url).pathname.slice(1);
-      const query = async (statement: string): Promise<Record<string, unknown>[]> => {
-        await using sql = new SQL(url, { max: 1 });
-        return Array.from((await sql.unsafe(statement)) as Record<string, unknown>[]);
-      };
-      await query(`alter database ${database} set deadlock_timeout = '10ms'`);
+      await noticeDeadlocks();
       const stores = [await open(systemClock), await open(systemClock)];
       await stores[0]!.commit("aa", (tx) => ["a", "b"].forEach((key) => tx.add(turns, key, text("0"))));
       const changes = [
@@ -129,9 +139,53 @@ if (isHere(POSTGRES, "the store on PostgreSQL")) {
       });
       await Promise.all(changes);
       for (const store of stores) await store.close();
-      await postgres.disconnect(url);
-      url = await postgres.migrated();
-      expect(await query(`select deadlocks::int from pg_stat_database where datname = '${database}'`)).toEqual([{ deadlocks: 0 }]);
+      expect(await deadlocks()).toBe(0);
+    });
+
+    test("changes meet no deadlock over a row that another put again after one had locked those of its table", async () => {
+      await noticeDeadlocks();
+      await using store = await open(systemClock);
+      await store.commit("aa", (tx) => {
+        tx.add(sessions, "s", SESSION);
+        tx.add(turns, "t", text("0"));
+      });
+      // Two conflicts in a row: from then on what is going to be changed is locked before it is read.
+      let runs = 0;
+      await store.commit("aa", (tx) => tx.add(turns, ++runs <= 4 ? "t" : "other", text("1")));
+      await using sql = new SQL(url, { max: 4 });
+      const [putting, gate, rival, watch] = [await sql.reserve(), await sql.reserve(), await sql.reserve(), await sql.reserve()];
+      const waits = "select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+      const waiting = async (count: number, until: () => boolean = () => false) => {
+        while (!until() && ((await watch.unsafe(waits)) as { n: number }[])[0]!.n < count) await new Promise(setImmediate);
+      };
+
+      await putting`begin`;
+      await putting`delete from cairn.sessions where key = 's'`;
+      await putting.unsafe("insert into cairn.sessions (key, row, rev) values ('s', $1, 7)", [sessions.encode(SESSION)]);
+      const changed = store.commit("aa", (tx) => {
+        tx.get(memories, "read last");
+        tx.put(sessions, "s", { ...tx.get(sessions, "s")!, turnCount: 1 });
+        tx.put(turns, "t", text(`${tx.get(turns, "t")!.shown}1`));
+      });
+      await waiting(1);
+      // From here on the change has locked the turn and not the session, and waits before it has read all.
+      await gate`begin`;
+      await gate`lock table cairn.memories in access exclusive mode`;
+      await putting`commit`;
+      await waiting(1);
+      await rival`begin`;
+      await rival`select from cairn.sessions where key = 's' for no key update`;
+      let hasBoth = false;
+      const both = rival`select from cairn.turns where key = 't' for no key update`.then(() => (hasBoth = true));
+      await waiting(2, () => hasBoth);
+      await gate`rollback`;
+      await both;
+      await rival`commit`;
+      await changed;
+      expect(await store.read((reader) => [reader.get(sessions, "s")?.turnCount, reader.get(turns, "t")?.shown])).toEqual([1, "01"]);
+      for (const connection of [putting, gate, rival, watch]) connection.release();
+      await Promise.all([store.close(), sql.close()]);
+      expect(await deadlocks()).toBe(0);
     });
 
     test("a change that waits for a server without end holds up none that was made at the same time, and goes on once it may", async () => {

@@ -15,7 +15,8 @@
  * All transactions lock in one order, so that none of two that wait for each other waits for good: names first, then rows by table and
  * key, and then what is written. Of that only a row that is new can make one wait, whose key another is putting: these are put in the
  * same order. Index entries need no lock: a transaction that writes one has locked its row, or puts it. A transaction that finds out that
- * it needs more than it has locked is rolled back and begins again with that.
+ * it needs more than it has locked is rolled back and begins again with that. So is one that would have to wait for a row when it has
+ * locked before it read: another has put that row after the locks of its table, so it is not locked although its key was expected.
  *
  * @module
  */
@@ -39,6 +40,9 @@ export type NameLocks = ReadonlyMap<number, 0 | 1>;
 
 /** `written`: against all that write or lock the row; `read`: against those that write it. */
 type RowLock = "written" | "read";
+
+/** What a statement does that would lock rows which another transaction holds. */
+export type WhenHeld = "wait" | "fail";
 
 export interface RowLocks {
   readonly lock: RowLock;
@@ -142,18 +146,19 @@ export function lockStatements({ names, rows }: Locks): Statement[] {
   ];
 }
 
-export function rowsLocked(table: string, { lock, keys }: RowLocks): Statement {
+/** @param whenHeld - what the statement does when another transaction holds one of the rows */
+export function rowsLocked(table: string, { lock, keys }: RowLocks, whenHeld: WhenHeld = "wait"): Statement {
   const { relation } = locationOf(table);
   return {
-    text: `select count(*) from (select from ${relation} as x where key = any($1::text[]) order by key${rowLockOf(table, lock)}) as locked`,
+    text: `select count(*) from (select from ${relation} as x where key = any($1::text[]) order by key${rowLockOf(table, lock, whenHeld)}) as locked`,
     values: [Array.from(keys)],
   };
 }
 
 /** The clause with which a statement locks rows `x`. */
-export function rowLockOf(table: string, lock: RowLock | undefined): string {
-  if (lock === "written") return " for no key update of x";
-  return lock === "read" ? READ_LOCKS.get(table)! : "";
+export function rowLockOf(table: string, lock: RowLock | undefined, whenHeld: WhenHeld): string {
+  if (lock === undefined) return "";
+  return (lock === "written" ? " for no key update of x" : READ_LOCKS.get(table)!) + (whenHeld === "fail" ? " nowait" : "");
 }
 
 /** Lock of rows that are read and not written. */

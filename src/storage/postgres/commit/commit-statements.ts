@@ -11,7 +11,7 @@ import type { Statement } from "../connection/database.ts";
 import { groupSpans, Parameters, spansSource, unnested } from "../read/fetch-statement.ts";
 import type { FetchedRows, StoredRow } from "../read/fetched-rows.ts";
 import { columnOf, locationOf, relationOf, TEXT_TABLES } from "../schema.ts";
-import { rowLockOf, rowsLocked, type Locks, type RowLocks } from "./commit-locks.ts";
+import { rowLockOf, rowsLocked, type Locks, type RowLocks, type WhenHeld } from "./commit-locks.ts";
 
 /** Result of a commit for one key. */
 export interface Change {
@@ -33,13 +33,16 @@ export function changesOf(writes: readonly Write[]): Change[] {
   return Array.from(changes.values());
 }
 
-/** @returns statements that lock rows and fail unless all that was read is still as it was */
-export function checksOf(fetched: FetchedRows, { rows: locks }: Locks): Statement[] {
+/**
+ * @param whenHeld - `fail` where locks were taken before: a row that is not among them by now would be locked behind those that follow it
+ * @returns statements that lock rows and fail unless all that was read is still as it was
+ */
+export function checksOf(fetched: FetchedRows, { rows: locks }: Locks, whenHeld: WhenHeld): Statement[] {
   const tables = new Set([...fetched.read.keys.keys(), ...locks.keys()]);
   return [
     ...Array.from(tables)
       .toSorted()
-      .flatMap((table) => rowChecksOf(fetched, table, locks.get(table))),
+      .flatMap((table) => rowChecksOf(fetched, table, locks.get(table), whenHeld)),
     ...spanChecksOf(fetched),
   ];
 }
@@ -53,7 +56,7 @@ const READ = unnested("q", [
  * A row that was read is locked by its check, unless rows of its table are locked that were not read: then one statement locks all of
  * them before, in their order.
  */
-function rowChecksOf(fetched: FetchedRows, table: string, locks: RowLocks | undefined): Statement[] {
+function rowChecksOf(fetched: FetchedRows, table: string, locks: RowLocks | undefined, whenHeld: WhenHeld): Statement[] {
   const { relation, column, rev } = locationOf(table);
   const found = Array.from(fetched.read.keys.get(table) ?? [], (key) => ({ key, row: fetched.row(table, key) ?? null }));
   const absent = found.filter(({ row }) => row === null).map(({ key }) => key);
@@ -72,8 +75,8 @@ function rowChecksOf(fetched: FetchedRows, table: string, locks: RowLocks | unde
           },
         ];
   return [
-    ...(isApart ? [rowsLocked(table, locks)] : []),
-    ...check(locked, rowLockOf(table, isApart ? undefined : locks?.lock)),
+    ...(isApart ? [rowsLocked(table, locks, whenHeld)] : []),
+    ...check(locked, rowLockOf(table, isApart ? undefined : locks?.lock, whenHeld)),
     ...check(others, ""),
     ...(absent.length === 0
       ? []

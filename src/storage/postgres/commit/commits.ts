@@ -253,7 +253,7 @@ export class Commits {
       const rev = this.newRevision();
       const statements = [
         ...this.#tokens.tokenStatements(token, locks.names),
-        ...checksOf(fetched, locks),
+        ...checksOf(fetched, locks, expected === undefined ? "wait" : "fail"),
         ...writesOf(changes, fetched, rev),
         ...feedStatements(changes, rev, this.#clock.now()),
         SCHEMA_CHECK,
