@@ -41,7 +41,7 @@ export type NameLocks = ReadonlyMap<number, 0 | 1>;
 /** `written`: against all that write or lock the row; `read`: against those that write it. */
 type RowLock = "written" | "read";
 
-/** What a statement does that would lock rows which another transaction holds. */
+/** Reaction of a statement to a row that it would lock and another transaction holds. */
 export type WhenHeld = "wait" | "fail";
 
 export interface RowLocks {
@@ -146,7 +146,7 @@ export function lockStatements({ names, rows }: Locks): Statement[] {
   ];
 }
 
-/** @param whenHeld - what the statement does when another transaction holds one of the rows */
+/** @param whenHeld - for a row that another transaction holds */
 export function rowsLocked(table: string, { lock, keys }: RowLocks, whenHeld: WhenHeld = "wait"): Statement {
   const { relation } = locationOf(table);
   return {
