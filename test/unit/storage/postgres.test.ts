@@ -184,7 +184,7 @@ if (isHere(POSTGRES, "the store on PostgreSQL")) {
       await rival`commit`;
       await changed;
       expect(await store.read((reader) => [reader.get(sessions, "s")?.turnCount, reader.get(turns, "t")?.shown])).toEqual([1, "01"]);
-      for (const connection of [putting, gate, rival, watch]) connection.release();
+      for (const connection of [putting, gate, rival, watch]) void connection.release();
       await Promise.all([store.close(), sql.close()]);
       expect(await deadlocks()).toBe(0);
     });
