@@ -124,7 +124,7 @@ export function endpointsOf(
 
 export function createApp(deps: AppDeps) {
   const metrics = new Metrics([...storeMetrics(deps), ...sharedMetrics(deps.servers)], deps.history);
-  const pipeline = new Pipeline({ ...deps, keys: keyLookup(deps), metrics });
+  const pipeline = new Pipeline({ ...deps, publicUrl: deps.oauth.publicUrl, keys: keyLookup(deps), metrics });
   const endpoints = endpointsOf(deps);
   // Elysia's own router, also when listening: Bun's takes GET /v1/memory/search for a memory called search, where only POST is known.
   const app = new Elysia({ normalize: false, systemRouter: false });

@@ -7,6 +7,7 @@ import { isAbsolute, join } from "node:path";
 import { parseArgs } from "node:util";
 import { isLoopback } from "./lib/addresses.ts";
 import { messageOf } from "./lib/errors.ts";
+import { LOOPBACK_NAMES } from "./lib/urls.ts";
 import { DEFAULTS, readText, SETTINGS, START_SETTINGS, type GivenSettings, type Setting, type StartValues } from "./settings/schema.ts";
 
 export interface Config extends Omit<StartValues, "metrics"> {
@@ -32,9 +33,11 @@ export function isPrivateListener({
   host,
   allowedHosts,
   requireHttps,
+  publicUrl,
   tls,
-}: Pick<Config, "host" | "allowedHosts" | "requireHttps" | "tls">): boolean {
-  return isLoopback(host) && allowedHosts.length === 0 && !requireHttps && tls === undefined;
+}: Pick<Config, "host" | "allowedHosts" | "requireHttps" | "publicUrl" | "tls">): boolean {
+  const isForOthers = publicUrl !== undefined && !LOOPBACK_NAMES.has(new URL(publicUrl).hostname);
+  return isLoopback(host) && allowedHosts.length === 0 && !requireHttps && !isForOthers && tls === undefined;
 }
 
 /** Arguments of `cairn mcp`. */

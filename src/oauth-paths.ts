@@ -43,9 +43,11 @@ export function serveOAuth(app: Elysia, pipeline: Pipeline, deps: OAuthPathsDeps
       }),
     );
   };
-  for (const path of Object.keys(METADATA)) at(path, "GET", (_, own) => metadataAnswer(path, own));
+  for (const path of Object.keys(METADATA)) at(path, "GET", (_, own) => metadataAnswer(path, own, deps.oauth.clients() === "any"));
   at("/authorize", "GET", ({ request }) => authorizeAnswer(parametersOf(request.url)));
-  at("/register", "POST", (exchange) => pipeline.answerStranger(exchange, readBody, ({ value }) => registerAnswer(value, clock.now())));
+  at("/register", "POST", (exchange) =>
+    pipeline.answerStranger(exchange, readBody, ({ value }) => registerAnswer(value, deps.oauth.clients(), clock.now())),
+  );
   at("/token", "POST", (exchange) => pipeline.answerStranger(exchange, readForm, (form) => tokenAnswer(deps, system, form)));
   at("/revoke", "POST", (exchange) => pipeline.answerStranger(exchange, readForm, (form) => revokeAnswer(deps, system, form)));
 }

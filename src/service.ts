@@ -36,6 +36,7 @@ import { removeIncoming } from "./operations/new-store.ts";
 import { backUpBefore } from "./operations/upgrade.ts";
 import { RetrievalLog } from "./retrievals/log.ts";
 import { NAMES_FILL } from "./sessions/names.ts";
+import { parseOAuthClients } from "./settings/oauth-clients.ts";
 import { StoreQuotas } from "./settings/quotas.ts";
 import type { GivenSettings } from "./settings/schema.ts";
 import { Settings } from "./settings/settings.ts";
@@ -207,7 +208,11 @@ async function openDeps(opened: AsyncDisposableStack, parts: StoreParts, log: Lo
     searches: new FairSemaphore({ max: LIMITS.searchesAtOnceMax, ofOwnerMax: LIMITS.searchesOfKeyAtOnceMax }),
     recentTurns: new RecentTurns(),
     webhooks: hooks.webhooks,
-    oauth: { documents: new ClientDocuments(clock, { resolve: systemResolve, ...options.network }), publicUrl: options.publicUrl },
+    oauth: {
+      documents: new ClientDocuments(clock, { resolve: systemResolve, ...options.network }),
+      publicUrl: options.publicUrl,
+      clients: () => parseOAuthClients(settings.values.oauth_clients) ?? [],
+    },
   };
   return { deps, system, hooks };
 }

@@ -54,6 +54,7 @@ const VALUES: Record<string, [text: string, value: unknown]> = {
   index_turns: ["meaning", "meaning"],
   region: ["eu", "eu"],
   max_store_bytes: [String(2 ** 50), 2 ** 50],
+  oauth_clients: ["known, notes.example.com", "known, notes.example.com"],
   "backups.schedule": ["sun 03:00", "sun 03:00"],
   "backups.keep": ["3", 3],
   "backups.keep_days": ["30", 30],
@@ -131,6 +132,8 @@ const LISTENERS: { name: string; environment: Record<string, string>; isPrivate:
   { name: "on every address", environment: { CAIRN_HOST: "0.0.0.0" }, isPrivate: false },
   { name: "on an address of a network", environment: { CAIRN_HOST: "192.168.0.10" }, isPrivate: false },
   { name: "on loopback under another name", environment: { CAIRN_ALLOWED_HOSTS: "cairn.example" }, isPrivate: false },
+  { name: "on loopback with an address for others", environment: { CAIRN_PUBLIC_URL: "https://cairn.example" }, isPrivate: false },
+  { name: "on loopback with its own address", environment: { CAIRN_PUBLIC_URL: "http://localhost:8700" }, isPrivate: true },
   { name: "on loopback behind a proxy", environment: { CAIRN_REQUIRE_HTTPS: "1" }, isPrivate: false },
   { name: "on loopback with a certificate", environment: { CAIRN_TLS_CERT: "c", CAIRN_TLS_KEY: "k" }, isPrivate: false },
 ];

@@ -367,6 +367,19 @@ test("the Host has to be a name of the server's, or one that its operator added"
   }
 });
 
+test("the host of the address for clients is a name of the server's by itself, and no other one", async () => {
+  for (const [publicUrl, own, foreign] of [
+    ["https://cairn.example", "cairn.example", "www.cairn.example"],
+    ["https://Cairn.Example:8443", "cairn.example:8443", "cairn.example.evil.example"],
+  ] as const) {
+    await using cairn = await startCairn({ publicUrl });
+    const ask = async (host: string) => (await cairn.get("/v1/sessions", { headers: { host } })).status;
+    expect([await ask(own), await ask("localhost:8700"), await ask(foreign)]).toEqual([200, 200, 403]);
+  }
+  await using open = await startCairn({ publicUrl: "https://cairn.example", host: "0.0.0.0" });
+  expect((await open.get("/v1/sessions", { headers: { host: "other.example" } })).status).toBe(200);
+});
+
 test("a server beyond loopback answers to any Host, unless its operator names some", async () => {
   const ask = async (allowedHosts: string[], host: string) => {
     await using cairn = await startCairn({ host: "0.0.0.0", allowedHosts });

@@ -6,76 +6,31 @@
 import { auth as auth2026 } from "@modelcontextprotocol/client";
 import { auth as auth2025 } from "@modelcontextprotocol/sdk/client/auth.js";
 import { afterAll, expect, test } from "bun:test";
-import { createHash } from "node:crypto";
 import { LIMITS } from "../src/lib/limits.ts";
 import { refusal } from "./support/answers.ts";
-import { startCairn, type Answer, type Cairn, type Options } from "./support/cairn.ts";
-
-const ISSUER = "https://cairn.example.com";
-const MCP = `${ISSUER}/mcp`;
-const CALLBACK = "http://127.0.0.1:5000/callback";
-const VERIFIER = "v".repeat(43);
-const CHALLENGE = createHash("sha256").update(VERIFIER).digest("base64url");
-const PUBLIC: Options = { publicUrl: ISSUER };
+import { startCairn } from "./support/cairn.ts";
+import {
+  ISSUER,
+  MCP,
+  CALLBACK,
+  VERIFIER,
+  CHALLENGE,
+  PUBLIC,
+  form,
+  registration,
+  asking,
+  consent,
+  codeIn,
+  connect,
+  LIST,
+  MCP_HEADERS,
+  tools,
+  statusOf,
+  type Asked,
+} from "./support/oauth.ts";
 
 const cairn = await startCairn(PUBLIC);
 afterAll(() => cairn[Symbol.asyncDispose]());
-
-const form = (to: Cairn, path: string, fields: Record<string, string>): Promise<Answer> =>
-  to.post(path, undefined, {
-    key: null,
-    raw: new URLSearchParams(fields).toString(),
-    headers: { "Content-Type": "application/x-www-form-urlencoded" },
-  });
-const registration = async (to: Cairn, more: object = {}) =>
-  (
-    await to.post(
-      "/register",
-      { client_name: "Notes", redirect_uris: [CALLBACK], grant_types: ["authorization_code", "refresh_token"], ...more },
-      { key: null },
-    )
-  ).body;
-
-interface Asked {
-  client_id: string;
-  redirect_uri: string;
-  [name: string]: unknown;
-}
-const asking = (client_id: string, more: object = {}): Asked => ({
-  client_id,
-  redirect_uri: CALLBACK,
-  response_type: "code",
-  code_challenge: CHALLENGE,
-  code_challenge_method: "S256",
-  state: "s t&te",
-  resource: MCP,
-  ...more,
-});
-const consent = (to: Cairn, asked: Asked, more: object = {}) => to.ok(to.post("/v1/oauth/grants", { ...asked, ...more }));
-const codeIn = ({ redirect_to }: { redirect_to: string }) => new URL(redirect_to).searchParams.get("code") ?? "";
-
-/** Consents for a new registration. */
-async function connect(to: Cairn, more: object = {}, registered: object = {}) {
-  const { client_id } = await registration(to, registered);
-  const grant = await consent(to, asking(client_id), more);
-  const redeem = (fields: object = {}) =>
-    form(to, "/token", {
-      grant_type: "authorization_code",
-      client_id,
-      code: codeIn(grant),
-      redirect_uri: CALLBACK,
-      code_verifier: VERIFIER,
-      ...fields,
-    });
-  const refresh = (refresh_token: string, fields: object = {}) =>
-    form(to, "/token", { grant_type: "refresh_token", client_id, refresh_token, ...fields });
-  return { client_id, grant, redeem, refresh };
-}
-const LIST = { jsonrpc: "2.0", id: 1, method: "tools/list", params: {} };
-const MCP_HEADERS = { Accept: "application/json, text/event-stream", "Content-Type": "application/json" };
-const tools = (to: Cairn, token: string) =>
-  to.post("/mcp", LIST, { key: null, headers: { ...MCP_HEADERS, Authorization: `Bearer ${token}` } });
-const statusOf = async (to: Cairn, token: string) => (await tools(to, token)).status;
 
 test("what the server says of itself, to any page", async () => {
   const metadata = await cairn.get("/.well-known/oauth-authorization-server", { key: null });
@@ -387,7 +342,9 @@ test("a registration is kept nowhere, and one that cannot be used is refused", a
     "https://a@b.example/",
   ])
     expect([uri, ...(await error({ redirect_uris: [uri] }))]).toEqual([uri, 400, "invalid_redirect_uri"]);
-  expect(await error({ redirect_uris: Array(11).fill(CALLBACK) })).toEqual([400, "invalid_redirect_uri"]);
+  const some = await registration(cairn, { redirect_uris: ["notes:/callback", CALLBACK, "http://notes.example.com/"] });
+  expect(some.redirect_uris).toEqual([CALLBACK]);
+  expect(await error({ redirect_uris: Array(21).fill(CALLBACK) })).toEqual([400, "invalid_redirect_uri"]);
   expect(await error({ redirect_uris: [1] })).toEqual([400, "invalid_redirect_uri"]);
   expect(await error({ redirect_uris: [`https://a.example/${"a".repeat(2_000)}`] })).toEqual([400, "invalid_redirect_uri"]);
   expect(await error({ redirect_uris: [CALLBACK], token_endpoint_auth_method: "client_secret_basic" })).toEqual([
@@ -407,134 +364,4 @@ test("a key has at most 100 grants: one more ends the oldest", async () => {
   for (let i = 0; i <= LIMITS.oauthGrantsMax; i++) ids.push((await consent(own, asking(client_id))).key.id);
   const statuses = [ids[0], ids[1], ids.at(-1)].map(async (id) => (await own.get(`/v1/api_keys/${id}`)).status);
   expect(await Promise.all(statuses)).toEqual([404, 200, 200]);
-});
-
-const ID = "https://localhost/oauth/client.json";
-const DOCUMENT = { client_id: ID, client_name: "Notes", redirect_uris: [CALLBACK], grant_types: ["authorization_code", "refresh_token"] };
-const tls = (name: string) => Bun.file(`${import.meta.dir}/support/tls/${name}.pem`);
-
-/** A Cairn to which a host on this machine seems to be on the Internet, and what that host was asked. */
-async function withDocuments(answer: () => Response | Promise<Response>, network: Options["network"] = {}) {
-  const asked: (string | null)[][] = [];
-  const host = Bun.serve({
-    hostname: "127.0.0.1",
-    port: 0,
-    tls: { key: tls("key"), cert: tls("certificate") },
-    fetch: (request) => {
-      asked.push([request.method, request.headers.get("host"), request.headers.get("x-api-key")]);
-      return answer();
-    },
-  });
-  const dial = () => ({ host: "127.0.0.1", port: host.port ?? 0 });
-  const ca = await tls("certificate").text();
-  // Each server keeps the documents that it has fetched.
-  const own = await startCairn({ ...PUBLIC, servers: 1, network: { resolve: () => Promise.resolve(["8.8.8.8"]), dial, ca, ...network } });
-  const describe = (client_id = ID) => own.post("/v1/oauth/requests", asking(client_id));
-  return {
-    own,
-    asked,
-    describe,
-    async [Symbol.asyncDispose]() {
-      await host.stop(true);
-      await own[Symbol.asyncDispose]();
-    },
-  };
-}
-const jsonOf = (document: unknown, headers: Record<string, string> = {}) => Response.json(document, { headers });
-
-test("the document of a client is fetched by who is to consent, and kept as long as it says", async () => {
-  let document: object = DOCUMENT;
-  await using set = await withDocuments(() => jsonOf(document, { "Cache-Control": "public, max-age=600" }));
-  const { own, asked, describe } = set;
-  expect((await own.plain("GET", `/authorize?client_id=${encodeURIComponent(ID)}`, { key: null })).status).toBe(302);
-  expect((await own.post("/v1/oauth/requests", asking(ID), { key: null })).status).toBe(401);
-  expect(asked).toHaveLength(0);
-  expect(await own.ok(describe())).toEqual({
-    object: "oauth_request",
-    client_id: ID,
-    client_name: "Notes",
-    client_host: "localhost",
-    redirect_host: "127.0.0.1:5000",
-    redirects_to_this_machine: true,
-    resource: MCP,
-    scopes: ["read", "write"],
-    refreshes: true,
-    denial: `${CALLBACK}?error=access_denied&state=s+t%26te&iss=${encodeURIComponent(ISSUER)}`,
-  });
-  const { key } = await consent(own, asking(ID));
-  expect(key).toMatchObject({ name: "Notes", client_id: ID });
-  expect(asked).toEqual([["GET", "localhost", null]]);
-  document = { ...DOCUMENT, client_name: "Other" };
-  own.clock.advance({ seconds: 599 });
-  expect((await own.ok(describe())).client_name).toBe("Notes");
-  own.clock.advance({ seconds: 1 });
-  expect((await own.ok(describe())).client_name).toBe("Other");
-});
-
-test("a document that cannot be used is refused with the reason, which is kept for a minute", async () => {
-  let answer = (): Response => new Response("", { status: 302, headers: { Location: "http://127.0.0.1/" } });
-  await using set = await withDocuments(() => answer());
-  const { own, asked, describe } = set;
-  const cases: [reason: string, answer: () => Response][] = [
-    ["redirects are not followed", answer],
-    ["more than 5120 bytes", () => jsonOf({ ...DOCUMENT, more: "a".repeat(6_000) })],
-    ["not served as JSON", () => new Response(JSON.stringify(DOCUMENT), { headers: { "Content-Type": "text/html" } })],
-    ["client_id is not this URL", () => jsonOf({ ...DOCUMENT, client_id: `${ID}x` })],
-    ["client_id is not this URL", () => new Response("{", { headers: { "Content-Type": "application/json" } })],
-    ["client_name is missing", () => jsonOf({ ...DOCUMENT, client_name: undefined })],
-    ["redirect_uris", () => jsonOf({ ...DOCUMENT, redirect_uris: ["http://evil.example.com/"] })],
-  ];
-  for (const [reason, one] of cases) {
-    answer = one;
-    const refused = await describe();
-    expect(refusal(refused)).toEqual({ status: 400, code: "invalid_request", param: "client_id" });
-    expect(refused.body.error.message).toContain(reason);
-    own.clock.advance({ seconds: 59 });
-    expect((await describe()).body.error.message).toContain(reason);
-    own.clock.advance({ seconds: 1 });
-  }
-  expect(asked).toHaveLength(cases.length);
-});
-
-test("a document is fetched from public addresses at the default port alone", async () => {
-  let addresses = ["8.8.8.8"];
-  await using set = await withDocuments(() => jsonOf(DOCUMENT), { loopback: true, resolve: () => Promise.resolve(addresses) });
-  const { own, asked, describe } = set;
-  await own.ok(own.patch("/v1/settings", { webhooks: { allow_private: true } }));
-  for (const address of ["127.0.0.1", "10.0.0.1", "169.254.169.254", "::1", "::ffff:10.0.0.1", "64:ff9b::7f00:1", "fd00::1", "0.0.0.0"]) {
-    addresses = ["8.8.8.8", address];
-    const refused = await describe();
-    expect([address, refused.status, refused.body.error?.message]).toEqual([address, 400, expect.stringContaining("public address")]);
-    own.clock.advance({ seconds: 60 });
-  }
-  addresses = ["8.8.8.8"];
-  for (const id of [
-    "http://localhost/oauth/client.json",
-    "https://localhost:8443/oauth/client.json",
-    "https://localhost/",
-    "https://localhost",
-    "https://localhost/a/../client.json",
-    "https://localhost/client.json?x",
-    "https://localhost/client.json#x",
-    "https://a@localhost/client.json",
-    "https://127.0.0.1/client.json",
-    "https://[::1]/client.json",
-    "https://2130706433/client.json",
-  ])
-    expect([id, refusal(await describe(id))]).toEqual([id, { status: 400, code: "invalid_request", param: "client_id" }]);
-  expect(asked).toHaveLength(0);
-});
-
-test("a document that does not come in time is none", async () => {
-  const { promise, resolve } = Promise.withResolvers<Response>();
-  const { promise: reached, resolve: reach } = Promise.withResolvers<void>();
-  await using set = await withDocuments(() => {
-    reach();
-    return promise;
-  });
-  const refused = set.describe();
-  await reached;
-  set.own.clock.advance({ seconds: 3 });
-  expect((await refused).body.error.message).toContain("within 3 s");
-  resolve(jsonOf(DOCUMENT));
 });

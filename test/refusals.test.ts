@@ -260,6 +260,7 @@ const LIMITED: Record<string, string> = {
   "SettingsChanges.max_body_bytes": "1024 to 67108864",
   "SettingsChanges.max_store_bytes": "1048576 to 1125899906842624",
   "SettingsChanges.memories_on_expiry": "keep or delete",
+  "SettingsChanges.oauth_clients": "0 to 2048",
   "SettingsChanges.region": "0 to 64",
   "SettingsChanges.memory_versions_kept": "0 to 100",
   "SettingsChanges.retrieval_log_days": "1 to 365",
@@ -393,6 +394,10 @@ const ODD: Record<string, [body: object, param: string][]> = {
   NewWebhookSecret: [[{ secret: "whsec_my-own_secret" }, "secret"]],
   SettingsChanges: [
     ...["two\nlines", "\u001b[2J", "half \ud83c"].map((region): [object, string] => [{ region }, "region"]),
+    ...["any,known", "https://localhost", "a b", ",", "*.example.com"].map((value): [object, string] => [
+      { oauth_clients: value },
+      "oauth_clients",
+    ]),
     ...inGroup("backups", "schedule", ["3:00", "24:00", "sunday 03:00", "9m", "32d", "daily", "SUN 03:00"]),
     ...inGroup("webhooks", "timeout", ["15", "soon", "0s", "61m", "-1s", "1.5s"]),
     ...inGroup("webhooks", "retry_schedule", ["5s,", "5s;1m", "8d", "6d,2d", Array(21).fill("1s").join()]),
@@ -468,7 +473,7 @@ function extremes(name: string, reference: FieldSchema): unknown[] {
 
 /** Not every text of their lengths is one of them. */
 const HAS_A_FORM =
-  /url|client_id|redirect_uri|response_type|code_challenge|resource|api_key|expires_at|occurred_at|session_id|since|valid_(from|until)|created_(after|before)|as_of|useful|^token$/;
+  /url|client_id|redirect_uri|response_type|code_challenge|resource|api_key|expires_at|occurred_at|session_id|since|valid_(from|until)|created_(after|before)|as_of|useful|oauth_clients|^token$/;
 
 test("the smallest and the largest values that the document allows are taken", async () => {
   await using cairn = await startCairn();

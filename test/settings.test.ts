@@ -20,6 +20,7 @@ const AT_FIRST = {
   state_versions_kept: DEFAULT(1_000),
   memory_versions_kept: DEFAULT(20),
   max_store_bytes: DEFAULT(null),
+  oauth_clients: DEFAULT("any"),
   backups: { schedule: DEFAULT(null), keep: DEFAULT(7), keep_days: DEFAULT(null) },
   webhooks: {
     allow_private: DEFAULT(false),

@@ -126,11 +126,11 @@ function listenOn<Result>(host: string, port: number, begin: () => Result): Resu
 }
 
 /** Redirects those who type an address without https. */
-function redirectListener({ host: hostname, allowedHosts }: Config, port: number, httpsPort: number): Server<undefined> {
-  const isOwnHost = hostCheck(hostname, allowedHosts);
+function redirectListener(config: Config, port: number, httpsPort: number): Server<undefined> {
+  const isOwnHost = hostCheck(config);
   const requestIds = new IdSource(systemClock);
   return Bun.serve({
-    hostname,
+    hostname: config.host,
     port,
     development: false,
     fetch: (request) => {

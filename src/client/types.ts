@@ -2307,6 +2307,17 @@ export interface Settings {
     /** Where the value comes from. */
     source: "default" | "environment" | "setting" | "probes" | "built-in";
   };
+  /**
+   * Applications that may ask for access by OAuth: any, or known and hosts such as notes.example.com, separated by commas. `known` are
+   * those whose documents are built in; a host is where an application has its document. Unless it is `any`, no application can register
+   * itself. Those that are connected stay connected.
+   */
+  oauth_clients: {
+    value: string;
+    default?: string;
+    /** Where the value comes from. */
+    source: "default" | "environment" | "setting" | "probes" | "built-in";
+  };
   /** Backups that the server makes by itself. */
   backups: {
     /**
@@ -2509,6 +2520,12 @@ export interface SettingsChanges {
    * expiry and retention keep working. The size is checked twice a second and after large writes, so it can exceed the limit slightly.
    */
   max_store_bytes?: number | null;
+  /**
+   * Applications that may ask for access by OAuth: any, or known and hosts such as notes.example.com, separated by commas. `known` are
+   * those whose documents are built in; a host is where an application has its document. Unless it is `any`, no application can register
+   * itself. Those that are connected stay connected.
+   */
+  oauth_clients?: string | null;
   /** Backups that the server makes by itself. */
   backups?: {
     /**

@@ -12,15 +12,24 @@ import { isLoopback } from "../lib/addresses.ts";
 import { ApiError } from "../lib/errors.ts";
 import { LOOPBACK_NAMES } from "../lib/urls.ts";
 
+export interface OwnNames {
+  /** Address that is listened on. */
+  readonly host: string;
+  readonly allowedHosts: readonly string[];
+  /** Address at which clients reach the server. Its host is a name of the server, and says nothing of others that it may have. */
+  readonly publicUrl?: string | undefined;
+}
+
 /** @returns a test of the Host header; null is what HTTP/1.0 sends */
-export function hostCheck(listening: string, configured: readonly string[]): (host: string | null) => boolean {
-  if (!isLoopback(listening) && configured.length === 0) return () => true;
-  const isName = nameCheck(listening, configured);
+export function hostCheck(own: OwnNames): (host: string | null) => boolean {
+  if (!isLoopback(own.host) && own.allowedHosts.length === 0) return () => true;
+  const isName = nameCheck(own);
   return (host) => host === null || isName(host);
 }
 
 /** @returns a test of a host, with a port or without: whether it is a name that the server is known to have */
-export function nameCheck(listening: string, configured: readonly string[]): (host: string) => boolean {
+export function nameCheck({ host: listening, allowedHosts, publicUrl }: OwnNames): (host: string) => boolean {
+  const configured = publicUrl === undefined ? allowedHosts : [...allowedHosts, new URL(publicUrl).hostname];
   const names = new Set([...LOOPBACK_NAMES, ...[listening, `[${listening}]`, ...configured].map((name) => name.toLowerCase())]);
   return (host) => names.has(host.toLowerCase().replace(/:\d+$/, "")) || names.has(host.toLowerCase());
 }

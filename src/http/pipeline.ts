@@ -25,7 +25,7 @@ import type { ApiCaller, Endpoint, StreamResponse } from "./endpoint.ts";
 import { apiErrorOf, errorJson, statusOf, type FailingStore } from "./errors.ts";
 import { acceptsEncoding, isPackable } from "./gzip.ts";
 import type { Answer, AnsweredRequest, Exchange, Remote } from "./exchange.ts";
-import { foreignHost, hostCheck, nameCheck } from "./host.ts";
+import { foreignHost, hostCheck, nameCheck, type OwnNames } from "./host.ts";
 import { httpsLocation } from "./https.ts";
 import { checkIdempotencyKey, readKept } from "./idempotency.ts";
 import type { Metrics } from "./metrics.ts";
@@ -36,7 +36,7 @@ import { rateLimitHeaders } from "./rate-limit.ts";
 import { requestIdOf } from "./request-id.ts";
 import { ResponseBuffer } from "./response-buffer.ts";
 
-export interface PipelineDeps {
+export interface PipelineDeps extends OwnNames {
   readonly clock: Clock;
   readonly log: Log;
   readonly keys: KeyLookup;
@@ -48,10 +48,6 @@ export interface PipelineDeps {
   readonly buckets?: KeyBuckets | undefined;
   /** Aborted once the server is going to stop: then it answers, and closes the connection. */
   readonly stopping: AbortSignal;
-  /** Address the server listens on. */
-  readonly host: string;
-  /** Other names it answers to. */
-  readonly allowedHosts: readonly string[];
   /** Origins whose pages may call from a browser. */
   readonly corsOrigins?: readonly string[];
   /** Redirects requests that reached a proxy over plain HTTP. */
@@ -77,8 +73,8 @@ export class Pipeline {
   constructor(deps: PipelineDeps) {
     this.#deps = deps;
     this.#corsOrigins = deps.corsOrigins ?? [];
-    this.#isOwnHost = hostCheck(deps.host, deps.allowedHosts);
-    this.#isOwnName = nameCheck(deps.host, deps.allowedHosts);
+    this.#isOwnHost = hostCheck(deps);
+    this.#isOwnName = nameCheck(deps);
     this.admission = new Admission(deps.keys, deps.clock, deps.buckets);
     this.#requestIds = new IdSource(deps.clock);
     this.#headers = new Headers({

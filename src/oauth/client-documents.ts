@@ -1,6 +1,6 @@
 /**
  * Documents of applications, at the URLs that are their ids: fetched when somebody with an admin key is asked for consent, never for a
- * stranger, from public addresses alone, by the way out that webhooks take.
+ * stranger, from public addresses alone, by the way out that webhooks take. Where no answer comes, one that is built in counts.
  *
  * @module
  */
@@ -11,6 +11,7 @@ import { type ApiError } from "../lib/errors.ts";
 import { hostOf, post, type Network, type Reply } from "../lib/outbound.ts";
 import { version } from "../lib/version.ts";
 import { CLIENT_ID_LENGTH_MAX, clientIn, unknownClient, type Client, type Documents } from "./clients.ts";
+import { knownDocument } from "./known-clients.ts";
 
 const BYTES_MAX = 5 * 1024;
 const FETCH_MS = 3 * SECOND_MS;
@@ -64,9 +65,10 @@ export class ClientDocuments implements Documents {
     using deadline = new Deadline(this.#clock, FETCH_MS);
     const headers = { Accept: "application/json", "User-Agent": `Cairn/${version}` };
     const reply = await post(this.#network, { method: "GET", url, headers, body: "", readMax: () => BYTES_MAX }, deadline.signal);
-    const client = clientIn(documentOf(url, reply, id), id);
+    const builtIn = reply.kind === "answered" ? undefined : knownDocument(id);
+    const client = clientIn(builtIn ?? documentOf(url, reply, id), id);
     if ("problem" in client) throw unusable(url, client.problem);
-    return { client, keptMs: keptMsOf(reply) };
+    return { client, keptMs: builtIn === undefined ? keptMsOf(reply) : FAILURE_KEPT_MS };
   }
 }
 

@@ -9,6 +9,8 @@
  */
 import { ApiError } from "../lib/errors.ts";
 import { codePointLength, firstCodePoints } from "../lib/text.ts";
+import { KNOWN, type OAuthClients } from "../settings/oauth-clients.ts";
+import { knownDocument } from "./known-clients.ts";
 import { isLoopbackUrl, redirectProblem, URI_LENGTH_MAX } from "./redirects.ts";
 
 export interface Client {
@@ -20,7 +22,7 @@ export interface Client {
 }
 
 const NAME_LENGTH_MAX = 100;
-const REDIRECTS_MAX = 10;
+const REDIRECTS_MAX = 20;
 /** A client sends its id with every request: one in a URL, too. */
 export const CLIENT_ID_LENGTH_MAX = 2048;
 const REGISTERED = "cairn_";
@@ -30,11 +32,24 @@ export interface Documents {
   get(id: string): Promise<Client>;
 }
 
-/** @throws {ApiError} `invalid_request` for an id that leads to no application */
-export function clientOf(id: string, documents: Documents): Client | Promise<Client> {
-  if (id.startsWith(REGISTERED)) return registeredClient(id);
+/** @throws {ApiError} `invalid_request` for an id that leads to no application; `permission_denied` for one that may not ask */
+export function clientOf(id: string, documents: Documents, allowed: OAuthClients): Client | Promise<Client> {
+  const isRegistration = id.startsWith(REGISTERED);
+  if (!isAllowed(id, allowed)) {
+    const who = isRegistration ? "Applications that register themselves" : "This application";
+    throw new ApiError("permission_denied", `${who} may not ask for access to this server (setting oauth_clients).`, {
+      param: "client_id",
+    });
+  }
+  if (isRegistration) return registeredClient(id);
   if (id.startsWith("https://")) return documents.get(id);
   throw unknownClient("is neither the https URL of a client's document nor the id of a registration here.");
+}
+
+function isAllowed(id: string, allowed: OAuthClients): boolean {
+  const url = id.startsWith("https://") ? URL.parse(id) : null;
+  if (allowed === "any") return true;
+  return url !== null && (allowed.includes(url.hostname) || (allowed.includes(KNOWN) && knownDocument(id) !== undefined));
 }
 
 function registeredClient(id: string): Client {
@@ -70,13 +85,14 @@ export const GRANT_TYPES = ["authorization_code", "refresh_token"] as const;
 export function clientIn(metadata: unknown, id: string): Client | { problem: string; isRedirect: boolean } {
   if (typeof metadata !== "object" || metadata === null) return { problem: "it is not a JSON object.", isRedirect: false };
   const said = metadata as Record<string, unknown>;
-  const redirectUris = said["redirect_uris"];
-  if (!isTexts(redirectUris) || redirectUris.length === 0 || redirectUris.length > REDIRECTS_MAX)
+  const saidUris = said["redirect_uris"];
+  const [first] = isTexts(saidUris) ? saidUris : [];
+  if (!isTexts(saidUris) || first === undefined || saidUris.length > REDIRECTS_MAX)
     return { problem: `redirect_uris must be 1 to ${REDIRECTS_MAX} texts.`, isRedirect: true };
-  for (const uri of redirectUris) {
-    const problem = redirectProblem(uri);
-    if (problem !== undefined) return { problem: `redirect_uris: ${firstCodePoints(uri, 100)} ${problem}`, isRedirect: true };
-  }
+  // Leaves out those of a scheme of an application's own, which any program can take.
+  const redirectUris = saidUris.filter((uri) => redirectProblem(uri) === undefined);
+  if (redirectUris.length === 0)
+    return { problem: `redirect_uris: ${firstCodePoints(first, 100)} ${redirectProblem(first)}`, isRedirect: true };
   const method = said["token_endpoint_auth_method"] ?? "none";
   if (method !== "none" && id === "")
     return { problem: "token_endpoint_auth_method must be none: Cairn keeps no secrets of clients.", isRedirect: false };

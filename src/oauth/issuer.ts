@@ -52,12 +52,13 @@ export function resourceMetadata(issuer: string): object {
   };
 }
 
-export function serverMetadata(issuer: string): object {
+/** @param registers - whether applications may register themselves */
+export function serverMetadata(issuer: string, registers: boolean): object {
   return {
     issuer,
     authorization_endpoint: `${issuer}/authorize`,
     token_endpoint: `${issuer}/token`,
-    registration_endpoint: `${issuer}/register`,
+    ...(registers ? { registration_endpoint: `${issuer}/register` } : {}),
     revocation_endpoint: `${issuer}/revoke`,
     response_types_supported: ["code"],
     response_modes_supported: ["query"],

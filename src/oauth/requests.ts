@@ -6,6 +6,7 @@
 import { ApiError } from "../lib/errors.ts";
 import { toJson, type JsonText } from "../lib/json.ts";
 import type { KeyId } from "../lib/ids.ts";
+import type { OAuthClients } from "../settings/oauth-clients.ts";
 import type { Caller, Deps } from "../traces/record.ts";
 import { clientOf, type Client, type Documents } from "./clients.ts";
 import { createGrant } from "./grants.ts";
@@ -13,7 +14,12 @@ import { canonicalResource, isOwnResource, OAUTH_SCOPES, OFFLINE_ACCESS } from "
 import { isLoopbackUrl, isRegistered, redirectWith } from "./redirects.ts";
 
 export interface OAuthDeps extends Deps {
-  readonly oauth: { readonly documents: Documents; readonly publicUrl: string | undefined };
+  readonly oauth: {
+    readonly documents: Documents;
+    readonly publicUrl: string | undefined;
+    /** Applications that may ask, at present. */
+    readonly clients: () => OAuthClients;
+  };
 }
 
 /** The parameters of `GET /authorize`. */
@@ -37,7 +43,7 @@ interface Checked {
 
 /** @throws {ApiError} `invalid_request` that names the parameter at fault */
 async function checked({ oauth }: OAuthDeps, asked: AuthorizationRequest): Promise<Checked> {
-  const client = await clientOf(asked.clientId, oauth.documents);
+  const client = await clientOf(asked.clientId, oauth.documents, oauth.clients());
   if (!isRegistered(asked.redirectUri, client.redirectUris))
     throw wrong("redirect_uri", "is not one that the application has registered: nothing is sent there.");
   if (asked.responseType !== "code") throw wrong("response_type", "must be code.");

@@ -6,6 +6,7 @@
 import { endpointGroup, type Endpoint } from "../http/endpoint.ts";
 import type { Answer } from "../http/exchange.ts";
 import { toJson } from "../lib/json.ts";
+import type { OAuthClients } from "../settings/oauth-clients.ts";
 import type { Caller } from "../traces/record.ts";
 import { register } from "./clients.ts";
 import { redeemCode, refreshTokens, revokeToken, type Refusal, type Tokens } from "./grants.ts";
@@ -38,7 +39,7 @@ export function oauthEndpoints(deps: OAuthDeps): Endpoint[] {
   ];
 }
 
-export const METADATA: Readonly<Record<string, (issuer: string) => object>> = {
+export const METADATA: Readonly<Record<string, (issuer: string, registers: boolean) => object>> = {
   "/.well-known/oauth-protected-resource": resourceMetadata,
   "/.well-known/oauth-protected-resource/mcp": resourceMetadata,
   "/.well-known/oauth-authorization-server": serverMetadata,
@@ -47,8 +48,8 @@ export const METADATA: Readonly<Record<string, (issuer: string) => object>> = {
 /** Any page may ask: there are no cookies, and nothing that a stranger could not ask for. */
 const OPEN = { "Access-Control-Allow-Origin": "*" };
 
-export function metadataAnswer(path: string, issuer: string): Answer {
-  return { status: 200, body: toJson(METADATA[path]?.(issuer) ?? {}), headers: OPEN };
+export function metadataAnswer(path: string, issuer: string, registers: boolean): Answer {
+  return { status: 200, body: toJson(METADATA[path]?.(issuer, registers) ?? {}), headers: OPEN };
 }
 
 export function preflightAnswer(methods: string): Answer {
@@ -72,7 +73,11 @@ export function authorizeAnswer(asked: URLSearchParams): Answer {
   return { status: 302, body: "", headers: { Location: `/dashboard/authorize#${known.toString()}` } };
 }
 
-export function registerAnswer(metadata: Record<string, unknown>, now: number): Answer {
+export function registerAnswer(metadata: Record<string, unknown>, clients: OAuthClients, now: number): Answer {
+  if (clients !== "any") {
+    const error_description = "Applications cannot register themselves with this server (setting oauth_clients).";
+    return { status: 403, body: toJson({ error: "access_denied", error_description }), headers: OPEN };
+  }
   const made = register(metadata);
   if ("problem" in made) {
     const error = made.isRedirect ? "invalid_redirect_uri" : "invalid_client_metadata";

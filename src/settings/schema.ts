@@ -23,6 +23,7 @@ import { publicUrlProblem, withoutQuery } from "../lib/urls.ts";
 import { DURABILITIES } from "../storage/durability.ts";
 import { databaseUrlProblem } from "../storage/postgres/connection/database-url.ts";
 import { TURN_INDEXES, type SettingsRow } from "../storage/tables.ts";
+import { OAUTH_CLIENTS_FORM, parseOAuthClients } from "./oauth-clients.ts";
 import { parseSchedule, parseTimeout, SCHEDULE_FORM, TIMEOUT_FORM } from "../webhooks/policy.ts";
 
 export interface Setting<Value = unknown> {
@@ -121,13 +122,13 @@ export const START_SETTINGS = {
     "CAIRN_ALLOWED_HOSTS",
     list,
     [],
-    "Host names the server answers to besides loopback ones, separated by commas. Without it a listener beyond loopback answers to any name.",
+    "Host names the server answers to besides loopback ones and that of `CAIRN_PUBLIC_URL`, separated by commas. Without it a listener beyond loopback answers to any name.",
   ),
   publicUrl: atStart(
     "CAIRN_PUBLIC_URL",
     usable(TEXT_LENGTH_MAX, publicUrlProblem),
     undefined,
-    "Address at which clients reach this server, `https://cairn.example.com`: switches on OAuth for `/mcp`, which is on at loopback addresses without it.",
+    "Address at which clients reach this server, `https://cairn.example.com`: switches on OAuth for `/mcp`, which is on at loopback addresses without it. Its host need not stand in `CAIRN_ALLOWED_HOSTS`.",
     "none",
   ),
   nativeDirectory: atStart(
@@ -205,6 +206,12 @@ export const SETTINGS = {
     null,
     "How many bytes the store may take on disk; beyond that new records are refused with 503. `cairn_store_used_bytes` in `/metrics` says how many it takes. New sessions, states, turns and memories are answered 503 `service_unavailable`, and so is a PATCH of one that does not make it smaller, and a request with an Idempotency-Key whose answer has no room to be kept; deletion, keys, webhooks, settings, expiry and retention keep working. The size is checked twice a second and after large writes, so it can exceed the limit slightly.",
     { variable: "CAIRN_MAX_STORE_BYTES", defaultText: "none" },
+  ),
+  oauth_clients: atRunTime(
+    formed(TEXT_LENGTH_MAX, OAUTH_CLIENTS_FORM, (text) => parseOAuthClients(text) !== undefined),
+    "any",
+    `Applications that may ask for access by OAuth: ${OAUTH_CLIENTS_FORM}. \`known\` are those whose documents are built in; a host is where an application has its document. Unless it is \`any\`, no application can register itself. Those that are connected stay connected.`,
+    { variable: "CAIRN_OAUTH_CLIENTS" },
   ),
   "backups.schedule": atRunTime(
     formed(TIMES_LENGTH_MAX, BACKUP_SCHEDULE_FORM, (text) => parseBackupSchedule(text) !== undefined),

@@ -1915,6 +1915,7 @@ class AsyncSettingsApi:
         state_versions_kept: int | Omit | None = OMIT,
         memory_versions_kept: int | Omit | None = OMIT,
         max_store_bytes: int | Omit | None = OMIT,
+        oauth_clients: str | Omit | None = OMIT,
         backups: SettingsChangesBackups | Omit = OMIT,
         webhooks: SettingsChangesWebhooks | Omit = OMIT,
         embedding: SettingsChangesEmbedding | Omit = OMIT,
@@ -1955,6 +1956,9 @@ class AsyncSettingsApi:
                 `service_unavailable`, and so is a PATCH of one that does not make it smaller, and a request with an Idempotency-Key
                 whose answer has no room to be kept; deletion, keys, webhooks, settings, expiry and retention keep working. The size is
                 checked twice a second and after large writes, so it can exceed the limit slightly.
+            oauth_clients: Applications that may ask for access by OAuth: any, or known and hosts such as notes.example.com,
+                separated by commas. `known` are those whose documents are built in; a host is where an application has its document.
+                Unless it is `any`, no application can register itself. Those that are connected stay connected.
             backups: Backups that the server makes by itself.
             webhooks: How events are delivered, from the next attempt on.
             embedding: The embedding provider. A change is tried before it is set; one of provider, model, prefix or length embeds
@@ -1963,7 +1967,7 @@ class AsyncSettingsApi:
             idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
                 one unless given.
         """
-        return await self._client.arun(answered(Call("PATCH", "/v1/settings", body=given({"memories_on_expiry": memories_on_expiry, "endless_sessions_for_all": endless_sessions_for_all, "trace_retention_days": trace_retention_days, "retrieval_log": retrieval_log, "retrieval_log_days": retrieval_log_days, "index_turns": index_turns, "index_turns_share": index_turns_share, "max_body_bytes": max_body_bytes, "region": region, "state_versions_kept": state_versions_kept, "memory_versions_kept": memory_versions_kept, "max_store_bytes": max_store_bytes, "backups": backups, "webhooks": webhooks, "embedding": embedding}, nullable=("memories_on_expiry", "endless_sessions_for_all", "trace_retention_days", "retrieval_log", "retrieval_log_days", "index_turns", "index_turns_share", "max_body_bytes", "region", "state_versions_kept", "memory_versions_kept", "max_store_bytes",)), idempotency_key=idempotency_key, timeout=timeout), self._client.options, Settings))
+        return await self._client.arun(answered(Call("PATCH", "/v1/settings", body=given({"memories_on_expiry": memories_on_expiry, "endless_sessions_for_all": endless_sessions_for_all, "trace_retention_days": trace_retention_days, "retrieval_log": retrieval_log, "retrieval_log_days": retrieval_log_days, "index_turns": index_turns, "index_turns_share": index_turns_share, "max_body_bytes": max_body_bytes, "region": region, "state_versions_kept": state_versions_kept, "memory_versions_kept": memory_versions_kept, "max_store_bytes": max_store_bytes, "oauth_clients": oauth_clients, "backups": backups, "webhooks": webhooks, "embedding": embedding}, nullable=("memories_on_expiry", "endless_sessions_for_all", "trace_retention_days", "retrieval_log", "retrieval_log_days", "index_turns", "index_turns_share", "max_body_bytes", "region", "state_versions_kept", "memory_versions_kept", "max_store_bytes", "oauth_clients",)), idempotency_key=idempotency_key, timeout=timeout), self._client.options, Settings))
 
     async def try_embedding(
         self,

@@ -1255,7 +1255,7 @@ class SessionFork(Record):
 class Settings(Record):
     """Every setting with its value, its default and where the value comes from."""
 
-    __nested__: ClassVar[Mapping[str, str]] = {"memories_on_expiry": "SettingsMemoriesOnExpiry", "endless_sessions_for_all": "SettingsEndlessSessionsForAll", "trace_retention_days": "SettingsTraceRetentionDays", "retrieval_log": "SettingsRetrievalLog", "retrieval_log_days": "SettingsRetrievalLogDays", "index_turns": "SettingsIndexTurns", "index_turns_share": "SettingsIndexTurnsShare", "max_body_bytes": "SettingsMaxBodyBytes", "region": "SettingsRegion", "state_versions_kept": "SettingsStateVersionsKept", "memory_versions_kept": "SettingsMemoryVersionsKept", "max_store_bytes": "SettingsMaxStoreBytes", "backups": "SettingsBackups", "webhooks": "SettingsWebhooks", "embedding": "SettingsEmbedding"}
+    __nested__: ClassVar[Mapping[str, str]] = {"memories_on_expiry": "SettingsMemoriesOnExpiry", "endless_sessions_for_all": "SettingsEndlessSessionsForAll", "trace_retention_days": "SettingsTraceRetentionDays", "retrieval_log": "SettingsRetrievalLog", "retrieval_log_days": "SettingsRetrievalLogDays", "index_turns": "SettingsIndexTurns", "index_turns_share": "SettingsIndexTurnsShare", "max_body_bytes": "SettingsMaxBodyBytes", "region": "SettingsRegion", "state_versions_kept": "SettingsStateVersionsKept", "memory_versions_kept": "SettingsMemoryVersionsKept", "max_store_bytes": "SettingsMaxStoreBytes", "oauth_clients": "SettingsOauthClients", "backups": "SettingsBackups", "webhooks": "SettingsWebhooks", "embedding": "SettingsEmbedding"}
     object: Literal["settings"]
     memories_on_expiry: SettingsMemoriesOnExpiry
     """What becomes of the memories of a session that expires."""
@@ -1299,6 +1299,11 @@ class Settings(Record):
     one that does not make it smaller, and a request with an Idempotency-Key whose answer has no room to be kept; deletion, keys,
     webhooks, settings, expiry and retention keep working. The size is checked twice a second and after large writes, so it can
     exceed the limit slightly.
+    """
+    oauth_clients: SettingsOauthClients
+    """Applications that may ask for access by OAuth: any, or known and hosts such as notes.example.com, separated by commas. `known`
+    are those whose documents are built in; a host is where an application has its document. Unless it is `any`, no application can
+    register itself. Those that are connected stay connected.
     """
     backups: SettingsBackups
     """Backups that the server makes by itself."""
@@ -1626,6 +1631,18 @@ class SettingsMemoryVersionsKept(Record):
 
     value: int
     default: int | None = None
+    source: Literal["default", "environment", "setting", "probes", "built-in"]
+    """Where the value comes from."""
+
+
+class SettingsOauthClients(Record):
+    """Applications that may ask for access by OAuth: any, or known and hosts such as notes.example.com, separated by commas. `known`
+    are those whose documents are built in; a host is where an application has its document. Unless it is `any`, no application can
+    register itself. Those that are connected stay connected.
+    """
+
+    value: str
+    default: str | None = None
     source: Literal["default", "environment", "setting", "probes", "built-in"]
     """Where the value comes from."""
 

@@ -33,13 +33,13 @@ const cases: { listening: string; configured?: string[]; answers?: string; refus
 for (const { listening, configured = [], answers = "", refuses = "" } of cases) {
   const also = configured.length === 0 ? "" : ` and ${configured.join(", ")}`;
   test(`the hosts that a listener on ${listening}${also} answers to`, () => {
-    const answersTo = hostCheck(listening, configured);
+    const answersTo = hostCheck({ host: listening, allowedHosts: configured });
     const hosts = [answers, refuses].map((text) => text.split(" ").filter((host) => host !== ""));
     expect(hosts.map((some) => some.filter(answersTo))).toEqual([hosts[0]!, []]);
   });
 }
 
 test("an empty Host and a list of two are refused; HTTP/1.0, which no browser speaks, sends none", () => {
-  const answersTo = hostCheck("127.0.0.1", []);
+  const answersTo = hostCheck({ host: "127.0.0.1", allowedHosts: [] });
   expect(["", "localhost, evil.example", null].map(answersTo)).toEqual([false, false, true]);
 });

@@ -57,6 +57,11 @@ const SETTINGS: Record<SettingName, Described> = {
   state_versions_kept: { label: "Versions kept per session", kind: "number", hint: "The newest; version 0 is always kept." },
   max_body_bytes: { label: "Largest body of a request, in bytes", kind: "number" },
   max_store_bytes: { label: "Largest store, in bytes", kind: "number", hint: "Beyond it new records are refused. Empty: no limit." },
+  oauth_clients: {
+    label: "Applications that may ask for access (OAuth)",
+    kind: "text",
+    hint: "any, or known and hosts such as notes.example.com, separated by commas. Those that are connected stay connected.",
+  },
   "backups.schedule": {
     label: "When a backup is made",
     kind: "text",
