@@ -5,10 +5,11 @@
  */
 import { expect, test } from "bun:test";
 import { mkdirSync } from "node:fs";
-import { CLAUDE, CLAUDE_CODE, standInModel } from "../support/claude-code.ts";
+import { CLAUDE_CODE } from "../support/npm-agents.ts";
 import { needs } from "../support/platform.ts";
 import { runCairn, scratchDirectory, startProcess, type CairnProcess } from "../support/process.ts";
 import { longRounds } from "../support/rounds.ts";
+import { standInModel } from "../support/stand-in-model.ts";
 
 const it = longRounds(undefined, needs(CLAUDE_CODE));
 
@@ -33,7 +34,7 @@ it?.(
     });
     const claude = async (...args: string[]) => {
       const variables = { ANTHROPIC_BASE_URL: model.url, ANTHROPIC_API_KEY: "none", CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1" };
-      const child = Bun.spawn([CLAUDE, "-p", ...args], {
+      const child = Bun.spawn([CLAUDE_CODE.command, "-p", ...args], {
         cwd: directory,
         env: { ...environment, ...variables },
         stdin: "ignore",

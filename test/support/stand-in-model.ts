@@ -1,48 +1,8 @@
 /**
- * Claude Code as npm installs it, and a model that it can ask instead of its own.
+ * A model that Claude Code can ask instead of its own.
  *
  * @module
  */
-import { existsSync, mkdirSync } from "node:fs";
-import { dirname, join } from "node:path";
-import type { Part } from "./platform.ts";
-
-const VERSION = "2.1.332";
-const FOLDER = join(dirname(dirname(import.meta.dir)), ".tools", `claude-code-${VERSION}`);
-const PACKAGE = join(FOLDER, "node_modules/@anthropic-ai/claude-code");
-
-/** Its command; it takes 400 MB, so that only `scripts/test --all` asks for it. */
-export const CLAUDE = join(FOLDER, "node_modules/.bin/claude");
-
-let problem: string | undefined;
-let isAsked = false;
-
-/** Installs it with the first question. */
-export const CLAUDE_CODE: Part = {
-  name: "Claude Code",
-  problem() {
-    if (!isAsked) problem = install();
-    isAsked = true;
-    return problem;
-  },
-};
-
-function install(): string | undefined {
-  if (Bun.which("npm") === null || Bun.which("node") === null) return "there is no npm";
-  const runs = () =>
-    existsSync(CLAUDE) && Bun.spawnSync([CLAUDE, "--version"], { env: {}, stdout: "ignore", stderr: "ignore" }).exitCode === 0;
-  if (runs()) return undefined;
-  mkdirSync(FOLDER, { recursive: true });
-  const options = { stdin: "ignore", stdout: "ignore", stderr: "ignore" } as const;
-  Bun.spawnSync(
-    ["npm", "install", "--prefix", FOLDER, "--ignore-scripts", "--no-audit", "--no-fund", `@anthropic-ai/claude-code@${VERSION}`],
-    options,
-  );
-  // Puts the executable of this system in its place.
-  if (existsSync(PACKAGE)) Bun.spawnSync(["node", "install.cjs"], { ...options, cwd: PACKAGE });
-  return runs() ? undefined : "npm does not install it";
-}
-
 /** A server that speaks as much of the Messages API as one prompt needs, and keeps what it was asked. */
 export function standInModel(answer: string): { url: string; asked: string[] } & Disposable {
   const asked: string[] = [];
