@@ -181,10 +181,11 @@ function sayOf(setting: Setting): string {
 }
 
 function help(): string {
+  const width = Math.max(...Object.keys(COMMANDS).map(({ length }) => length)) + 2;
   return [
     `cairn ${version}: sessions with versioned state, turns, memory and an audit trail for AI agents`,
     "",
-    ...Object.entries(COMMANDS).map(([usage, { says }]) => `${`  cairn ${usage}`.padEnd(38)}${says}`),
+    ...Object.entries(COMMANDS).map(([usage, { says }]) => `  cairn ${usage.padEnd(width)}${says}`),
     "",
     "cairn COMMAND --help describes one command.",
     "",
