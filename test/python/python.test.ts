@@ -13,11 +13,14 @@ import { DOCUMENT_METHODS } from "../../scripts/python-names.ts";
 import { signatureHeaders } from "../../src/webhooks/signature.ts";
 import { DOCUMENT } from "../support/documented.ts";
 import { block, blocksOf, pageText, ROOT } from "../support/pages.ts";
-import { needs, PYTHON_3_11, PYTHON_PACKAGES } from "../support/platform.ts";
+import { needs, PYTHON_3_11, PYTHON_PACKAGES, pythonOf, pythonPackagesOf } from "../support/platform.ts";
+import { longRounds } from "../support/rounds.ts";
 import { startServer, type Server } from "../support/server.ts";
 
 /** Each of its tests starts processes that do as much as a test file. */
 const MANY_PROCESSES_MS = 600_000;
+/** Besides the `python3` of the machine, which has all the tests. */
+const OTHER_VERSIONS = ["3.12", "3.13", "3.14"];
 const README = "src/python/README.md";
 const SECRET = "whsec_b2xkb2xkb2xkb2xkb2xkb2xk";
 const SIGNED = { id: "evt_1", timestampSeconds: 1_777_777_777, body: '{"data":"ü😀"}' };
@@ -61,8 +64,20 @@ async function run(command: readonly string[], environment: Record<string, strin
 }
 
 const python = (...args: readonly string[]) => [join(ROOT, "scripts/python"), ...args];
-const pytest = (folder: string) =>
-  run(python("-m", "pytest", "-c", "test/python/pytest.ini", join(ROOT, "test/python", folder)), { PYTEST_DISABLE_PLUGIN_AUTOLOAD: "1" });
+const pytest = (folder: string, environment: Record<string, string> = {}) =>
+  run(python("-m", "pytest", "-c", "test/python/pytest.ini", join(ROOT, "test/python", folder)), {
+    PYTEST_DISABLE_PLUGIN_AUTOLOAD: "1",
+    ...environment,
+  });
+
+/** Compiles the package and runs the tests that need no other. */
+async function testCore(executable: string): Promise<void> {
+  const folder = join(ROOT, "src/python");
+  await run([executable, "-c", `import compileall, sys; sys.exit(not compileall.compile_dir(${JSON.stringify(folder)}, quiet=1))`], {
+    PYTHONPYCACHEPREFIX: directory,
+  });
+  await run([executable, "-m", "unittest", "discover", "-s", join(ROOT, "test/python/core")], { PYTHONPATH: folder });
+}
 
 test("what is made in src/python/cairn_client is what the OpenAPI document says: scripts/test --fix writes it", () => {
   for (const [name, text] of Object.entries(pythonClient()))
@@ -81,13 +96,23 @@ test("each field of an operation of documents is one of a method of the Python c
   }
 });
 
-needs(PYTHON_3_11)("the core of the Python client passes its tests by the standard library alone", async () => {
-  const folder = join(ROOT, "src/python");
-  await run(["python3", "-c", `import compileall, sys; sys.exit(not compileall.compile_dir(${JSON.stringify(folder)}, quiet=1))`], {
-    PYTHONPYCACHEPREFIX: directory,
+needs(PYTHON_3_11)("the core of the Python client passes its tests by the standard library alone", () => testCore("python3"));
+
+for (const version of OTHER_VERSIONS)
+  needs(pythonOf(version))(`so it does on Python ${version}`, async () => {
+    const executable = (await run(python("--which"), { CAIRN_PYTHON: version })).trim();
+    expect(await run([executable, "--version"])).toStartWith(`Python ${version}.`);
+    await testCore(executable);
   });
-  await run(["python3", "-m", "unittest", "discover", "-s", join(ROOT, "test/python/core")], { PYTHONPATH: folder });
-});
+
+for (const version of longRounds([], OTHER_VERSIONS))
+  needs(pythonPackagesOf(version))(
+    `the Python client and each adapter pass their tests on Python ${version}`,
+    async () => {
+      for (const folder of ["client", "adapters"]) await pytest(folder, { CAIRN_PYTHON: version });
+    },
+    MANY_PROCESSES_MS,
+  );
 
 needs(PYTHON_PACKAGES)("the Python client and its tests pass ruff", async () => {
   for (const what of [["check"], ["format", "--check"]])

@@ -86,15 +86,23 @@ export const PYTHON = program("Python", "python3", "-c", "");
 /** The oldest that the client for Python runs on. */
 export const PYTHON_3_11 = program("Python 3.11", "python3", "-c", "import sys; sys.exit(sys.version_info < (3, 11))");
 
+/** Another Python that the client is tested on, by its version, which `scripts/python` finds. */
+export const pythonOf = (version: string) => pythonPart(`Python ${version}`, { CAIRN_PYTHON: version }, "--which");
+
 /** What the client for Python is tested with; the first who asks installs it. */
-export const PYTHON_PACKAGES: Part = {
-  name: "packages for Python",
-  problem: once(() => {
+export const PYTHON_PACKAGES = pythonPart("packages for Python", {}, "-c", "");
+export const pythonPackagesOf = (version: string) => pythonPart(`packages for Python ${version}`, { CAIRN_PYTHON: version }, "-c", "");
+
+/** The reason why there is none is the last line that `scripts/python` says. */
+function pythonPart(name: string, environment: Record<string, string>, ...args: readonly string[]): Part {
+  const problem = once(() => {
     const script = join(dirname(dirname(import.meta.dir)), "scripts/python");
-    const { exitCode, stderr } = Bun.spawnSync([script, "-c", ""], { stdin: "ignore", stdout: "ignore" });
+    const env = { ...process.env, ...environment };
+    const { exitCode, stderr } = Bun.spawnSync([script, ...args], { env, stdin: "ignore", stdout: "ignore" });
     return exitCode === 0 ? undefined : (stderr.toString().trimEnd().split("\n").at(-1) ?? "");
-  }),
-};
+  });
+  return { name, problem };
+}
 
 /** A compiler of C++ with AddressSanitizer and UndefinedBehaviorSanitizer. */
 export const SANITIZERS: Part = {

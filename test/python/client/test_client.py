@@ -44,7 +44,7 @@ def test_a_conversation(colour: Colour) -> None:
 def test_lists_give_a_page_or_everything(colour: Colour) -> None:
     async def lists() -> None:
         cairn, get = colour.client(), colour.result
-        agent = f"listed-{colour.name}"
+        agent = f"listed-{uuid4()}"
         made = [(await get(cairn.sessions.create(agent_id=agent))).id for _ in range(5)]
         page = await get(cairn.sessions.list(agent_id=agent, limit=2))
         assert ([one.id for one in page.data], page.has_more) == (made[:-3:-1], True)
