@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import random
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from . import documents
@@ -118,6 +118,52 @@ class TextStore(Store):
     def removals(self, parts: Sequence[str], value: Json) -> list[Json]:
         """Returns the operations that delete the parts of a text."""
         return [{"op": "delete", **place} for place in places(parts, value)]
+
+
+class TextLog:
+    """Texts in the order in which they were added: messages of a conversation.
+
+    […, "items"]   rising key -> a text
+    […, "parts"]   a piece of a text that is larger than a request
+    """
+
+    def __init__(self, store: TextStore, namespace: Sequence[str]) -> None:
+        self._store = store
+        self._items = [*namespace, "items"]
+        self._parts = [*namespace, "parts"]
+
+    def add(self, texts: Iterable[str]) -> Steps[None]:
+        operations: list[Json] = []
+        for text in texts:
+            parts, value = self._store.split(self._parts, text)
+            operations += [*parts, {"op": "put", "namespace": self._items, "value": value}]
+        yield from self._store.change(operations)
+
+    def read(self, count: int | None = None) -> Steps[list[str]]:
+        """Returns the last texts, or all, the oldest first."""
+        return (yield from self._store.until_whole(lambda: self._read(count)))
+
+    def _read(self, count: int | None) -> Steps[list[str]]:
+        if count is None:
+            found: list[Document] = yield from self._store.everything({"op": "list", "namespace": self._items})
+        else:
+            found = (yield from self._store.first({"op": "list", "namespace": self._items, "order": "desc"}, count))[::-1]
+        texts: list[str] = []
+        for document in found:
+            texts.append((yield from self._store.text_of(self._parts, document.value)))
+        return texts
+
+    def pop(self) -> Steps[str | None]:
+        """Takes the last text away and returns it."""
+        [document] = yield from self._store.together([{"op": "pop", "namespace": self._items}])
+        if document is None:
+            return None
+        text = yield from self._store.text_of(self._parts, document.value)
+        yield from self._store.change(self._store.removals(self._parts, document.value))
+        return text
+
+    def clear(self) -> Steps[None]:
+        yield from self._store.together([{"op": "delete_all", "namespace": namespace} for namespace in (self._items, self._parts)])
 
 
 def places(parts: Sequence[str], value: Json) -> list[Json]:

@@ -1,20 +1,13 @@
-"""A session of the OpenAI Agents SDK as documents of Cairn.
-
-[…, session id, "items"]   rising key -> an item, as text
-[…, session id, "parts"]   a piece of an item that is larger than a request
-"""
+"""A session of the OpenAI Agents SDK as documents of Cairn: […, session id] has the log of its items."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 from ._async import AsyncDocuments
-from ._core import Steps
 from ._sync import Documents
-from ._texts import TextStore
-from ._types import Document
+from ._texts import TextLog, TextStore
 
 try:
     from agents.items import TResponseInputItem
@@ -49,48 +42,23 @@ class CairnSession(SessionABC):
         """
         self.session_id = session_id
         self.session_settings = session_settings or SessionSettings()
-        self._store = TextStore(documents, namespace)
-        self._items = [*self._store.root, session_id, "items"]
-        self._parts = [*self._store.root, session_id, "parts"]
-
-    def _add(self, items: Sequence[TResponseInputItem]) -> Steps[None]:
-        operations: list[dict[str, Any]] = []
-        for item in items:
-            parts, value = self._store.split(self._parts, json.dumps(item))
-            operations += [*parts, {"op": "put", "namespace": self._items, "value": value}]
-        yield from self._store.change(operations)
-
-    def _get(self, count: int | None) -> Steps[list[TResponseInputItem]]:
-        found: list[Document] = []
-        if count is None:
-            found = yield from self._store.everything({"op": "list", "namespace": self._items})
-        else:
-            found = (yield from self._store.first({"op": "list", "namespace": self._items, "order": "desc"}, count))[::-1]
-        items: list[TResponseInputItem] = []
-        for document in found:
-            items.append(json.loads((yield from self._store.text_of(self._parts, document.value))))
-        return items
-
-    def _pop(self) -> Steps[TResponseInputItem | None]:
-        [document] = yield from self._store.together([{"op": "pop", "namespace": self._items}])
-        if document is None:
-            return None
-        text = yield from self._store.text_of(self._parts, document.value)
-        yield from self._store.change(self._store.removals(self._parts, document.value))
-        item: TResponseInputItem = json.loads(text)
-        return item
+        store = TextStore(documents, namespace)
+        self._client = store.client
+        self._log = TextLog(store, [*store.root, session_id])
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         count = resolve_session_limit(limit, self.session_settings)
         # Below zero it is none, as it is to SQLite.
-        return await self._store.client.arun(self._get(None if count is not None and count < 0 else count))
+        texts = await self._client.arun(self._log.read(None if count is not None and count < 0 else count))
+        return [json.loads(text) for text in texts]
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
-        await self._store.client.arun(self._add(items))
+        await self._client.arun(self._log.add([json.dumps(item) for item in items]))
 
     async def pop_item(self) -> TResponseInputItem | None:
-        return await self._store.client.arun(self._pop())
+        text = await self._client.arun(self._log.pop())
+        item: TResponseInputItem | None = None if text is None else json.loads(text)
+        return item
 
     async def clear_session(self) -> None:
-        deletions = [{"op": "delete_all", "namespace": namespace} for namespace in (self._items, self._parts)]
-        await self._store.client.arun(self._store.together(deletions))
+        await self._client.arun(self._log.clear())
