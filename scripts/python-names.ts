@@ -23,6 +23,7 @@ export const NAMES: Readonly<Record<string, string>> = {
   listRetrievals: "sessions.retrievals",
   listSearches: "sessions.searches",
   getRetrieval: "sessions.retrieval",
+  replayContext: "sessions.replay_context",
   rateRetrieval: "sessions.rate_retrieval",
   addTurn: "turns.add",
   addTurns: "turns.add_batch",

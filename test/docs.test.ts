@@ -105,7 +105,7 @@ test("every operation has a name of its own, which generated clients can rely on
       "createSession listSessions getSession updateSession deleteSession updateState getState patchState rollBackSession forkSession listVersions getVersion",
     Turns: "addTurn listTurns addTurns searchTurns listTurnsByTheirWords getTurn",
     Memories: "addMemory listMemories addManyMemories searchMemories forgetMemories getMemory updateMemory deleteMemory getMemoryHistory",
-    Context: "getContext",
+    Context: "getContext replayContext",
     Documents: "changeDocuments queryDocuments",
     Timeline: "listTimeline",
     Retrievals: "listRetrievals listSearches getRetrieval rateRetrieval",

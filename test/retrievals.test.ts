@@ -402,6 +402,26 @@ test("feedback is kept with what was found, the last one, with a trace, and goes
   expect(refusal(await cairn.post(path, {}))).toEqual(missing);
 });
 
+test("feedback names turns that a search or a context found, as well as memories", async () => {
+  await using cairn = await startLogging();
+  const { id } = await cairn.createSession();
+  const memory = await cairn.addMemory(id, "The lighthouse is white.", { pinned: true });
+  const [first, second] = [await cairn.addTurn(id, "the lighthouse"), await cairn.addTurn(id, "the lighthouse again")];
+  const found = await cairn.ok(cairn.post("/v1/turns/search", { query: "lighthouse", session_id: id }));
+  const given = await context(cairn, id, "lighthouse", { turn_limit: 1 });
+  const rate = (retrieval_id: string, body: object) => cairn.post(`/v1/retrievals/${retrieval_id}/feedback`, body);
+  const ofTurns = { useful: [first.id], not_useful: [second.id] };
+  expect((await cairn.ok(rate(found.retrieval_id, ofTurns))).feedback).toMatchObject(ofTurns);
+  const ofContext = { useful: [second.id, memory.id], not_useful: [] };
+  expect((await cairn.ok(rate(given.retrieval_id, ofContext))).feedback).toMatchObject(ofContext);
+  const [trace] = await cairn.traces(id, "retrieval.rated");
+  expect(trace!.details).toEqual({ retrieval_id: given.retrieval_id, ...ofContext });
+  const wrong = { status: 400, code: "invalid_request", param: "useful" };
+  expect(refusal(await rate(given.retrieval_id, { useful: [first.id] }))).toEqual(wrong);
+  expect(refusal(await rate(found.retrieval_id, { useful: [memory.id] }))).toEqual(wrong);
+  expect(await cairn.findings()).toEqual([]);
+});
+
 test("what a retrieval found is unchanged since, changed or gone", async () => {
   await using cairn = await startLogging();
   const { id } = await cairn.createSession();

@@ -109,7 +109,10 @@ const sessionsOf = (rest: Rest) => ({
   /** Searches that named no session. */
   searches: <Given extends Api.ListSearchesQuery>(query?: Filters<Api.ListSearchesQuery, Given>, options?: CallOptions) =>
     rest.list<Api.RetrievalList>("/v1/retrievals", query, options),
-  /** Says which memories of a retrieval helped. */
+  /** Builds a logged context again, as the agent got it, and says what has changed since. */
+  replayContext: (retrievalId: string, options?: CallOptions) =>
+    rest.get<Api.ContextReplay>(path`/v1/retrievals/${retrievalId}/context`, {}, options),
+  /** Says which memories and turns of a retrieval helped. */
   rateRetrieval: (id: string, feedback: Api.NewFeedback, options?: CallOptions) =>
     rest.post<Api.Retrieval>(path`/v1/retrievals/${id}/feedback`, feedback, options),
   /** Returns one retrieval. */

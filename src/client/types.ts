@@ -319,6 +319,20 @@ export interface ContextMessage {
   content: string;
 }
 
+/** A context of before, built again from the log of retrievals. */
+export interface ContextReplay {
+  object: "context_replay";
+  /** Its entry in the log of retrievals. */
+  retrieval_id: string;
+  /** True if nothing of it was edited or deleted since: then it is what the agent got, but for `explanation` and `partial`. */
+  exact: boolean;
+  /** What was edited, hidden or deleted since. */
+  changes: ReplayChange[];
+  /** When the agent got it. */
+  created_at: string;
+  context: Context;
+}
+
 /** What the context should hold. */
 export interface ContextRequest {
   /** What the agent is about to do or was asked; finds memories by meaning. Without one, the newest are given. */
@@ -1583,7 +1597,7 @@ export interface NewApiKey {
 
 /** What helped. It takes the place of what was said before. */
 export interface NewFeedback {
-  /** Ids of memories of the retrieval that helped. */
+  /** Ids of memories and turns of the retrieval that helped. */
   useful?: string[];
   /** Ids of those that did not. */
   not_useful?: string[];
@@ -1984,6 +1998,20 @@ export interface RecentTurn {
   truncated?: true;
 }
 
+/** Something that is not as it was. */
+export interface ReplayChange {
+  /** What has changed. */
+  kind: "memory" | "turn" | "state" | "request";
+  /** The memory or the turn; null for others. */
+  id: string | null;
+  /**
+   * `edited`: shown with the content that it had then. `rewritten`: that content is no longer kept, and the present one is shown.
+   * `rolled_back`: a turn that is hidden now, shown as it was. `gone`: deleted, expired, or no longer kept, and left out; of the `request`,
+   * which was too long to keep, `max_tokens` and `format` are.
+   */
+  change: "edited" | "rewritten" | "rolled_back" | "gone";
+}
+
 /** What a search or a context found for a query. */
 export interface Retrieval {
   object: "retrieval";
@@ -2024,7 +2052,7 @@ export interface Retrieval {
 
 /** What was said of it last; null until then. */
 export type RetrievalFeedback = {
-  /** Ids of memories of the retrieval that helped. */
+  /** Ids of memories and turns of the retrieval that helped. */
   useful: string[];
   /** Ids of those that did not. */
   not_useful: string[];

@@ -18,7 +18,7 @@ import { memoryMembers, visibleMemories } from "../memories/record.ts";
 import type { RankingParts } from "../memories/ranking-score.ts";
 import { explanationsJson, rank, scoreJson, type Ranking, type Searcher } from "../memories/search.ts";
 import type { Shown } from "../memories/status.ts";
-import { sentAs } from "../retrievals/log.ts";
+import { sentAs, type Retrieval } from "../retrievals/log.ts";
 import { liveSession, type LiveSession } from "../sessions/live-session.ts";
 import { memoriesIn, shownMemoryRanges } from "../sessions/shared-memories.ts";
 import { readState } from "../sessions/versions.ts";
@@ -37,7 +37,7 @@ export interface ContextDeps extends MemoryDeps {
 }
 
 export async function getContext(deps: ContextDeps, searcher: Searcher, id: string, request: ContextRequest): Promise<JsonText> {
-  const { ranking, stateVersion, ...found } = await find(deps, searcher, id, request);
+  const { ranking, stateVersion, pins, ...found } = await find(deps, searcher, id, request);
   const answer = await answerOf(found, request);
   // Logged last: a budget that is too small is refused, and then nothing was given out.
   if (ranking === undefined || !deps.retrievals.isOn) return answer;
@@ -50,7 +50,7 @@ export async function getContext(deps: ContextDeps, searcher: Searcher, id: stri
     isFiltered: request.filter !== undefined,
     request: sentAs(more),
   };
-  const shown = { stateVersion, turns: found.turns.map(idOfTurn), matches: ranking.matches };
+  const shown = { stateVersion, turns: found.turns.map(idOfTurn), matches: ranking.matches, ...(pins && { pinned: pins }) };
   const retrieval = deps.retrievals.note(searcher, { operation: "context", ...asked, ...shown });
   return retrieval === undefined ? answer : (`${answer.slice(0, -1)},"retrieval_id":"${retrieval}"}` as JsonText);
 }
@@ -84,13 +84,17 @@ async function find(deps: ContextDeps, searcher: Searcher, id: string, request: 
     if (others >= memoryLimit || count < limit || limit >= memoryLimit + found.pinned) {
       const shown = found.memories.slice(0, found.pinned + memoryLimit);
       const matches = ranking?.matches.filter((match) => shown.some(({ key }) => key === match.key)) ?? [];
-      return { ...found, memories: shown, ranking: ranking && { ...ranking, matches } };
+      const first = shown.slice(0, found.pinned);
+      const pinned = pins.filter(({ key }) => first.some((one) => one.key === key));
+      return { ...found, memories: shown, pins: pinned, ranking: ranking && { ...ranking, matches } };
     }
     limit = memoryLimit + found.pinned;
   }
 }
 
 interface RankedFound extends Found {
+  /** Rows of those that are pinned. */
+  readonly pins: Retrieval["pinned"];
   /** Matches of the query among what is shown; undefined where there was nothing to look for. */
   readonly ranking: Ranking | undefined;
   readonly stateVersion: number;

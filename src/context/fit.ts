@@ -55,17 +55,26 @@ function contextJson(
 
 export async function answerOf(found: Found, request: Pick<ContextRequest, "format" | "maxTokens">): Promise<JsonText> {
   if (request.maxTokens === undefined && request.format === "json") return contextJson(found);
-  return fittedJson(found, request);
+  return fittedJson(found, request, "refuse too few");
+}
+
+/** The same for a context of before, of which a record may be longer now: too few tokens for the least are as many as that takes. */
+export async function answerAgain(found: Found, request: Pick<ContextRequest, "format" | "maxTokens">): Promise<JsonText> {
+  if (request.maxTokens === undefined && request.format === "json") return contextJson(found);
+  return fittedJson(found, request, "take the least");
 }
 
 /** The answer with as much of what was found as has room, and the block or the messages that say the same. */
-async function fittedJson(found: Found, request: Pick<ContextRequest, "format" | "maxTokens">): Promise<JsonText> {
-  const { format, maxTokens } = request;
+async function fittedJson(
+  found: Found,
+  { format, maxTokens }: Pick<ContextRequest, "format" | "maxTokens">,
+  ifTooFew: "refuse too few" | "take the least",
+): Promise<JsonText> {
   const hasState = found.state !== NO_STATE;
   const costs = await costsOf(found);
   const least = leastTokens(costs);
-  if (maxTokens !== undefined && maxTokens < least) throw tooFew(maxTokens, least);
-  const choice = choose(costs, maxTokens ?? Number.MAX_SAFE_INTEGER);
+  if (maxTokens !== undefined && maxTokens < least && ifTooFew === "refuse too few") throw tooFew(maxTokens, least);
+  const choice = choose(costs, Math.max(least, maxTokens ?? Number.MAX_SAFE_INTEGER));
   const fitted = await chosen(found, choice);
   const pinned = choice.memories.filter(({ place }) => place < found.pinned).length;
   const omitted = {

@@ -4,7 +4,7 @@
  * @module
  */
 import { Type } from "@sinclair/typebox";
-import { Default, OneOf, Text, UserObject } from "../http/types.ts";
+import { Default, OneOf, OrNull, RecordId, Text, Timestamp, UserObject } from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
 import {
   AsOf,
@@ -20,6 +20,7 @@ import {
 } from "../memories/schema.ts";
 import { RetrievalId } from "../retrievals/schema.ts";
 import { Turn } from "../turns/schema.ts";
+import { REPLAY_CHANGES, REPLAY_KINDS } from "./replay.ts";
 import { CONTEXT_FORMATS, CONTEXT_PARTS, MEMORY_SCOPES } from "./request.ts";
 
 const Limited = (records: string, maximum: number, fallback: number) =>
@@ -146,4 +147,32 @@ export const Context = Type.Object(
     retrieval_id: RetrievalId,
   },
   { title: "Context", description: "All an agent needs for its next step." },
+);
+
+const ReplayChange = Type.Object(
+  {
+    kind: OneOf(REPLAY_KINDS, { description: "What has changed.", examples: ["memory"] }),
+    id: OrNull(Type.String({ description: "The memory or the turn; null for others.", examples: ["mem_4hTq2LxVb0Zs"] })),
+    change: OneOf(REPLAY_CHANGES, {
+      description:
+        "`edited`: shown with the content that it had then. `rewritten`: that content is no longer kept, and the present one is shown. `rolled_back`: a turn that is hidden now, shown as it was. `gone`: deleted, expired, or no longer kept, and left out; of the `request`, which was too long to keep, `max_tokens` and `format` are.",
+      examples: ["edited"],
+    }),
+  },
+  { title: "ReplayChange", description: "Something that is not as it was." },
+);
+
+export const ContextReplay = Type.Object(
+  {
+    object: Type.Literal("context_replay"),
+    retrieval_id: RecordId("ret", "Its entry in the log of retrievals."),
+    exact: Type.Boolean({
+      description: "True if nothing of it was edited or deleted since: then it is what the agent got, but for `explanation` and `partial`.",
+      examples: [true],
+    }),
+    changes: Type.Array(ReplayChange, { description: "What was edited, hidden or deleted since.", examples: [[]] }),
+    created_at: Timestamp("When the agent got it."),
+    context: Context,
+  },
+  { title: "ContextReplay", description: "A context of before, built again from the log of retrievals." },
 );

@@ -61,7 +61,16 @@ export interface Retrieval {
   readonly stateVersion?: number;
   readonly turns?: readonly Id<"turn">[];
   /** Best first. */
-  readonly matches: readonly { readonly key: BareId; readonly row: MemoryRow; readonly score: number }[];
+  readonly matches: readonly LoggedMemory[];
+  /** Memories that a context showed before those, as they are pinned. */
+  readonly pinned?: readonly Pick<LoggedMemory, "key" | "row">[];
+}
+
+interface LoggedMemory {
+  readonly key: BareId;
+  readonly row: Pick<MemoryRow, "agentId">;
+  readonly score: number;
+  readonly parts?: { readonly rankingScore: number };
 }
 
 /** A row that waits. Of rows of memories it keeps nothing, as those can be large. */
@@ -70,8 +79,9 @@ interface Waiting {
   readonly id: BareId;
   readonly expiresAfterMs: number;
   readonly row: Omit<RetrievalRow, "expiresAt" | "at">;
-  /** The agent of each of its memories. */
+  /** The agent of each of its memories, and of those that are pinned. */
   readonly agents: readonly (string | null)[];
+  readonly agentsOfPinned: readonly (string | null)[];
 }
 
 interface Parts {
@@ -123,7 +133,7 @@ export class RetrievalLog {
   /** Notes what was found, while the log is on. @returns the id that its row will have; undefined where there will be none */
   note(
     { limitsId, actor }: Asking,
-    { sessionId, userId, agentId, query, matches, isFiltered, request, stateVersion, turns, ...asked }: Retrieval,
+    { sessionId, userId, agentId, query, matches, pinned = [], isFiltered, request, stateVersion, turns, ...asked }: Retrieval,
   ): Id<"ret"> | undefined {
     if (!this.isOn || (sessionId ?? userId ?? agentId) === undefined) return undefined;
     const ofKey = this.#heldByKey.get(limitsId) ?? 0;
@@ -148,9 +158,13 @@ export class RetrievalLog {
         ...(toJson(request).length > LIMITS.retrievalRequestLengthMax ? {} : { request }),
         ...(stateVersion === undefined ? {} : { stateVersion }),
         ...(turns === undefined ? {} : { turns: [...turns] }),
-        memories: matches.map(({ key, score }) => ({ id: withPrefix("mem", key), score })),
+        memories: matches.map(({ key, score, parts }) => {
+          return { id: withPrefix("mem", key), score, ...(parts === undefined ? {} : { rankingScore: parts.rankingScore }) };
+        }),
+        ...(pinned.length === 0 ? {} : { pinned: pinned.map(({ key }) => ({ id: withPrefix("mem", key) })) }),
       },
       agents: matches.map(({ row }) => row.agentId),
+      agentsOfPinned: pinned.map(({ row }) => row.agentId),
     });
     if (this.#waiting.length >= ROWS_PER_COMMIT) this.flush();
     else if (this.#waiting.length === 1) this.#activator.wake();
@@ -235,7 +249,7 @@ function ownerOf({ sessionId, userId, agentId }: Pick<Retrieval, "sessionId" | "
 type RetrievalOwner = Pick<RetrievalRow, "sessionId" | "userId" | "agentId">;
 
 /** @returns whether it was written: not when the session has ended meanwhile, or the user was erased */
-function put(tx: Tx, { id, expiresAfterMs, row, agents }: Waiting): boolean {
+function put(tx: Tx, { id, expiresAfterMs, row, agents, agentsOfPinned }: Waiting): boolean {
   const session = row.sessionId === undefined ? undefined : tx.get(sessions, bare(row.sessionId));
   if (row.sessionId === undefined ? wasErased(tx, row.userId, id) : session === undefined || !isLive(tx, bare(row.sessionId), session))
     return false;
@@ -244,9 +258,19 @@ function put(tx: Tx, { id, expiresAfterMs, row, agents }: Waiting): boolean {
     expiresAt: tx.now + expiresAfterMs,
     ...(bareIdTime(id) > tx.now ? { at: tx.now } : {}),
     ...row,
-    memories: row.memories.map((memory, i) => (agents[i] === agent ? memory : { ...memory, agentId: agents[i] as string | null })),
+    memories: withAgents(row.memories, agents, agent),
+    ...(row.pinned === undefined ? {} : { pinned: withAgents(row.pinned, agentsOfPinned, agent) }),
   });
   return true;
+}
+
+/** Names the agents of memories that are not of the one that all others are of. */
+function withAgents<Memory extends object>(
+  memories: readonly Memory[],
+  agents: readonly (string | null)[],
+  common: string | null,
+): (Memory & { agentId?: string | null })[] {
+  return memories.map((memory, i) => (agents[i] === common ? memory : { ...memory, agentId: agents[i] as string | null }));
 }
 
 /** Checks whether an erasure of the user has begun since an id was given: one that has ended by now has left its trace. */

@@ -136,14 +136,18 @@ export async function giveFeedback(deps: RetrievalDeps, caller: Caller, id: stri
   });
 }
 
-/** @throws {ApiError} `invalid_request` for a memory that the retrieval has not found */
-function foundIn({ memories: found }: RetrievalRow, ids: readonly string[], param: string): Id<"mem">[] {
+/** @throws {ApiError} `invalid_request` for what the retrieval has not found */
+function foundIn({ memories: found, pinned = [], turns: shown = [] }: RetrievalRow, ids: readonly string[], param: string): FoundId[] {
+  const all = new Map<string, FoundId>([...found, ...pinned].map((one) => [one.id, one.id]));
+  for (const id of shown) all.set(id, id);
   return [...new Set(ids)].map((id) => {
-    const memory = found.find((one) => one.id === id);
-    if (memory !== undefined) return memory.id;
-    throw new ApiError("invalid_request", `${param} must name memories that the retrieval found; got ${id.slice(0, 64)}.`, { param });
+    const known = all.get(id);
+    if (known !== undefined) return known;
+    const message = `${param} must name memories or turns that the retrieval found; got ${id.slice(0, 64)}.`;
+    throw new ApiError("invalid_request", message, { param });
   });
 }
+type FoundId = Id<"mem" | "turn">;
 
 /** Place of a retrieval: a session, or the user and the agent of a search without one. */
 export interface RetrievalPlace {
@@ -160,14 +164,14 @@ function placeOfSearch({ userId, agentId }: RetrievalRow): RetrievalPlace {
   return { userId: userId ?? null, agentId: agentId ?? null };
 }
 
-interface FoundRetrieval {
+export interface FoundRetrieval {
   readonly key: BareId;
   readonly row: RetrievalRow;
   readonly place: RetrievalPlace;
 }
 
 /** @throws {ApiError} `resource_not_found`, also for one of a session that has ended or is somebody else's */
-function findRetrieval(reader: Reader, owner: Owner, id: string): FoundRetrieval {
+export function findRetrieval(reader: Reader, owner: Owner, id: string): FoundRetrieval {
   const key = isId("ret", id) ? bare(id) : undefined;
   const row = key === undefined ? undefined : reader.get(retrievals, key);
   const place = key === undefined ? undefined : placeIn(reader, owner, key, row);
@@ -192,7 +196,7 @@ export function looksOfRetrieval({ length }: JsonText): number {
   return length / CHARACTERS_PER_LOOK;
 }
 
-function createdAt(id: BareId, { at }: RetrievalRow): number {
+export function createdAt(id: BareId, { at }: RetrievalRow): number {
   return at ?? bareIdTime(id);
 }
 

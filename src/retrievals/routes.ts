@@ -45,7 +45,7 @@ export function retrievalEndpoints(deps: RetrievalDeps): Endpoint[] {
     }),
     retrievals.post("/v1/retrievals/{retrieval_id}/feedback", {
       summary: "Rate a retrieval",
-      description: "Says which of the memories helped. Kept with the retrieval, and gone with it; it changes no score.",
+      description: "Says which of the memories and turns helped. Kept with the retrieval, and gone with it; it changes no score.",
       body: NewFeedback,
       response: Retrieval,
       run: ({ params, body, caller }) => giveFeedback(deps, caller, params.retrieval_id, body),

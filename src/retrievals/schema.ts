@@ -44,10 +44,12 @@ const RetrievedMemory = Type.Object(
   { title: "RetrievedMemory", description: "A memory that was found." },
 );
 
-const MemoryIds = (description: string) => Type.Array(Text(1, undefined), { maxItems: LIMITS.searchMax, description, examples: [[]] });
+/** A context may show as many. */
+const RATED_MAX = LIMITS.contextMemoriesMax + LIMITS.pinnedMemoriesMax + LIMITS.contextTurnsMax;
+const FoundIds = (description: string) => Type.Array(Text(1, undefined), { maxItems: RATED_MAX, description, examples: [[]] });
 const feedbackMembers = {
-  useful: MemoryIds("Ids of memories of the retrieval that helped."),
-  not_useful: MemoryIds("Ids of those that did not."),
+  useful: FoundIds("Ids of memories and turns of the retrieval that helped."),
+  not_useful: FoundIds("Ids of those that did not."),
 };
 
 export const NewFeedback = Type.Object(

@@ -30,6 +30,11 @@ export function IdText<Prefix extends IdPrefix>(prefix: Prefix) {
   return Type.Unsafe<Id<Prefix>>(Type.String({ pattern: `^${prefix}_[0-9A-Za-z]{12}$`, description: `an id (${prefix}_…)` }));
 }
 
+export function EitherIdText<Prefix extends IdPrefix>(...prefixes: Prefix[]) {
+  const described = `an id (${prefixes.map((prefix) => `${prefix}_…`).join(" or ")})`;
+  return Type.Unsafe<Id<Prefix>>(Type.String({ pattern: `^(${prefixes.join("|")})_[0-9A-Za-z]{12}$`, description: described }));
+}
+
 export function OneOf<const Values extends readonly string[]>(values: Values) {
   return Type.Unsafe<Values[number]>(
     Type.String({ enum: values, pattern: `^(${values.join("|")})$`, description: `one of ${values.join(", ")}` }),

@@ -20,6 +20,7 @@ from ._types import (
     Backup,
     BackupTicket,
     Context,
+    ContextReplay,
     ContextRequestRecency,
     DeletedApiKey,
     DeletedBackup,
@@ -1717,6 +1718,29 @@ class SessionsApi:
         """
         return self._client.run(answered(Call("POST", path("/v1/sessions/{}/context", session_id), body=given({"query": query, "memory_limit": memory_limit, "turn_limit": turn_limit, "as_of": as_of, "max_tokens": max_tokens, "format": format, "memory_scope": memory_scope, "include": include, "recency": recency, "importance_weight": importance_weight, "filter": filter, "explain": explain}), is_change=False, timeout=timeout), self._client.options, Context))
 
+    def replay_context(
+        self,
+        retrieval_id: str,
+        *,
+        timeout: float | None = None,
+    ) -> ContextReplay:
+        """Replay a context.
+
+        Builds a context of before again, as the agent got it: the same memories, turns, state, budget and format, from what the log
+        of retrievals keeps of it. A memory that was edited since has the content of then, as far as its history goes back;
+        `changes` says what is not as it was.
+
+        Needs a key with the scope `read`.
+
+        Args:
+            retrieval_id: The retrieval.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+
+        Raises:
+            CairnError: `resource_not_found`: there is no such record.
+        """
+        return self._client.run(answered(Call("GET", path("/v1/retrievals/{}/context", retrieval_id), timeout=timeout), self._client.options, ContextReplay))
+
     def timeline(
         self,
         session_id: str,
@@ -1849,7 +1873,7 @@ class SessionsApi:
     ) -> Retrieval:
         """Rate a retrieval.
 
-        Says which of the memories helped. Kept with the retrieval, and gone with it; it changes no score.
+        Says which of the memories and turns helped. Kept with the retrieval, and gone with it; it changes no score.
 
         Needs a key with the scope `write`.
 
@@ -1858,7 +1882,7 @@ class SessionsApi:
 
         Args:
             retrieval_id: The retrieval.
-            useful: Ids of memories of the retrieval that helped.
+            useful: Ids of memories and turns of the retrieval that helped.
             not_useful: Ids of those that did not.
             note: A note of yours.
             timeout: How many seconds an attempt may take, instead of the client's `timeout`.

@@ -284,6 +284,22 @@ class ContextMessage(Record):
     """State and memories as a block, or a text of a turn as it is."""
 
 
+class ContextReplay(Record):
+    """A context of before, built again from the log of retrievals."""
+
+    __nested__: ClassVar[Mapping[str, str]] = {"changes": "ReplayChange", "context": "Context"}
+    object: Literal["context_replay"]
+    retrieval_id: str
+    """Its entry in the log of retrievals."""
+    exact: bool
+    """True if nothing of it was edited or deleted since: then it is what the agent got, but for `explanation` and `partial`."""
+    changes: list[ReplayChange]
+    """What was edited, hidden or deleted since."""
+    created_at: str
+    """When the agent got it."""
+    context: Context
+
+
 class ContextRequestRecency(TypedDict):
     """Puts what is newer first: orders by `ranking_score`, which is the score × (1 − weight + weight × 2^(−age / half-life)). Ages
     count from `occurred_at`, or else `created_at`, to now or `as_of`. `score` and `threshold` stay as they are.
@@ -1134,6 +1150,20 @@ class RecentTurn(Record):
     """Set where there was no room for all of it: its text ends with `…`. Left out for others."""
 
 
+class ReplayChange(Record):
+    """Something that is not as it was."""
+
+    kind: Literal["memory", "turn", "state", "request"]
+    """What has changed."""
+    id: str | None
+    """The memory or the turn; null for others."""
+    change: Literal["edited", "rewritten", "rolled_back", "gone"]
+    """`edited`: shown with the content that it had then. `rewritten`: that content is no longer kept, and the present one is shown.
+    `rolled_back`: a turn that is hidden now, shown as it was. `gone`: deleted, expired, or no longer kept, and left out; of the
+    `request`, which was too long to keep, `max_tokens` and `format` are.
+    """
+
+
 class Retrieval(Record):
     """What a search or a context found for a query."""
 
@@ -1178,7 +1208,7 @@ class RetrievalFeedback(Record):
     """What was said of it last; null until then."""
 
     useful: list[str]
-    """Ids of memories of the retrieval that helped."""
+    """Ids of memories and turns of the retrieval that helped."""
     not_useful: list[str]
     """Ids of those that did not."""
     note: str | None

@@ -6,7 +6,7 @@
 import { Type, type Static } from "@sinclair/typebox";
 import { bare } from "../../lib/ids.ts";
 import { hashKey, numberKey } from "../keys.ts";
-import { AnyObject, Fraction, IdText, OneOf, OrNull, Positive, Text, Whole } from "../row-types.ts";
+import { AnyObject, EitherIdText, Fraction, IdText, OneOf, OrNull, Positive, Text, Whole } from "../row-types.ts";
 import { json } from "./codecs.ts";
 import { ID, table } from "./table.ts";
 
@@ -34,10 +34,25 @@ const RetrievalRow = Type.Object({
   turns: Type.Optional(Type.Array(IdText("turn"))),
   /** Judgement of the caller, given later. */
   feedback: Type.Optional(
-    Type.Object({ at: Whole, useful: Type.Array(IdText("mem")), notUseful: Type.Array(IdText("mem")), note: Type.Optional(Text) }),
+    Type.Object({
+      at: Whole,
+      useful: Type.Array(EitherIdText("mem", "turn")),
+      notUseful: Type.Array(EitherIdText("mem", "turn")),
+      note: Type.Optional(Text),
+    }),
   ),
   /** Best first, with the agent where it is not that of the session or the search; null for a memory of none. */
-  memories: Type.Array(Type.Object({ id: IdText("mem"), score: Fraction, agentId: Type.Optional(OrNull(Text)) })),
+  memories: Type.Array(
+    Type.Object({
+      id: IdText("mem"),
+      score: Fraction,
+      /** Set where recency or importance ordered them. */
+      rankingScore: Type.Optional(Fraction),
+      agentId: Type.Optional(OrNull(Text)),
+    }),
+  ),
+  /** Memories that a context showed before those, as they are pinned; the query may have found them, too. */
+  pinned: Type.Optional(Type.Array(Type.Object({ id: IdText("mem"), agentId: Type.Optional(OrNull(Text)) }))),
 });
 export type RetrievalRow = Static<typeof RetrievalRow>;
 export const retrievals = table("retrievals", ID, RetrievalRow, json<RetrievalRow>(), {
