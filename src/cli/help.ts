@@ -58,12 +58,13 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     settings: [],
     example: "cairn setup claude-code codex",
   },
-  "hook [status | pause | resume]": {
+  "hook [AGENT | status | pause | resume]": {
     says: "run by coding agents at the events of a conversation; says what it last did, and switches it off and on",
     flags: {
       "--user NAME": "the user of the memories (the one who is logged in)",
       "--no-capture": "keep no turns",
-      "--wait MS": "the longest time for an event (150 for a prompt, 800 for the start of a session, 2000 after an answer)",
+      "--wait MS":
+        "the longest time for an event (150 for a prompt, 800 for the start of a session, 2000 after an answer, or 500 in an agent that waits)",
       "--url URL": "the server to ask, with the key in CAIRN_API_KEY, instead of that of a data directory (CAIRN_URL)",
       "--data-dir DIR": "the data directory (that of cairn mcp)",
     },

@@ -6,48 +6,8 @@
 import { expect, test } from "bun:test";
 import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { buildBinary } from "../support/binary.ts";
-import { runCairn, scratchDirectory, startProcess, succeeded, until, type CairnProcess } from "../support/process.ts";
-
-/** Waits longer than an agent would: machines can be slow. */
-const PATIENT = ["--user", "ada", "--wait", "60000"];
-const SILENT = { code: 0, stdout: "", stderr: "" };
-
-interface Agent {
-  readonly dataDirectory: string;
-  readonly directory: string;
-  readonly transcript?: string;
-}
-
-async function hook(
-  input: unknown,
-  agent: Agent,
-  { args = PATIENT, env = {} }: { args?: readonly string[]; env?: Record<string, string> } = {},
-) {
-  const child = Bun.spawn([await buildBinary(), "hook", "--data-dir", agent.dataDirectory, ...args], {
-    env,
-    cwd: agent.directory,
-    stdin: new Blob([typeof input === "string" ? input : JSON.stringify(input)]),
-    stdout: "pipe",
-    stderr: "pipe",
-  });
-  const [stdout, stderr, code] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text(), child.exited]);
-  return { code, stdout, stderr };
-}
-
-function event(name: string, agent: Agent, more: Record<string, unknown> = {}) {
-  const { directory: cwd, transcript } = agent;
-  return { session_id: "s-1", hook_event_name: name, cwd, ...(transcript === undefined ? {} : { transcript_path: transcript }), ...more };
-}
-
-const prompt = (agent: Agent, text: string, id: string) => event("UserPromptSubmit", agent, { prompt: text, prompt_id: id });
-
-/** Text for the model, of an answer that has nothing else. */
-function injected(answer: Awaited<ReturnType<typeof hook>>, name: string): string {
-  expect(answer).toMatchObject({ code: 0, stderr: "" });
-  const said = JSON.parse(answer.stdout);
-  expect(said).toEqual({ hookSpecificOutput: { hookEventName: name, additionalContext: expect.any(String) } });
-  return said.hookSpecificOutput.additionalContext;
-}
+import { event, hook, injected, lines, PATIENT, prompt, remember, SILENT, turnsOf } from "../support/hook.ts";
+import { runCairn, scratchDirectory, startProcess, succeeded, until } from "../support/process.ts";
 
 const user = (uuid: string, content: unknown, more: object = {}) => ({
   type: "user",
@@ -64,16 +24,6 @@ const assistant = (content: unknown, more: object = {}) => ({
   ...more,
 });
 const text = (said: string) => [{ type: "text", text: said }];
-const lines = (...all: readonly unknown[]) => all.map((line) => `${typeof line === "string" ? line : JSON.stringify(line)}\n`).join("");
-
-async function turnsOf(cairn: CairnProcess, session = "s-1"): Promise<any[]> {
-  const { data } = await cairn.ok(cairn.get(`/v1/sessions?external_id=code:claude-code:${session}`));
-  if (data.length === 0) return [];
-  return (await cairn.all(`/v1/sessions/${data[0].id}/turns?order=asc`)).map(({ input, output }) => [input.content, output.content]);
-}
-
-const remember = (cairn: CairnProcess, content: string, more: object = {}) =>
-  cairn.ok(cairn.post("/v1/memory", { content, user_id: "ada", ...more }));
 
 test("what the user has had remembered is shown at the start and at a prompt about it, each text once until it is compacted", async () => {
   using work = scratchDirectory();

@@ -31,14 +31,14 @@ const BEFORE = Object.fromEntries(AGENT_FILES.flatMap(({ path, before }) => (bef
 it("the file of every agent has the server, and all else as it was written; twice is no change, and it can be taken out again", async () => {
   const cairn = await buildBinary();
   using home = homeWith({ ...BEFORE, ".cursor/argv.json": "{}" });
-  const read = () => Object.fromEntries(AGENT_FILES.map(({ agent, path }) => [agent, readFileSync(home.at(path), "utf8")]));
+  const read = () => Object.fromEntries(AGENT_FILES.map(({ path }) => [path, readFileSync(home.at(path), "utf8")]));
 
   expect(await home.run("all", "--yes")).toMatchObject({ code: 0, stderr: "" });
-  expect(read()).toEqual(Object.fromEntries(AGENT_FILES.map(({ agent, after }) => [agent, after.replace("CAIRN", cairn)])));
+  expect(read()).toEqual(Object.fromEntries(AGENT_FILES.map(({ path, after }) => [path, after.replaceAll("CAIRN", cairn)])));
   expect(await home.run("all", "--yes")).toEqual({ code: 0, stdout: "Nothing to change.\n", stderr: "" });
 
   expect(await home.run("all", "--yes", "--remove")).toMatchObject({ code: 0, stderr: "" });
-  expect(read()).toEqual(Object.fromEntries(AGENT_FILES.map(({ agent, before }) => [agent, AFTER_REMOVAL[agent] ?? before ?? ""])));
+  expect(read()).toEqual(Object.fromEntries(AGENT_FILES.map(({ path, before }) => [path, AFTER_REMOVAL[path] ?? before ?? ""])));
   expect(await home.run("all", "--yes", "--remove")).toEqual({ code: 0, stdout: "Nothing to change.\n", stderr: "" });
 });
 
@@ -121,7 +121,9 @@ it("in a project it names neither a path nor a user, and says for which agents t
     mcpServers: { cairn: { type: "stdio", command: "cairn", args: ["mcp", "--hooks"] } },
   });
   expect(readFileSync(home.at("project/.claude/settings.json"), "utf8")).toContain('"command": "cairn hook"');
-  expect(readFileSync(home.at("project/.codex/config.toml"), "utf8")).toBe(`[mcp_servers.cairn]\ncommand = "cairn"\nargs = ["mcp"]\n`);
+  expect(readFileSync(home.at("project/.codex/config.toml"), "utf8")).toBe(
+    `[mcp_servers.cairn]\ncommand = "cairn"\nargs = ["mcp","--hooks"]\n`,
+  );
   expect(await home.run("claude-desktop", "--project", "--yes")).toMatchObject({
     code: 1,
     stderr: expect.stringMatching(/no file in a project/),

@@ -15,6 +15,22 @@ export interface AgentFile {
 
 const args = (indent: string) => `[\n${indent}  "mcp",\n${indent}  "--user",\n${indent}  "ada"\n${indent}]`;
 
+/** Our command at an event with its seconds, as a list of groups has it. */
+function group(line: string, agent: string): string {
+  const [event, seconds] = line.split(" ");
+  return `    "${event}": [
+      {
+        "hooks": [
+          {
+            "type": "command",
+            "command": "CAIRN hook ${agent} --user ada",
+            "timeout": ${seconds}
+          }
+        ]
+      }
+    ]`;
+}
+
 export const AGENT_FILES: readonly AgentFile[] = [
   {
     agent: "claude-code",
@@ -64,7 +80,18 @@ trust_level = "trusted"
 
 [mcp_servers.cairn]
 command = "CAIRN"
-args = ["mcp","--user","ada"]
+args = ["mcp","--hooks","--user","ada"]
+`,
+  },
+  {
+    agent: "codex",
+    path: ".codex/hooks.json",
+    before: undefined,
+    after: `{
+  "hooks": {
+${["SessionStart 5", "UserPromptSubmit 5", "Stop 5", "PreCompact 5", "SessionEnd 3"].map((line) => group(line, "codex")).join(",\n")}
+  }
+}
 `,
   },
   {
@@ -137,7 +164,7 @@ args = ["mcp","--user","ada"]
     agent: "gemini",
     path: ".gemini/settings.json",
     before: `{"theme":"Dark","mcpServers":{"docs":{"command":"docs"}}}`,
-    after: `{"theme":"Dark","mcpServers":{"docs":{"command":"docs"}, "cairn": {"command":"CAIRN","args":["mcp","--user","ada"]}}}`,
+    after: `{"theme":"Dark","mcpServers":{"docs":{"command":"docs"}, "cairn": {"command":"CAIRN","args":["mcp","--hooks","--user","ada"]}}, "hooks": {${["SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd"].map((event, i) => `${i === 0 ? "" : " "}"${event}":${i === 0 ? "" : " "}[{"hooks":[{"type":"command","command":"CAIRN hook gemini --user ada","timeout":5000}]}]`).join(",")}}}`,
   },
   {
     agent: "windsurf",
@@ -215,8 +242,9 @@ args = ["mcp","--user","ada"]
 
 /** The files after `cairn setup --remove`, where that is not what they were: empty objects go with the server. */
 export const AFTER_REMOVAL: Readonly<Record<string, string>> = {
-  cursor: "{}\n",
-  windsurf: `{
+  ".cursor/mcp.json": "{}\n",
+  ".codex/hooks.json": "{}\n",
+  ".codeium/windsurf/mcp_config.json": `{
     "mcpServers": {
         "docs": {
             "command": "docs"
@@ -224,5 +252,5 @@ export const AFTER_REMOVAL: Readonly<Record<string, string>> = {
     }
 }
 `,
-  "claude-desktop": "{}\n",
+  ".config/Claude/claude_desktop_config.json": "{}\n",
 };

@@ -7,13 +7,13 @@ import { existsSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Part } from "./platform.ts";
 
-interface Agent extends Part {
+export interface NpmAgent extends Part {
   /** Path of its program. */
   readonly command: string;
 }
 
 /** @param finish - script of the package that puts the executable of this system in its place */
-function npmAgent(name: string, packageName: string, version: string, program: string, finish?: string): Agent {
+function npmAgent(name: string, packageName: string, version: string, program: string, finish?: string): NpmAgent {
   const folder = join(dirname(dirname(import.meta.dir)), ".tools", `${program}-${version}`);
   const directory = join(folder, "node_modules", packageName);
   const command = join(folder, "node_modules/.bin", program);
@@ -38,3 +38,4 @@ function npmAgent(name: string, packageName: string, version: string, program: s
 
 export const CLAUDE_CODE = npmAgent("Claude Code", "@anthropic-ai/claude-code", "2.1.332", "claude", "install.cjs");
 export const CODEX = npmAgent("Codex", "@openai/codex", "0.171.0", "codex");
+export const GEMINI = npmAgent("Gemini CLI", "@google/gemini-cli", "0.61.0", "gemini");

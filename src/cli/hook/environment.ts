@@ -6,8 +6,11 @@
 import { existsSync } from "node:fs";
 import { dirname, isAbsolute, join } from "node:path";
 import { parseArgs } from "node:util";
+import { CLAUDE_CODE, HOOK_AGENTS, type HookAgent } from "./agents.ts";
 
 export interface HookEnvironment {
+  /** The agent that runs it. */
+  readonly agent: HookAgent;
   /** The data directory: of the server to ask, and of what hooks keep. */
   readonly directory: string;
   /** The server to ask, as the operator named it, instead of that of the data directory. */
@@ -40,7 +43,8 @@ export function readHook(
   });
   const [word, ...more] = positionals;
   const subcommand = SUBCOMMANDS.find((name) => name === word);
-  if (more.length > 0 || (word !== undefined && subcommand === undefined)) throw new Error(`cairn hook has no ${positionals.join(" ")}`);
+  const agent = word === undefined ? CLAUDE_CODE : HOOK_AGENTS.find(({ name }) => name === word);
+  if (more.length > 0 || (agent ?? subcommand) === undefined) throw new Error(`cairn hook has no ${positionals.join(" ")}`);
   const url = values.url ?? (values["data-dir"] === undefined ? environment["CAIRN_URL"] : undefined);
   const key = environment["CAIRN_API_KEY"];
   const waitMs = values.wait === undefined ? undefined : Number(values.wait);
@@ -48,6 +52,7 @@ export function readHook(
   return {
     subcommand,
     hook: {
+      agent: agent ?? CLAUDE_CODE,
       directory: values["data-dir"] ?? (environment["CAIRN_DATA_DIR"] || userDirectory(environment)),
       server: url && key ? { url: new URL(url), key } : undefined,
       user: values.user ?? (environment["USER"] || environment["LOGNAME"] || environment["USERNAME"] || undefined),

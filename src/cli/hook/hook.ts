@@ -10,7 +10,8 @@ import { existsSync, writeSync } from "node:fs";
 import { systemClock } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/errors.ts";
 import { isOffIn, readHook, type HookEnvironment } from "./environment.ts";
-import { CLAUDE_CODE, eventIn, type EventKind, type HookEvent } from "./event.ts";
+import type { EventKind } from "./agents.ts";
+import { eventIn, type HookEvent } from "./event.ts";
 import { isPaused, noteEvent, removeOld, SessionFile } from "./kept.ts";
 import { HookServer, Refusal } from "./server.ts";
 import { logTurns } from "./turns.ts";
@@ -18,6 +19,8 @@ import { blockOf, type FoundMemory } from "./block.ts";
 
 const INPUT_LENGTH_MAX = 1_048_576;
 const DEADLINES_MS: Readonly<Record<EventKind, number>> = { start: 800, prompt: 150, stop: 2_000, compact: 1_000, end: 1_000 };
+/** After an answer in an agent that waits for its hooks: what is left is logged at the next event. */
+const WAITED_STOP_MS = 500;
 const LOOK_MS = 25;
 const MEMORIES = {
   start: { limit: 20, tokens: 800 },
@@ -57,15 +60,19 @@ async function onEvent(environment: HookEnvironment): Promise<number> {
 }
 
 async function withInput(environment: HookEnvironment, held: Held): Promise<void> {
-  const { directory, server, waitMs } = environment;
+  const { agent, directory, server, waitMs } = environment;
   if (environment.isOff || environment.isCursor || isPaused(directory)) return;
-  const event = eventIn(await inputText());
+  const event = eventIn(await inputText(), agent);
   if (event === undefined || (server === undefined && !existsSync(directory))) return;
   if ("problem" in event) note(environment, { event: "unknown", problem: event.problem });
   else if (event.cwd === undefined || !isOffIn(event.cwd)) {
-    systemClock.timer(waitMs ?? DEADLINES_MS[event.kind], held.end);
+    systemClock.timer(waitMs ?? deadlineMs(event), held.end);
     await answer(environment, event, held);
   }
+}
+
+function deadlineMs({ agent, kind }: HookEvent): number {
+  return kind === "stop" && !agent.isAsync ? WAITED_STOP_MS : DEADLINES_MS[kind];
 }
 
 /** The end of the process, with the file that it gives up. */
@@ -84,8 +91,8 @@ async function answer(environment: HookEnvironment, event: HookEvent, held: Held
   note(environment, { event: event.name, ...seen }, event.kind === "prompt" ? process.uptime() * 1000 : undefined);
 }
 
-function note({ directory }: HookEnvironment, event: Parameters<typeof noteEvent>[2], ms?: number): void {
-  noteEvent(directory, CLAUDE_CODE, event, ms);
+function note({ directory, agent }: HookEnvironment, event: Parameters<typeof noteEvent>[2], ms?: number): void {
+  noteEvent(directory, agent.name, event, ms);
 }
 
 async function inputText(): Promise<string> {
@@ -99,11 +106,11 @@ interface Noted {
 }
 
 async function handle(environment: HookEnvironment, event: HookEvent, held: Held): Promise<Noted> {
-  const file = (held.file = await SessionFile.open(environment.directory, CLAUDE_CODE, event.sessionId));
+  const file = (held.file = await SessionFile.open(environment.directory, event.agent.name, event.sessionId));
   const { kept } = file;
   if (event.kind === "start") {
     removeOld(environment.directory);
-    if (event.source === "compact" || event.source === "clear") kept.shown = [];
+    if (event.source !== undefined && event.agent.forgets.includes(event.source)) kept.shown = [];
   }
   if (event.kind === "prompt" && event.promptId !== undefined && kept.prompts.includes(event.promptId)) return {};
   using server = await serverFor(environment, event.kind);

@@ -1,6 +1,6 @@
 /**
- * Turns in a transcript of Claude Code: a prompt with all text of the answer until the next one. The format is internal to the agent, so
- * it is read loosely. Pure.
+ * Turns in a transcript: a prompt with all text of the answer until the next one. Formats of transcripts are internal to their agents, so
+ * they are read loosely. Pure.
  *
  * @module
  */
@@ -23,18 +23,20 @@ export interface Seen {
   readonly version: string | undefined;
   /** Number of lines that are not JSON. */
   readonly unread: number;
+  /** Number of prompts and of pieces of an answer: none in a transcript that grew means that its format has changed. */
+  readonly understood: number;
 }
 
-interface Line {
-  readonly type?: unknown;
-  readonly uuid?: unknown;
-  readonly timestamp?: unknown;
-  readonly version?: unknown;
-  readonly isMeta?: unknown;
-  readonly isSidechain?: unknown;
-  readonly isCompactSummary?: unknown;
-  readonly message?: { readonly content?: unknown; readonly model?: unknown };
+/** A piece of an answer. */
+export interface SeenAnswer {
+  /** Of a piece that the agent writes again as it grows: the last one counts. */
+  readonly id?: string | undefined;
+  readonly text: string;
+  readonly tools?: readonly string[];
+  readonly model?: string | undefined;
 }
+
+export type JsonObject = Readonly<Record<string, unknown>>;
 
 const TOOLS_MAX = 50;
 /** Text that the agent or a hook put into a prompt, and what its author wants nobody to keep. */
@@ -43,71 +45,130 @@ const NOT_SAID = /<(cairn-memory|hook_context|system-reminder|private)\b[^>]*>[^
 const NO_PROMPT = /^\s*(<(command-|local-command-|bash-)|\[Request interrupted)/;
 const NEWLINE = 10;
 
-/** @param bytes - whole lines, of which the first need not be a prompt */
-export function turnsIn(bytes: Uint8Array): Seen {
-  const turns: { -readonly [Name in keyof SeenTurn]: SeenTurn[Name] }[] = [];
-  let version: string | undefined;
+/** Collects the turns of a transcript in their order. */
+export class SeenTurns {
+  readonly #turns: { prompt: Pick<SeenTurn, "id" | "at" | "input">; from: number; answers: Map<string | number, SeenAnswer> }[] = [];
+  #understood = 0;
+
+  prompt(prompt: Pick<SeenTurn, "id" | "at" | "input">, from: number): void {
+    this.#understood += 1;
+    this.#turns.push({ prompt, from, answers: new Map() });
+  }
+
+  answer(answer: SeenAnswer): void {
+    this.#understood += 1;
+    const answers = this.#turns.at(-1)?.answers;
+    answers?.set(answer.id ?? answers.size, answer);
+  }
+
+  /** @param unread - number of lines that are not JSON */
+  seen(version: string | undefined, unread: number): Seen {
+    const turns = this.#turns.map(({ prompt, from, answers }) => {
+      const all = [...answers.values()];
+      return {
+        ...prompt,
+        output: all.flatMap(({ text }) => (text === "" ? [] : [text])).join("\n\n"),
+        model: all.findLast(({ model }) => model !== undefined)?.model,
+        tools: all.flatMap(({ tools = [] }) => tools).slice(0, TOOLS_MAX),
+        from,
+      };
+    });
+    return { turns, version, unread, understood: this.#understood };
+  }
+}
+
+/** Goes through lines of JSON. @returns how many are none */
+export function eachLine(bytes: Uint8Array, use: (line: JsonObject, from: number) => void): number {
   let unread = 0;
   for (let from = 0; from < bytes.length;) {
     const end = bytes.indexOf(NEWLINE, from);
     const to = end === -1 ? bytes.length : end;
     const line = lineIn(bytes.subarray(from, to));
-    if (line === undefined) unread += to > from ? 1 : 0;
-    else if (typeof line.version === "string") version = line.version;
-    const prompt = line && promptIn(line);
-    if (prompt !== undefined) turns.push({ ...prompt, output: "", model: undefined, tools: [], from });
-    const turn = turns.at(-1);
-    if (line?.type === "assistant" && isOfMain(line) && turn !== undefined) {
-      const { text, tools } = answerIn(line);
-      if (text !== "") turn.output = turn.output === "" ? text : `${turn.output}\n\n${text}`;
-      turn.tools = [...turn.tools, ...tools].slice(0, TOOLS_MAX);
-      if (typeof line.message?.model === "string") turn.model = line.message.model;
-    }
+    if (line !== undefined) use(line, from);
+    else if (to > from) unread += 1;
     from = to + 1;
   }
-  return { turns, version, unread };
+  return unread;
 }
 
-function lineIn(bytes: Uint8Array): Line | undefined {
+function lineIn(bytes: Uint8Array): JsonObject | undefined {
   try {
     const line = JSON.parse(new TextDecoder().decode(bytes)) as unknown;
-    return typeof line === "object" && line !== null ? line : undefined;
+    return isObject(line) ? line : undefined;
   } catch {
     return undefined;
   }
 }
 
-function isOfMain({ isMeta, isSidechain, isCompactSummary }: Line): boolean {
-  return isMeta !== true && isSidechain !== true && isCompactSummary !== true;
+/** Returns what a person wrote of a prompt. */
+export function saidIn(text: string): string {
+  return text.replaceAll(NOT_SAID, "").trim();
 }
 
-function promptIn(line: Line): Pick<SeenTurn, "id" | "at" | "input"> | undefined {
-  if (line.type !== "user" || !isOfMain(line) || typeof line.uuid !== "string") return undefined;
-  const said = blocksOf(line)
-    .map((block) => (block["type"] === "text" && typeof block["text"] === "string" ? block["text"] : ""))
-    .filter((text) => !NO_PROMPT.test(text))
-    .join("\n");
-  const input = said.replaceAll(NOT_SAID, "").trim();
-  if (input === "") return undefined;
-  return { id: line.uuid, at: typeof line.timestamp === "string" ? line.timestamp : undefined, input };
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-function answerIn(line: Line): { text: string; tools: string[] } {
-  const blocks = blocksOf(line);
-  const texts = blocks.flatMap((block) => (block["type"] === "text" && typeof block["text"] === "string" ? [block["text"]] : []));
-  const tools = blocks.flatMap((block) => (block["type"] === "tool_use" && typeof block["name"] === "string" ? [toolIn(block)] : []));
-  return { text: texts.join("\n").trim(), tools };
+export function textOf(value: unknown): string | undefined {
+  return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+/** Returns the text of content that is a text, or a list of parts of which some have one. */
+export function textIn(content: unknown): string {
+  if (typeof content === "string") return content;
+  if (!Array.isArray(content)) return "";
+  return content.flatMap((part) => (isObject(part) && typeof part["text"] === "string" ? [part["text"]] : [])).join("\n");
 }
 
 /** Names a tool with the file that it was used on; other inputs can be secrets. */
-function toolIn({ name, input }: Readonly<Record<string, unknown>>): string {
-  const { file_path: file } = (input ?? {}) as { file_path?: unknown };
-  return typeof file === "string" ? `${name as string} ${file}` : (name as string);
+export function toolNamed(name: string, input: unknown): string {
+  const file = isObject(input) ? textOf(input["file_path"]) : undefined;
+  return file === undefined ? name : `${name} ${file}`;
 }
 
-function blocksOf({ message }: Line): readonly Readonly<Record<string, unknown>>[] {
-  const content = message?.content;
+/**
+ * Reads the transcript of Claude Code.
+ *
+ * @param bytes - whole lines, of which the first need not be a prompt
+ */
+export function turnsIn(bytes: Uint8Array): Seen {
+  const turns = new SeenTurns();
+  let version: string | undefined;
+  const unread = eachLine(bytes, (line, from) => {
+    version = textOf(line["version"]) ?? version;
+    if (!isOfMain(line)) return;
+    const prompt = line["type"] === "user" ? promptIn(line) : undefined;
+    if (prompt !== undefined) turns.prompt(prompt, from);
+    if (line["type"] === "assistant") turns.answer(answerIn(line));
+  });
+  return turns.seen(version, unread);
+}
+
+function isOfMain(line: JsonObject): boolean {
+  return ["isMeta", "isSidechain", "isCompactSummary"].every((name) => line[name] !== true);
+}
+
+function promptIn(line: JsonObject): Pick<SeenTurn, "id" | "at" | "input"> | undefined {
+  const id = textOf(line["uuid"]);
+  const texts = textsOf(line).filter((text) => !NO_PROMPT.test(text));
+  const input = saidIn(texts.join("\n"));
+  return id === undefined || input === "" ? undefined : { id, at: textOf(line["timestamp"]), input };
+}
+
+function answerIn(line: JsonObject): SeenAnswer {
+  const tools = blocksOf(line).flatMap(({ type, name, input }) =>
+    type === "tool_use" && typeof name === "string" ? [toolNamed(name, input)] : [],
+  );
+  const { message } = line;
+  return { text: textsOf(line).join("\n").trim(), tools, model: isObject(message) ? textOf(message["model"]) : undefined };
+}
+
+function textsOf(line: JsonObject): readonly string[] {
+  return blocksOf(line).flatMap(({ type, text }) => (type === "text" && typeof text === "string" ? [text] : []));
+}
+
+function blocksOf({ message }: JsonObject): readonly JsonObject[] {
+  const content = isObject(message) ? message["content"] : undefined;
   if (typeof content === "string") return [{ type: "text", text: content }];
-  if (!Array.isArray(content)) return [];
-  return content.filter((block): block is Record<string, unknown> => typeof block === "object" && block !== null);
+  return Array.isArray(content) ? content.filter(isObject) : [];
 }

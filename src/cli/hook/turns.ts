@@ -6,10 +6,10 @@
  */
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import type { HookEnvironment } from "./environment.ts";
-import { CLAUDE_CODE, type HookEvent } from "./event.ts";
+import type { HookEvent } from "./event.ts";
 import type { KeptSession, SessionFile } from "./kept.ts";
 import { Refusal, type HookServer } from "./server.ts";
-import { turnsIn, type Seen, type SeenTurn } from "./transcript.ts";
+import type { Seen, SeenTurn } from "./transcript.ts";
 
 const STEP_BYTES = 4 * 1_048_576;
 /** Several such have room in a body. */
@@ -32,21 +32,29 @@ export async function logTurns(
 ): Promise<{ version: string | undefined; problem: string | undefined }> {
   const { kept } = file;
   let version: string | undefined;
-  let unread = 0;
+  let [unread, understood, bytes] = [0, 0, 0];
   for (;;) {
     const read = event.transcript === undefined ? undefined : stepOf(event.transcript, kept);
     if (read === undefined) return { version, problem: "there is no transcript" };
-    const seen = turnsIn(read.bytes);
+    const seen = event.agent.turnsIn(read.bytes);
     version = seen.version ?? version;
     unread += seen.unread;
+    understood += seen.understood;
+    bytes += read.bytes.length;
     const isDone = read.isWhole && (event.kind === "stop" || event.kind === "end");
     const turns = completeTurns(seen, isDone || (!read.isWhole && seen.turns.length === 1), event);
     for (let i = 0; i < turns.length; i += TURNS_AT_ONCE) await send(server, environment, event, kept, turns.slice(i, i + TURNS_AT_ONCE));
     const open = seen.turns[turns.length];
     kept.offset += open?.from ?? read.bytes.length;
     file.save();
-    if (read.isWhole) return { version, problem: unread === 0 ? undefined : `${unread} lines of the transcript are not JSON` };
+    if (read.isWhole) return { version, problem: problemOf({ unread, isForeign: event.kind === "stop" && bytes > 0 && understood === 0 }) };
   }
+}
+
+/** @param isForeign - after an answer the transcript has grown, and nothing of that is known */
+function problemOf({ unread, isForeign }: { unread: number; isForeign: boolean }): string | undefined {
+  if (isForeign) return "the transcript has neither a prompt nor an answer that is known: its format may have changed";
+  return unread === 0 ? undefined : `${unread} lines of the transcript are not JSON`;
 }
 
 /** @param isLastDone - also of a turn that fills a step: what follows of it is left out */
@@ -97,11 +105,11 @@ async function send(
   }
 }
 
-async function sessionOf(server: HookServer, { user }: HookEnvironment, { sessionId, cwd }: HookEvent): Promise<string> {
+async function sessionOf(server: HookServer, { user }: HookEnvironment, { agent, sessionId, cwd }: HookEvent): Promise<string> {
   const session = {
-    agent_id: CLAUDE_CODE,
+    agent_id: agent.name,
     ...(user === undefined ? {} : { user_id: user }),
-    external_id: `code:${CLAUDE_CODE}:${sessionId}`,
+    external_id: `code:${agent.name}:${sessionId}`,
     if_exists: "return",
     metadata: { source: "hook", ...(cwd === undefined ? {} : { directory: cwd }) },
   };

@@ -31,10 +31,14 @@ export interface ServerFile {
   readonly value: (program: Program) => Readonly<Record<string, string | readonly string[]>>;
 }
 
-/** A file of settings with hooks as Claude Code has them. */
+/** A file with hooks by event, besides which others may stand. */
 export interface HookFile {
   readonly path: string;
   readonly format: "hooks";
+  /** Ours by event. */
+  readonly handlers: (command: string) => Readonly<Record<string, object>>;
+  /** True where a list has commands, and no groups of them. */
+  readonly isFlat: boolean;
 }
 
 export interface Agent {
@@ -49,7 +53,9 @@ export interface Agent {
   /** Its file in a project; undefined where it has none. */
   readonly project?: (places: Places) => readonly ServerFile[];
   /** Its files of hooks, for all projects and in one. */
-  readonly hooks?: { readonly user: (places: Places) => string; readonly project: (places: Places) => string };
+  readonly hooks?: { readonly user: (places: Places) => HookFile; readonly project: (places: Places) => HookFile };
+  /** What is left to be done by its user before it runs them. */
+  readonly hooksNote?: string;
 }
 
 const plain = ({ command, args }: Program) => ({ command, args });
@@ -66,6 +72,40 @@ const openCode = (folder: string) =>
     json(join(folder, file), ["mcp"], ({ command, args }) => ({ type: "local", command: [command, ...args] })),
   );
 
+/** Hooks as Claude Code has them; each ends by itself before the time after which the agent ends it. */
+const hooks =
+  (events: Readonly<Record<string, object>>) =>
+  (path: string): HookFile => ({
+    path,
+    format: "hooks",
+    handlers: (command) =>
+      Object.fromEntries(Object.entries(events).map(([event, more]) => [event, { type: "command", command, ...more }])),
+    isFlat: false,
+  });
+/** Seconds; those of `async` run while the agent goes on. */
+const claudeHooks = hooks({
+  SessionStart: { timeout: 5 },
+  UserPromptSubmit: { timeout: 5 },
+  Stop: { timeout: 10, async: true },
+  PreCompact: { timeout: 5 },
+  SessionEnd: { timeout: 5 },
+});
+/** Seconds, of which the agent allows three at the end. */
+const codexHooks = hooks({
+  SessionStart: { timeout: 5 },
+  UserPromptSubmit: { timeout: 5 },
+  Stop: { timeout: 5 },
+  PreCompact: { timeout: 5 },
+  SessionEnd: { timeout: 3 },
+});
+/** Milliseconds. Its `PreCompress` comes at every prompt. */
+const geminiHooks = hooks({
+  SessionStart: { timeout: 5000 },
+  BeforeAgent: { timeout: 5000 },
+  AfterAgent: { timeout: 5000 },
+  SessionEnd: { timeout: 5000 },
+});
+
 export const AGENTS: readonly Agent[] = [
   {
     name: "claude-code",
@@ -75,8 +115,8 @@ export const AGENTS: readonly Agent[] = [
     user: ({ home, claude }) => [json(join(claude ?? home, ".claude.json"), ["mcpServers"], stdio)],
     project: ({ project }) => [json(join(project, ".mcp.json"), ["mcpServers"], stdio)],
     hooks: {
-      user: ({ home, claude }) => join(claude ?? join(home, ".claude"), "settings.json"),
-      project: ({ project }) => join(project, ".claude/settings.json"),
+      user: ({ home, claude }) => claudeHooks(join(claude ?? join(home, ".claude"), "settings.json")),
+      project: ({ project }) => claudeHooks(join(project, ".claude/settings.json")),
     },
   },
   {
@@ -86,6 +126,11 @@ export const AGENTS: readonly Agent[] = [
     signs: ({ codex }) => [codex],
     user: ({ codex }) => [toml(join(codex, "config.toml"))],
     project: ({ project }) => [toml(join(project, ".codex/config.toml"))],
+    hooks: {
+      user: ({ codex }) => codexHooks(join(codex, "hooks.json")),
+      project: ({ project }) => codexHooks(join(project, ".codex/hooks.json")),
+    },
+    hooksNote: "it runs hooks that you trust: enter /hooks in it once",
   },
   {
     name: "cursor",
@@ -127,6 +172,10 @@ export const AGENTS: readonly Agent[] = [
     signs: ({ home }) => [join(home, ".gemini/settings.json"), join(home, ".gemini/tmp")],
     user: ({ home }) => [json(join(home, ".gemini/settings.json"))],
     project: ({ project }) => [json(join(project, ".gemini/settings.json"))],
+    hooks: {
+      user: ({ home }) => geminiHooks(join(home, ".gemini/settings.json")),
+      project: ({ project }) => geminiHooks(join(project, ".gemini/settings.json")),
+    },
   },
   {
     name: "windsurf",

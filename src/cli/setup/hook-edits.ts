@@ -1,22 +1,18 @@
 /**
- * Hooks of Claude Code in a file of settings: lists of groups of commands by event. Pure.
+ * Hooks in a file of settings: lists by event, of groups of commands as Claude Code has them, or of commands. Pure.
  *
  * Ours are the commands whose program is `cairn hook`; everything else stays.
  *
  * @module
  */
 import { isDeepStrictEqual } from "node:util";
+import type { HookFile } from "./agents.ts";
 import { parseJson, withoutValue, withValue } from "./json-edits.ts";
 
-/** Seconds after which the agent ends a command, which ends by itself before; those of `async` run besides. */
-const EVENTS: Readonly<Record<string, { readonly timeout: number; readonly async?: true }>> = {
-  SessionStart: { timeout: 5 },
-  UserPromptSubmit: { timeout: 5 },
-  Stop: { timeout: 10, async: true },
-  PreCompact: { timeout: 5 },
-  SessionEnd: { timeout: 5 },
-};
 const OURS = /(^|[\\/"' ])cairn(\.exe)?["']? hook( |$)/;
+
+/** A new file whose lists have commands. */
+const EMPTY_FLAT = '{\n  "version": 1\n}\n';
 
 type Content = Readonly<Record<string, unknown>>;
 
@@ -32,13 +28,10 @@ interface Place {
  * @param command - undefined to remove them
  * @throws {Error} where it cannot be changed without a change of something else
  */
-export function plannedHooks(text: string, command: string | undefined): string {
-  const start = text.trim() === "" ? "{}\n" : text;
+export function plannedHooks(text: string, { handlers, isFlat }: HookFile, command: string | undefined): string {
+  const start = text.trim() === "" ? (isFlat ? EMPTY_FLAT : "{}\n") : text;
   const before = contentOf(start);
-  const wanted =
-    command === undefined
-      ? {}
-      : Object.fromEntries(Object.entries(EVENTS).map(([event, more]) => [event, { type: "command", command, ...more }]));
+  const wanted = command === undefined ? {} : handlers(command);
   if (isSet(before, wanted)) return text;
   let edited = start;
   const kept = new Set<string>();
@@ -47,7 +40,7 @@ export function plannedHooks(text: string, command: string | undefined): string 
     else edited = withoutValue(edited, path);
   }
   for (const [event, handler] of Object.entries(wanted)) {
-    if (!kept.has(event)) edited = withValue(edited, ["hooks", event], { hooks: [handler] }, true);
+    if (!kept.has(event)) edited = withValue(edited, ["hooks", event], isFlat ? handler : { hooks: [handler] }, true);
   }
   const after = contentOf(edited);
   if (!isSet(after, wanted) || !isDeepStrictEqual(withoutOurs(after), withoutOurs(before)))
@@ -70,22 +63,25 @@ function isSet(content: Content, wanted: Readonly<Record<string, unknown>>): boo
   return ours.length === Object.keys(wanted).length && ours.every(({ event, handler }) => isDeepStrictEqual(handler, wanted[event]));
 }
 
-/** Finds our commands in their order, each by the path of what goes with it: its group, if it is alone there. */
+/** Finds our commands in their order, each by the path of what goes with it: its group, if it is one and it is alone there. */
 function oursIn({ hooks }: Content): Place[] {
   const groups = Object.entries(isObject(hooks) ? hooks : {}).flatMap(([event, list]) =>
-    (list as unknown[]).map((group, at) => ({ event, at, handlers: handlersOf(group) })),
+    (list as unknown[]).map((group, at) => ({ event, at, group })),
   );
-  return groups.flatMap(({ event, at, handlers }) =>
-    handlers.flatMap((handler, i): Place[] => {
+  return groups.flatMap(({ event, at, group }) => {
+    if (isOurs(group)) return [{ event, handler: group, path: ["hooks", event, at] }];
+    const handlers = handlersOf(group);
+    return handlers.flatMap((handler, i): Place[] => {
       if (!isOurs(handler)) return [];
       return [{ event, handler, path: ["hooks", event, at, ...(handlers.length === 1 ? [] : ["hooks", i])] }];
-    }),
-  );
+    });
+  });
 }
 
 function withoutOurs({ hooks, ...others }: Content): Content {
   const left = Object.entries(isObject(hooks) ? hooks : {}).flatMap(([event, list]) => {
     const groups = (list as unknown[]).flatMap((group) => {
+      if (isOurs(group)) return [];
       const handlers = handlersOf(group);
       const foreign = handlers.filter((handler) => !isOurs(handler));
       return handlers.length > 0 && foreign.length === 0 ? [] : [isObject(group) ? { ...group, hooks: foreign } : group];

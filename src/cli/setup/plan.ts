@@ -21,12 +21,16 @@ export interface Wanted {
 }
 
 /**
- * Returns the text of the file as it should be.
+ * Returns the text of a file as it should be.
  *
+ * @param parts - what stands in it: the server, the hooks, or both
  * @throws {Error} where it cannot be changed without a change of something else
  */
-export function planned(file: ServerFile | HookFile, text: string, { server, hook }: Wanted): string {
-  return file.format === "hooks" ? plannedHooks(text, hook) : plannedServer(file, text, server);
+export function planned(parts: readonly (ServerFile | HookFile)[], text: string, { server, hook }: Wanted): string {
+  return parts.reduce(
+    (edited, part) => (part.format === "hooks" ? plannedHooks(edited, part, hook) : plannedServer(part, edited, server)),
+    text,
+  );
 }
 
 function plannedServer(file: ServerFile, text: string, wanted: Program | undefined): string {

@@ -19,12 +19,18 @@ import { planned, type Wanted } from "./plan.ts";
 import { readText, replaceText, type FileText } from "./text-file.ts";
 
 const ALL = "all";
+/** Hooks that name no agent are this one's. */
+const UNNAMED = "claude-code";
 /** Other programs write their files, too: a file that has changed meanwhile is read again. */
 const ATTEMPTS_MAX = 3;
 
+/** What stands in a file: the server, the hooks, or both. */
+type Parts = readonly (ServerFile | HookFile)[];
+
 interface Change {
   readonly agent: Agent;
-  readonly file: ServerFile | HookFile;
+  readonly path: string;
+  readonly parts: Parts;
   readonly before: FileText | undefined;
   readonly after: string;
 }
@@ -81,10 +87,11 @@ function wantedBy({ mcp, has, login }: SetupConfig): WantedOf {
   const flags = { url, user: name, "data-dir": directory === undefined ? undefined : resolve(directory) };
   const given = Object.entries(flags).flatMap(([flag, value]) => (value === undefined ? [] : [`--${flag}`, value]));
   const command = isShared ? "cairn" : executable();
-  const hook = [command, "hook", ...given, ...(has("no-capture") ? ["--no-capture"] : [])].map(shellWord).join(" ");
-  return ({ hooks }) => {
+  const options = [...given, ...(has("no-capture") ? ["--no-capture"] : [])];
+  const hookOf = (name: string) => [command, "hook", ...(name === UNNAMED ? [] : [name]), ...options].map(shellWord).join(" ");
+  return ({ name: agent, hooks }) => {
     const hasHooks = hooks !== undefined && !has("mcp-only");
-    return { server: { command, args: ["mcp", ...(hasHooks ? ["--hooks"] : []), ...given] }, hook: hasHooks ? hook : undefined };
+    return { server: { command, args: ["mcp", ...(hasHooks ? ["--hooks"] : []), ...given] }, hook: hasHooks ? hookOf(agent) : undefined };
   };
 }
 
@@ -107,20 +114,28 @@ function plan(agent: Agent, places: Places, isProject: boolean, wanted: Wanted):
   const files = isProject ? agent.project?.(places) : agent.user(places);
   const file = files?.find(({ path }) => existsSync(path)) ?? files?.[0];
   if (file === undefined) return [{ agent, problem: "it has no file in a project: leave --project out" }];
-  const path = agent.hooks?.[isProject ? "project" : "user"](places);
-  const all: readonly (ServerFile | HookFile)[] = path === undefined ? [file] : [file, { path, format: "hooks" }];
-  return all.flatMap((one) => planFile(agent, one, wanted));
+  const hooks = agent.hooks?.[isProject ? "project" : "user"](places);
+  const parts: Parts = hooks === undefined ? [file] : [file, hooks];
+  const paths = [...new Set(parts.map(({ path }) => path))];
+  return paths.flatMap((path) =>
+    planFile(
+      agent,
+      path,
+      parts.filter((part) => part.path === path),
+      wanted,
+    ),
+  );
 }
 
-function planFile(agent: Agent, file: ServerFile | HookFile, wanted: Wanted): Planned[] {
+function planFile(agent: Agent, path: string, parts: Parts, wanted: Wanted): Planned[] {
   try {
-    const before = readText(file.path);
-    const isWanted = (file.format === "hooks" ? wanted.hook : wanted.server) !== undefined;
+    const before = readText(path);
+    const isWanted = parts.some(({ format }) => (format === "hooks" ? wanted.hook : wanted.server) !== undefined);
     if (before === undefined && !isWanted) return [];
-    const after = planned(file, before?.text ?? "", wanted);
-    return after === before?.text ? [] : [{ agent, file, before, after }];
+    const after = planned(parts, before?.text ?? "", wanted);
+    return after === (before?.text ?? "") ? [] : [{ agent, path, parts, before, after }];
   } catch (error) {
-    return [{ agent, problem: `${file.path} is left as it is: ${systemReason(error)}.` }];
+    return [{ agent, problem: `${path} is left as it is: ${systemReason(error)}.` }];
   }
 }
 
@@ -138,7 +153,7 @@ function stateOf(results: readonly Planned[] | undefined, places: Places): strin
   if (results === undefined) return "not installed";
   const problem = results.find((result) => "problem" in result);
   if (problem !== undefined) return problem.problem;
-  const paths = results.flatMap((result) => ("problem" in result ? [] : [shown(result.file.path, places)]));
+  const paths = results.flatMap((result) => ("problem" in result ? [] : [shown(result.path, places)]));
   return paths.length === 0 ? "nothing to change" : `would change ${paths.join(", ")}`;
 }
 
@@ -154,8 +169,8 @@ function shown(path: string, { home, project }: Places): string {
 }
 
 /** Prints the lines that change and no others: a file may hold secrets of its owner. */
-async function printDiff({ file, before, after }: Change, places: Places): Promise<void> {
-  const name = escaped(shown(file.path, places));
+async function printDiff({ path, before, after }: Change, places: Places): Promise<void> {
+  const name = escaped(shown(path, places));
   await print(`--- ${before === undefined ? "/dev/null" : name}\n+++ ${name}`);
   const { hunks } = structuredPatch("", "", before?.text ?? "", after, undefined, undefined, { context: 0 });
   for (const { oldStart, oldLines, newStart, newLines, lines } of hunks) {
@@ -177,19 +192,21 @@ async function isConfirmed(count: number): Promise<boolean> {
 
 /** Writes a change as it was shown; one to a file that has changed meanwhile is made to that. */
 async function apply(change: Change, places: Places, wanted: Wanted): Promise<boolean> {
-  const { agent, file } = change;
-  const name = shown(file.path, places);
+  const { agent, path, parts } = change;
+  const name = shown(path, places);
   try {
     let { before, after } = change;
-    for (let attempt = 1; !replaceText(file.path, before, after); attempt += 1) {
+    for (let attempt = 1; !replaceText(path, before, after); attempt += 1) {
       if (attempt === ATTEMPTS_MAX) throw new Error("it keeps changing");
-      before = readText(file.path);
-      after = planned(file, before?.text ?? "", wanted);
+      before = readText(path);
+      after = planned(parts, before?.text ?? "", wanted);
     }
     await print(escaped(`${agent.title}: wrote ${name}`));
+    if (wanted.hook !== undefined && agent.hooksNote !== undefined && parts.some(({ format }) => format === "hooks"))
+      await print(escaped(`${agent.title}: ${agent.hooksNote}.`));
     return true;
   } catch (error) {
-    console.error(escaped(`${agent.title}: ${basename(file.path)} is left as it is: ${systemReason(error)}.`));
+    console.error(escaped(`${agent.title}: ${basename(path)} is left as it is: ${systemReason(error)}.`));
     return false;
   }
 }

@@ -1,0 +1,118 @@
+/**
+ * `cairn hook` of each agent other than Claude Code: events and transcripts in the shape in which the agent writes them.
+ *
+ * @module
+ */
+import { expect, test } from "bun:test";
+import { appendFileSync, writeFileSync } from "node:fs";
+import { event, hook, injected, lines, remember, SILENT, turnsOf, type Agent } from "../support/hook.ts";
+import { runCairn, scratchDirectory, startProcess } from "../support/process.ts";
+
+const at = "2026-11-20T10:00:00.000Z";
+const rollout = (type: string, payload: object) => ({ timestamp: at, type, payload });
+const prompted = (id: string, text: string) =>
+  rollout("event_msg", { type: "item_completed", item: { type: "UserMessage", id, content: [{ type: "text", text }] } });
+const message = (role: string, text: string) => rollout("response_item", { type: "message", role, content: [{ text }] });
+const chat = (type: string, id: string, content: unknown, more: object = {}) => ({ id, timestamp: at, type, content, ...more });
+
+interface Sample {
+  readonly agent: string;
+  readonly promptEvent: string;
+  readonly stopEvent: string;
+  /** Transcript of two turns, of which the second is answered in `rest`. */
+  readonly begun: string;
+  readonly rest: string;
+  readonly turns: readonly (readonly string[])[];
+  readonly version?: string;
+}
+
+const SAMPLES: readonly Sample[] = [
+  {
+    agent: "codex",
+    promptEvent: "UserPromptSubmit",
+    stopEvent: "Stop",
+    begun: lines(
+      rollout("session_meta", { id: "s-1", cli_version: "0.171.0" }),
+      message("developer", "<permissions instructions>"),
+      message("user", "<environment_context>\n  <cwd>/src</cwd>\n</environment_context>"),
+      rollout("turn_context", { turn_id: "t-1", model: "gpt-5" }),
+      message("user", "Fix the bug."),
+      prompted("u-1", "Fix the <private>secret</private>bug."),
+      message("assistant", "I look."),
+      rollout("response_item", { type: "function_call", name: "shell", arguments: "{}" }),
+      rollout("response_item", { type: "function_call_output", output: "secret" }),
+      message("assistant", "Fixed."),
+      rollout("event_msg", { type: "user_message", message: "Thanks" }),
+      prompted("u-2", "Thanks"),
+    ),
+    rest: lines(message("assistant", "Welcome.")),
+    turns: [
+      ["Fix the bug.", "I look.\n\nFixed."],
+      ["Thanks", "Welcome."],
+    ],
+    version: "0.171.0",
+  },
+  {
+    agent: "gemini",
+    promptEvent: "BeforeAgent",
+    stopEvent: "AfterAgent",
+    begun: lines(
+      { sessionId: "s-1", startTime: at, kind: "main" },
+      { $set: { messages: [chat("user", "c", [{ text: "<session_context>\nToday\n</session_context>" }])] } },
+      chat("user", "c", [{ text: "<session_context>\nToday\n</session_context>" }]),
+      chat("user", "u-1", [{ text: "<hook_context>&lt;cairn-memory></hook_context>\n\nFix the bug." }]),
+      chat("gemini", "a-1", "I look."),
+      chat("gemini", "a-1", "I look.", { toolCalls: [{ name: "read_file", args: { file_path: "/a.ts" } }], model: "gemini" }),
+      chat("user", "r-1", [{ functionResponse: { response: "secret" } }]),
+      chat("gemini", "a-2", "Fixed."),
+      { $set: { messages: [chat("gemini", "a-2", [{ text: "Fixed." }])] } },
+      chat("user", "u-2", [{ text: "Thanks" }]),
+    ),
+    rest: lines(chat("gemini", "a-3", "Welcome.")),
+    turns: [
+      ["Fix the bug.", "I look.\n\nFixed."],
+      ["Thanks", "Welcome."],
+    ],
+  },
+];
+
+for (const { agent: name, promptEvent, stopEvent, begun, rest, turns, version } of SAMPLES) {
+  test(`${name}: memories are shown once, turns are logged once, and a transcript that is not understood is named`, async () => {
+    using work = scratchDirectory();
+    await using cairn = await startProcess();
+    const agent: Agent = { name, dataDirectory: cairn.dataDirectory, directory: work.path, transcript: work.at("s-1.jsonl") };
+    const status = async () => (await runCairn(["hook", "status", "--data-dir", agent.dataDirectory])).stdout;
+    await remember(cairn, "Ada has two cats.");
+    writeFileSync(work.at("s-1.jsonl"), "");
+    expect(injected(await hook(event("SessionStart", agent, { source: "startup" }), agent), "SessionStart")).toContain("two cats");
+    const asked = event(promptEvent, agent, { prompt: "Which cats does Ada have?", turn_id: "t-1" });
+    expect(await hook(asked, agent)).toEqual(SILENT);
+    await remember(cairn, "Ada deploys on Thursdays.");
+    const other = event(promptEvent, agent, { prompt: "<hook_context>x</hook_context>On which day does Ada deploy?", turn_id: "t-2" });
+    expect(injected(await hook(other, agent), promptEvent)).toContain("Thursdays");
+
+    writeFileSync(work.at("s-1.jsonl"), begun);
+    await hook(event("SessionStart", agent, { source: "resume" }), agent);
+    expect(await turnsOf(cairn, "s-1", name)).toEqual(turns.slice(0, 1));
+    appendFileSync(work.at("s-1.jsonl"), rest);
+    for (const kind of [stopEvent, stopEvent, "SessionEnd"]) expect(await hook(event(kind, agent), agent)).toEqual(SILENT);
+    expect(await turnsOf(cairn, "s-1", name)).toEqual(turns as string[][]);
+    const { data } = await cairn.ok(cairn.get(`/v1/sessions?agent_id=${name}`));
+    const [first] = await cairn.all(`/v1/sessions/${data[0].id}/turns?order=asc`);
+    expect(first.metadata.tools).toEqual([name === "codex" ? "shell" : "read_file /a.ts"]);
+    expect(await status()).toMatch(
+      new RegExp(`^${name}: last event SessionEnd at .*${version === undefined ? "" : `, version ${version}`}`, "m"),
+    );
+    expect(await status()).not.toContain("not understood");
+
+    appendFileSync(work.at("s-1.jsonl"), lines({ kind: "entry", who: "person", says: "And now?" }));
+    expect(await hook(event(stopEvent, agent), agent)).toEqual(SILENT);
+    expect(await status()).toContain("not understood: the transcript has neither a prompt nor an answer that is known");
+  });
+}
+
+test("a hook names the agent that runs it, or none for Claude Code", async () => {
+  using work = scratchDirectory();
+  const answer = await hook("{}", { name: "emacs", dataDirectory: work.path, directory: work.path });
+  expect(answer).toEqual({ code: 0, stdout: "", stderr: "cairn: cairn hook has no emacs\n" });
+});
