@@ -13,7 +13,7 @@ export interface HookAgent {
   readonly name: string;
   readonly events: Readonly<Record<string, EventKind>>;
   readonly turnsIn: (bytes: Uint8Array) => Seen;
-  /** True where the agent goes on while a hook runs after an answer. */
+  /** True where the agent continues while a hook runs after an answer. */
   readonly isAsync: boolean;
   /** Reasons of a start after which its model no longer sees what it was shown before. */
   readonly forgets: readonly string[];

@@ -29,7 +29,7 @@ export interface Seen {
 
 /** A piece of an answer. */
 export interface SeenAnswer {
-  /** Of a piece that the agent writes again as it grows: the last one counts. */
+  /** Id of a piece that the agent writes again as it grows: the last one counts. */
   readonly id?: string | undefined;
   readonly text: string;
   readonly tools?: readonly string[];

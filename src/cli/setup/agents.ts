@@ -54,7 +54,7 @@ export interface Agent {
   readonly project?: (places: Places) => readonly ServerFile[];
   /** Its files of hooks, for all projects and in one. */
   readonly hooks?: { readonly user: (places: Places) => HookFile; readonly project: (places: Places) => HookFile };
-  /** What is left to be done by its user before it runs them. */
+  /** Step of its user before it runs them. */
   readonly hooksNote?: string;
 }
 
@@ -82,7 +82,7 @@ const hooks =
       Object.fromEntries(Object.entries(events).map(([event, more]) => [event, { type: "command", command, ...more }])),
     isFlat: false,
   });
-/** Seconds; those of `async` run while the agent goes on. */
+/** Seconds; those of `async` run while the agent continues. */
 const claudeHooks = hooks({
   SessionStart: { timeout: 5 },
   UserPromptSubmit: { timeout: 5 },

@@ -19,12 +19,12 @@ import { planned, type Wanted } from "./plan.ts";
 import { readText, replaceText, type FileText } from "./text-file.ts";
 
 const ALL = "all";
-/** Hooks that name no agent are this one's. */
+/** Agent of the hooks that name none. */
 const UNNAMED = "claude-code";
 /** Other programs write their files, too: a file that has changed meanwhile is read again. */
 const ATTEMPTS_MAX = 3;
 
-/** What stands in a file: the server, the hooks, or both. */
+/** Parts of a file: the server, the hooks, or both. */
 type Parts = readonly (ServerFile | HookFile)[];
 
 interface Change {
