@@ -88,6 +88,19 @@ export function readMcpConfig(args: readonly string[], environment: Texts = proc
   };
 }
 
+/**
+ * Reads what `cairn doctor --oauth URL` is called with: the address of a server, or of its `/mcp`, and the key of one of its admins.
+ *
+ * @throws {UsageError} for another address
+ */
+export function readOAuthWalk(args: readonly string[], environment: Texts = process.env): { address: URL; key: string | undefined } {
+  const { flags } = parseFlags(args, { flags: ["oauth"] });
+  const address = parseUrl("--oauth", flags["oauth"] ?? "");
+  if (!/^\/(mcp\/?)?$/.test(address.pathname) || address.search !== "" || address.hash !== "")
+    throw new UsageError("--oauth takes the address of a server or of its /mcp, with nothing behind that");
+  return { address, key: environment["CAIRN_API_KEY"] || undefined };
+}
+
 /** Directory in which programs keep data of their user (XDG Base Directory Specification). */
 function userDirectory({ XDG_DATA_HOME: data, HOME: home }: Texts): string {
   // That one must be absolute; another one is to be ignored.

@@ -212,6 +212,34 @@ test("a refresh token is good once; for a minute the former one gets the same an
   expect([await statusOf(cairn, third.access_token), (await refresh(third.refresh_token)).body.error]).toEqual([401, "invalid_grant"]);
 });
 
+test("a refresh token that is used several times at once gives the same tokens, and a code gives them once, whichever server is asked", async () => {
+  const { redeem, refresh, grant } = await connect(cairn);
+  const { refresh_token } = (await redeem()).body;
+  const answers = await Promise.all(Array.from({ length: 6 }, () => refresh(refresh_token)));
+  expect(new Set(answers.map(({ status, body }) => `${status} ${body.access_token} ${body.refresh_token}`)).size).toBe(1);
+  expect(await statusOf(cairn, answers[0]?.body.access_token)).toBe(200);
+  expect((await cairn.get(`/v1/api_keys/${grant.key.id}`)).status).toBe(200);
+
+  const other = await connect(cairn);
+  const redeemed = await Promise.all(Array.from({ length: 6 }, () => other.redeem()));
+  expect(redeemed.filter(({ status }) => status === 200)).toHaveLength(1);
+  expect((await cairn.get(`/v1/api_keys/${other.grant.key.id}`)).status).toBe(404);
+});
+
+test("neither the log, nor a trace, nor a list shows a code or a token", async () => {
+  const { redeem, refresh, grant } = await connect(cairn);
+  const code = codeIn(grant);
+  const first = (await redeem()).body;
+  const second = (await refresh(first.refresh_token)).body;
+  await cairn.get(`/v1/sessions?access_token=${second.access_token}`, { key: null });
+  expect(await statusOf(cairn, second.access_token)).toBe(200);
+  await refresh(`${second.refresh_token.slice(0, -1)}_`);
+  const shown = [cairn.logged, await cairn.list("/v1/traces?limit=100"), await cairn.list("/v1/api_keys?limit=100")].flat();
+  const secrets = [code, first.access_token, first.refresh_token, second.access_token, second.refresh_token];
+  // The last 43 characters are the secret.
+  for (const secret of secrets) expect(JSON.stringify(shown)).not.toContain(secret.slice(-43));
+});
+
 test("a grant ends when it was not used for 30 days, and when the days that were given are over", async () => {
   await using own = await startCairn(PUBLIC);
   const unused = await connect(own);

@@ -56,15 +56,17 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map(
     import: storeCommand("import", { file: "optional", store: "none", checkFile: assertReadable }, async (line) =>
       (await import("./import.ts")).importAll(line),
     ),
-    doctor: storeCommand("doctor", { file: "none", switches: ["fix"], store: "damaged" }, async (line) =>
-      (await import("./doctor.ts")).doctor(line),
-    ),
+    doctor: async (args) =>
+      args.some((arg) => /^--oauth(=|$)/.test(arg)) ? (await import("./doctor-oauth.ts")).doctorOAuth(args) : doctorOfStore(args),
     "rebuild-index": storeCommand("rebuild-index", { file: "none", store: "whole", notOnDatabase: NO_INDEX }, async (line) =>
       (await import("./rebuild-index.ts")).rebuildIndex(line),
     ),
     version: async (args) => (await import("./version.ts")).printVersion(args),
     help: (args) => say(helpOn(args)),
   }),
+);
+const doctorOfStore = storeCommand("doctor", { file: "none", switches: ["fix"], store: "damaged" }, async (line) =>
+  (await import("./doctor.ts")).doctor(line),
 );
 const ALIASES: ReadonlyMap<string, string> = new Map([
   ["--version", "version"],

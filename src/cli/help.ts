@@ -136,9 +136,13 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     settings: [START_SETTINGS.dataDirectory],
     example: "cairn health --url https://cairn.example.com",
   },
-  "doctor [--fix]": {
+  "doctor [--fix] [--oauth URL]": {
     says: "check every page, row, index and counter; --fix repairs what can be derived from the records",
-    flags: { "--fix": "repair it; no server of the data directory may be running" },
+    flags: {
+      "--fix": "repair it; no server of the data directory may be running",
+      "--oauth URL":
+        "go the way of an application to the server at this address instead, and say where it ends (CAIRN_API_KEY: an admin key of it)",
+    },
     example: "cairn doctor --fix --data-dir /var/lib/cairn",
   },
   "rebuild-index": {

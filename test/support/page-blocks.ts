@@ -71,7 +71,10 @@ export const BLOCKS: Readonly<Record<string, Readonly<Record<string, Held>>>> = 
     '{\n  "inputs"': MCP,
     "[mcp_servers.cairn]": MCP,
   },
-  "src/docs/guide/oauth.md": { "CAIRN_PUBLIC_URL=": none("it needs a name with a certificate, which no test has") },
+  "src/docs/guide/oauth.md": {
+    "CAIRN_PUBLIC_URL=": none("it needs a name with a certificate, which no test has"),
+    "ok      The address": by("process/oauth-doctor.test.ts", "it says where the way ends behind a proxy that ${name}"),
+  },
   "src/docs/guide/programs.md": {
     "scripts/package-client": CLONE,
     "const headers": by("process/readme.test.ts", "the client of a page works as it is printed"),
