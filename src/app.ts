@@ -326,7 +326,7 @@ function keyLookup({ store, clock, lastUses, settings, localKey, tickets, bucket
 
 type FindKey = (presented: string) => ApiKeyRow | undefined | Promise<ApiKeyRow | undefined>;
 
-/** Finds a key once in each moment of the store, for requests that look before and after their body: most are of few keys. */
+/** Finds a key once in each snapshot of the store, for requests that look before and after their body: most are of few keys. */
 function foundAtVersion({ store, clock }: Pick<AppDeps, "store" | "clock">, find: FindKey): FindKey {
   let version: object | undefined;
   let known = new Map<string, ApiKeyRow>();
@@ -336,7 +336,7 @@ function foundAtVersion({ store, clock }: Pick<AppDeps, "store" | "clock">, find
     const before = known.get(presented);
     if (before !== undefined && !hasEnded(before, clock.now())) return before;
     const found = find(presented);
-    // Looking for one that is not there can make it another moment.
+    // Looking for one that is not there can make it another snapshot.
     if (version !== undefined && store.readVersion === version && found !== undefined && !(found instanceof Promise))
       known.set(presented, found);
     return found;

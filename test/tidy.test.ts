@@ -1,5 +1,5 @@
 /**
- * The rules of the house, as far as a machine can see them. When the same slip shows up twice, it gets a line here.
+ * The rules of the codebase, as far as a machine can see them. When the same slip shows up twice, it gets a line here.
  *
  * @module
  */
@@ -237,7 +237,7 @@ test("who catches what a read of the store throws throws it on: `NotFetched` has
       .map(() => path),
   );
   // One transaction settles with what its callback threw; the embedded store, whose reads fetch nothing, asks itself.
-  expect(swallowed).toEqual(["src/storage/lmdb/writer.ts", "src/storage/work.ts"]);
+  expect(swallowed).toEqual(["src/storage/callback.ts", "src/storage/lmdb/writer.ts"]);
 });
 
 test("every module of the product has its place in the layers", () => {
@@ -290,7 +290,7 @@ test("every module of the product says at its head what it is for", () => {
   expect(silent.map(({ path }) => path)).toEqual([]);
 });
 
-/** Words of a dialect, with what this house writes instead. */
+/** Words of a dialect, with what this project writes instead. */
 const BANNED_WORDS: Readonly<Record<string, RegExp>> = {
   'write "again", or "rebuild", "start over"': /\banew\b/i,
   'write "at most N", "this many", or name the number': /\bso many\b/i,
@@ -304,6 +304,15 @@ const BANNED_WORDS: Readonly<Record<string, RegExp>> = {
   'write "repair"': /\bmend(s|ed|ing)?\b/i,
   'write "change buffer"': /\blate (entries|index)\b/i,
   'write "read-only"': /\bmust not be written to\b/i,
+  'write "callback"': /\b(a|A|[Tt]he same|[Qq]ueued|[Ss]everal) works?\b (that|runs?|is|are|has|share)/,
+  'write "snapshot"': /\b(one|same|another) moment of the store\b/i,
+  'write "threshold"': /\bconst bar\b/,
+  'write "probes"': /\blooksMax\b|\.looks\b/,
+  'write "partition"': /\b(commit|bareId)\(home\b/,
+  'write "for callers that", "for clients that"': /\bfor who\b/i,
+  'write "NotFetched"': /"Unread"/,
+  'write "global tables"': /\btables for all\b/i,
+  'write "project", "codebase"': /\b(of the|this) house\b/i,
 };
 
 const PAGES = PAGE_PATHS.map((path) => ({ path, text: pageText(path) }));

@@ -81,9 +81,9 @@ class Recorder {
   #listen(): void {
     const { store } = this.#cairn.service;
     const commit = store.commit.bind(store);
-    store.commit = async (home, work) => {
+    store.commit = async (partition, callback) => {
       let transaction: Tx | undefined;
-      const result = await commit(home, (tx) => {
+      const result = await commit(partition, (tx) => {
         const bareId = tx.bareId.bind(tx);
         this.#newIds = [];
         tx.bareId = (idHome) => {
@@ -91,7 +91,7 @@ class Recorder {
           this.#newIds.push(id);
           return id;
         };
-        return work((transaction = tx));
+        return callback((transaction = tx));
       });
       if (transaction instanceof WriteBuffer)
         this.#commits.push(transaction.writes.map(({ table, key, value }) => ({ table, key: this.#pieces(table, key), value })));

@@ -38,7 +38,7 @@ export function mutate(source: string, { file, symbol, find, replace }: Mutation
  * Reads mutations. Each is a paragraph:
  *
  * ```
- * src/storage/work.ts runWork                          a file and one of its declarations, or the file alone
+ * src/storage/callback.ts runCallback                  a file and one of its declarations, or the file alone
  * what a commit that threw has written is stored       what it breaks
  * - return [];                                         text of the declaration, of one line or more,
  * + return tx.writes;                                  and what stands there instead, if anything

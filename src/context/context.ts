@@ -29,7 +29,7 @@ import { ownedPostings, type Owner } from "../storage/owner.ts";
 import { memories as memoryTable, type MemoryRow } from "../storage/tables.ts";
 import { posting } from "../storage/walk.ts";
 import { idOfTurn, type RecentTurns } from "../turns/recent-turns.ts";
-import { answerOf, NO_STATE, type Found, type FoundMemory } from "./fit.ts";
+import { answerOf, NO_STATE, type ContextRecords, type FoundMemory } from "./fit.ts";
 import type { ContextPart, ContextRequest } from "./request.ts";
 
 export interface ContextDeps extends MemoryDeps {
@@ -92,7 +92,7 @@ async function find(deps: ContextDeps, searcher: Searcher, id: string, request: 
   }
 }
 
-interface RankedFound extends Found {
+interface RankedFound extends ContextRecords {
   /** Rows of those that are pinned. */
   readonly pins: Retrieval["pinned"];
   /** Matches of the query among what is shown; undefined where there was nothing to look for. */
@@ -130,7 +130,7 @@ async function findMemories(
 }
 
 /** Memories that were found after those that are pinned. */
-function withPinned(found: readonly FoundMemory[], pins: readonly FoundMemory[]): Pick<Found, "memories" | "pinned"> {
+function withPinned(found: readonly FoundMemory[], pins: readonly FoundMemory[]): Pick<ContextRecords, "memories" | "pinned"> {
   const pinned = pins.map((pin) => {
     const item = found.find(({ key }) => key === pin.key) ?? pin;
     return { ...item, json: `${item.json.slice(0, -1)},"pinned":true}` as JsonText };

@@ -28,7 +28,7 @@ import { shortened, shortenedTurn } from "./shorten.ts";
 export const NO_STATE = "{}" as JsonText;
 
 /** Records that were found, of one snapshot and before anything is left out. */
-export interface Found {
+export interface ContextRecords {
   readonly state: JsonText;
   /** First those that are pinned, … */
   readonly memories: readonly FoundMemory[];
@@ -46,27 +46,27 @@ export interface FoundMemory extends ShownMemory {
 }
 
 function contextJson(
-  { state, memories, turns, isPartial = false }: Found,
+  { state, memories, turns, isPartial = false }: ContextRecords,
   more: Readonly<Record<string, JsonText | undefined>> = {},
 ): JsonText {
   const partial = isPartial ? toJson(true) : undefined;
   return jsonWith({}, { state, memories: jsonArray(memories.map(({ json }) => json)), recent_turns: turnsJson(turns), partial, ...more });
 }
 
-export async function answerOf(found: Found, request: Pick<ContextRequest, "format" | "maxTokens">): Promise<JsonText> {
+export async function answerOf(found: ContextRecords, request: Pick<ContextRequest, "format" | "maxTokens">): Promise<JsonText> {
   if (request.maxTokens === undefined && request.format === "json") return contextJson(found);
   return fittedJson(found, request, "refuse too few");
 }
 
 /** The same for a context of before, of which a record may be longer now: too few tokens for the least are as many as that takes. */
-export async function answerAgain(found: Found, request: Pick<ContextRequest, "format" | "maxTokens">): Promise<JsonText> {
+export async function answerAgain(found: ContextRecords, request: Pick<ContextRequest, "format" | "maxTokens">): Promise<JsonText> {
   if (request.maxTokens === undefined && request.format === "json") return contextJson(found);
   return fittedJson(found, request, "take the least");
 }
 
 /** The answer with as much of what was found as has room, and the block or the messages that say the same. */
 async function fittedJson(
-  found: Found,
+  found: ContextRecords,
   { format, maxTokens }: Pick<ContextRequest, "format" | "maxTokens">,
   ifTooFew: "refuse too few" | "take the least",
 ): Promise<JsonText> {
@@ -98,7 +98,7 @@ function tooFew(maxTokens: number, least: number): ApiError {
 }
 
 /** Tokens of each part. Of records that a Cairn wrote that did not count, the texts are counted now. */
-async function costsOf({ state, memories, pinned, turns }: Found): Promise<Costs> {
+async function costsOf({ state, memories, pinned, turns }: ContextRecords): Promise<Costs> {
   const memoryCosts = [];
   for (const [i, { row, tokens, content }] of memories.entries())
     memoryCosts.push(memoryCost(row.type, tokens ?? (await countQuoted(content)), i === 0));
@@ -122,7 +122,7 @@ function turnOf({ shown }: RecentTurn): ShownTurn {
   return JSON.parse(`{${shown}}`) as ShownTurn;
 }
 
-async function chosen({ state, memories, pinned, turns, isPartial = false }: Found, choice: Choice): Promise<Found> {
+async function chosen({ state, memories, pinned, turns, isPartial = false }: ContextRecords, choice: Choice): Promise<ContextRecords> {
   const keep = async <Item>(
     items: readonly Item[],
     places: readonly ChosenRecord[],
@@ -152,6 +152,6 @@ async function shorterTurn(turn: RecentTurn, tokens: number): Promise<RecentTurn
   return { ...turn, shown: toJson({ ...shorter, truncated: true }).slice(1, -1) };
 }
 
-function blockOf({ state, memories, turns }: Found): Block {
+function blockOf({ state, memories, turns }: ContextRecords): Block {
   return { state: state === NO_STATE ? undefined : state, memories, turns: turns.map(turnOf).reverse() };
 }

@@ -21,7 +21,7 @@ import { isOwned, mayBeOwned, type Owner } from "../storage/owner.ts";
 import { memories, memoryVersions, states, turns, type MemoryRow, type RetrievalRow } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
 import type { RecentTurn } from "../turns/recent-turns.ts";
-import { answerAgain, NO_STATE, type Found, type FoundMemory } from "./fit.ts";
+import { answerAgain, NO_STATE, type ContextRecords, type FoundMemory } from "./fit.ts";
 import { CONTEXT_FORMATS, type ContextRequest } from "./request.ts";
 
 export const REPLAY_KINDS = ["memory", "turn", "state", "request"] as const;
@@ -62,7 +62,7 @@ function foundAgain(
   owner: Owner,
   { key, row, place }: FoundRetrieval,
   session: LiveSession,
-): { found: Found; changes: Change[] } {
+): { found: ContextRecords; changes: Change[] } {
   const changes: Change[] = [];
   const at = createdAt(key, row);
   const scores = new Map(row.memories.map((one) => [one.id, one]));

@@ -8,12 +8,12 @@
 import { toJson, type JsonObject, type JsonText, type JsonValue } from "../lib/json.ts";
 
 /** Part that is wanted below a member: all of it, or some of its members. */
-type Wanted = true | Map<string, Wanted>;
+type FieldTree = true | Map<string, FieldTree>;
 
 export class Projection {
   /** Number of characters of its paths: each is followed in each document. */
   readonly length: number;
-  readonly #wanted: Wanted = new Map<string, Wanted>();
+  readonly #wanted: FieldTree = new Map<string, FieldTree>();
 
   constructor(paths: readonly string[]) {
     this.length = paths.reduce((sum, path) => sum + path.length, 0);
@@ -31,13 +31,13 @@ export class Projection {
       if (at === true) return;
       const inner = at.get(name);
       if (i === path.length - 1 || inner === true) at.set(name, true);
-      else if (inner === undefined) at.set(name, new Map<string, Wanted>());
+      else if (inner === undefined) at.set(name, new Map<string, FieldTree>());
       at = at.get(name)!;
     }
   }
 }
 
-function part(value: JsonValue, wanted: Wanted): JsonValue | undefined {
+function part(value: JsonValue, wanted: FieldTree): JsonValue | undefined {
   if (wanted === true) return value;
   if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
   const members = Object.entries(value).flatMap(([name, inner]): [string, JsonValue][] => {

@@ -11,7 +11,7 @@ interface Limits extends Rate {
   readonly owner: string;
 }
 
-/** A token that was taken for who most likely asks. */
+/** A token that was taken for the caller that most likely asks. */
 export interface EarlyToken extends Limits {
   readonly level: Promise<Level>;
 }

@@ -35,7 +35,7 @@ const DESCRIPTION = `${SUMMARY} The [guide](/docs/guide) says how to use and to 
   does not hold exactly (from 2^53 on) is refused with its path, such as \`state.order.id\`: send it as a string. Lengths of strings are
   counted in code points. A body must arrive within ${LIMITS.bodySecondsMax} s, or at ${LIMITS.bodyBytesPerSecondMin / 1024} KiB a second if that takes longer. While bodies that are arriving
   take ${LIMITS.arrivingBytesMax / 1024 / 1024} MiB in all, or half of that for one key, others are answered 503 with \`Retry-After\`.
-- **Answers** of 4 KiB and more are compressed for who sends \`Accept-Encoding: gzip\`, but for streams and files.
+- **Answers** of 4 KiB and more are compressed for clients that send \`Accept-Encoding: gzip\`, but for streams and files.
 - **Times** are ISO 8601 in UTC with milliseconds. **Ids** are a prefix, an underscore and 12 letters or digits, and sort by time.
 - **Lists** are newest first. A filter that only other lists have is refused, because ignoring it would return too much; a parameter that
   no list has is ignored, unless it is a misspelt one. While \`has_more\` is true, pass \`last_id\` as \`starting_after\` to get the next page.

@@ -183,7 +183,7 @@ export function getKey({ store, lastUses }: KeyDeps, id: string): JsonText | Pro
 }
 
 function lastUseOf(row: ApiKeyRow, lastUses: LastUses | undefined): number | null {
-  return lastUses?.noted(row.id) ?? row.lastUsedAt ?? null;
+  return lastUses?.pending(row.id) ?? row.lastUsedAt ?? null;
 }
 
 /**

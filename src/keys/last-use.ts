@@ -1,7 +1,7 @@
 /**
  * Time of the last use of each key.
  *
- * A request only notes the time in memory. A task writes what was noted into the rows of the keys about once a minute, and a
+ * A request only notes the time in memory. A task writes what is pending into the rows of the keys about once a minute, and a
  * stop writes the rest; so a crash forgets a minute at most. Answers show the newer of memory and row.
  *
  * Of the row that is there at that moment only the time is changed: a key that was revoked meanwhile, here or by another
@@ -26,7 +26,7 @@ const KEYS_PER_COMMIT = 500;
 export class LastUses {
   readonly #bad: BadRows;
   /** By id of the key, Unix milliseconds: since the last writing began, … */
-  #noted = new Map<string, number>();
+  #pending = new Map<string, number>();
   /** … and what that has yet to write. */
   #writing = new Map<string, number>();
 
@@ -36,12 +36,12 @@ export class LastUses {
 
   /** Called for every request: no more than an entry in a map. @param now - Unix milliseconds */
   note(keyId: string, now: number): void {
-    this.#noted.set(keyId, now);
+    this.#pending.set(keyId, now);
   }
 
   /** The last use that no row has yet, in Unix milliseconds. It is the last one, not the latest: the clock may have been set back. */
-  noted(keyId: string): number | undefined {
-    return this.#noted.get(keyId) ?? this.#writing.get(keyId);
+  pending(keyId: string): number | undefined {
+    return this.#pending.get(keyId) ?? this.#writing.get(keyId);
   }
 
   task(): Task {
@@ -56,11 +56,11 @@ export class LastUses {
 
   /** For a stop, when no request comes any more and the task has ended. */
   async writeAll(): Promise<void> {
-    while (this.#writing.size + this.#noted.size > 0) await this.#writeSome();
+    while (this.#writing.size + this.#pending.size > 0) await this.#writeSome();
   }
 
   async #writeSome(): Promise<void> {
-    if (this.#writing.size === 0) [this.#writing, this.#noted] = [this.#noted, this.#writing];
+    if (this.#writing.size === 0) [this.#writing, this.#pending] = [this.#pending, this.#writing];
     if (this.#writing.size === 0) return;
     const due = [...this.#writing].slice(0, KEYS_PER_COMMIT);
     await this.#bad.commit((tx, isolate) => {

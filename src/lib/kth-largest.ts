@@ -44,13 +44,13 @@ export function kthLargest(numbers: Float64Array, count: number): number {
 
 /** Returns the places of the `count` largest numbers, in no order, without those of -Infinity; of equal ones those with the largest ids. */
 export function placesOfLargest(numbers: Float64Array, ids: Uint32Array, count: number): number[] {
-  const bar = count === 0 ? Number.POSITIVE_INFINITY : kthLargest(numbers, count);
+  const threshold = count === 0 ? Number.POSITIVE_INFINITY : kthLargest(numbers, count);
   const found: number[] = [];
   const tied: number[] = [];
   for (let i = 0; i < numbers.length; i++) {
     const number = numbers[i]!;
-    if (number > bar) found.push(i);
-    else if (number === bar && number !== Number.NEGATIVE_INFINITY) tied.push(i);
+    if (number > threshold) found.push(i);
+    else if (number === threshold && number !== Number.NEGATIVE_INFINITY) tied.push(i);
   }
   if (found.length + tied.length > count) tied.sort((a, b) => ids[b]! - ids[a]!).length = Math.max(0, count - found.length);
   return [...found, ...tied];

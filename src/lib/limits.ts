@@ -130,7 +130,7 @@ export const LIMITS = {
   documentListMax: 1_000,
   /** Documents that one request looks at, for all of its operations. */
   documentRowsMax: 10_000,
-  /** Budget of one request for all of its operations, as looks at an index: a document that is compared is one for 500 characters. */
+  /** Budget of one request for all of its operations, as probes of an index: a document that is compared is one for 500 characters. */
   documentProbesMax: 500_000,
   /** Queries that take longer than a turn of the event loop at the same time; others wait. Of one API key at most half. */
   documentQueriesAtOnceMax: 4,

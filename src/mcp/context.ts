@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { answerOf, NO_STATE, type Found } from "../context/fit.ts";
+import { answerOf, NO_STATE, type ContextRecords } from "../context/fit.ts";
 import { bare, type MemoryId } from "../lib/ids.ts";
 import { toJson, type JsonObject } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
@@ -12,7 +12,7 @@ import type { ToolContext } from "./tool-context.ts";
 /** Turns of a context, unless as many are wanted as have room. */
 export const CONTEXT_TURNS = 5;
 
-interface Asked {
+interface ContextArguments {
   query?: string;
   memory_limit?: number;
   turn_limit?: number;
@@ -21,25 +21,25 @@ interface Asked {
 }
 
 /** The context of a session; without one what is known of the user. A block says all that its fields would. */
-export async function contextOf(context: ToolContext, named: string | undefined, asked: Asked): Promise<JsonObject> {
+export async function contextOf(context: ToolContext, named: string | undefined, asked: ContextArguments): Promise<JsonObject> {
   const id = await context.findSession(named);
   const answer = id === undefined ? await contextOfUser(context, asked) : await contextOfSession(context, id, asked);
   const { state: _, memories: __, recent_turns: ___, ...block } = answer;
   return { session_id: id ?? null, ...(asked.format === "text" ? block : answer) };
 }
 
-function contextOfSession(context: ToolContext, session_id: string, { turn_limit, ...request }: Asked): Promise<JsonObject> {
+function contextOfSession(context: ToolContext, session_id: string, { turn_limit, ...request }: ContextArguments): Promise<JsonObject> {
   const turns = turn_limit ?? (request.max_tokens === undefined ? CONTEXT_TURNS : undefined);
   const body = { ...request, ...(turns === undefined ? {} : { turn_limit: turns }) };
   return context.call("POST /v1/sessions/{session_id}/context", { path: { session_id }, body });
 }
 
-async function contextOfUser(context: ToolContext, asked: Asked): Promise<JsonObject> {
+async function contextOfUser(context: ToolContext, asked: ContextArguments): Promise<JsonObject> {
   const memories = (await memoriesOfUser(context, asked)).map((memory) => {
     const { id, content, type, source, created_at } = memory as Record<string, string>;
     const row = {
       type: type!,
-      source: source as NonNullable<Found["memories"][number]["row"]["source"]>,
+      source: source as NonNullable<ContextRecords["memories"][number]["row"]["source"]>,
       createdAt: Date.parse(created_at!),
     };
     return { key: bare(id as MemoryId), row, content: content!, tokens: undefined, json: toJson(memory) };
@@ -48,7 +48,7 @@ async function contextOfUser(context: ToolContext, asked: Asked): Promise<JsonOb
   return JSON.parse(await answerOf({ state: NO_STATE, memories, pinned: 0, turns: [] }, { maxTokens, format })) as JsonObject;
 }
 
-async function memoriesOfUser(context: ToolContext, { query, memory_limit, max_tokens }: Asked): Promise<JsonObject[]> {
+async function memoriesOfUser(context: ToolContext, { query, memory_limit, max_tokens }: ContextArguments): Promise<JsonObject[]> {
   const user_id = context.identity.userId;
   const limit = memory_limit ?? (max_tokens === undefined ? LIMITS.contextMemoriesDefault : LIMITS.contextMemoriesMax);
   if (user_id === undefined || limit === 0) return [];

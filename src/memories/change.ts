@@ -101,7 +101,7 @@ export function changeMemory(
     delete row.tokens;
     if (tokens !== undefined) row.tokens = tokens;
     keepContent(tx, quotas, key, before);
-    noteWriting(row, caller, changes.reason, tx.now);
+    trackWriting(row, caller, changes.reason, tx.now);
   }
   if (contentChanged && row.embed) {
     removeVector(tx, MEMORIES, before);
@@ -146,7 +146,7 @@ function keepContent(
 }
 
 /** Notes in a row who wrote its content, when and why. */
-function noteWriting(row: MemoryRow, { actor }: Caller, reason: string | undefined, now: number): void {
+function trackWriting(row: MemoryRow, { actor }: Caller, reason: string | undefined, now: number): void {
   row.actor = actor;
   row.writtenAt = now;
   row.edits = (row.edits ?? 0) + 1;

@@ -17,23 +17,23 @@ export function* inOrder(
   few: number,
   first: "newer" | "older" = "newer",
 ): Generator<number> {
-  const bar = barOf(scores, few);
+  const threshold = thresholdOf(scores, few);
   const between = (from: number, to: number) => {
     const found: number[] = [];
     for (let i = 0; i < scores.length; i++) if ((scores[i] as number) >= from && (scores[i] as number) < to) found.push(i);
     const isBefore = (a: number, b: number) => candidates[a]!.memory < candidates[b]!.memory === (first === "older");
     return found.sort((a, b) => (scores[b] as number) - (scores[a] as number) || (isBefore(a, b) ? -1 : 1));
   };
-  yield* between(bar, Number.POSITIVE_INFINITY);
-  yield* between(0, bar);
+  yield* between(threshold, Number.POSITIVE_INFINITY);
+  yield* between(0, threshold);
 }
 
 /** The memories that can be among the first `few`, in no order. @param factor - the least that their scores are multiplied by */
 export function* amongFirst(candidates: readonly Candidate[], scores: Float64Array, few: number, factor = 1): Generator<BareId> {
-  const bar = barOf(scores, few) * factor;
-  for (let i = 0; i < scores.length; i++) if ((scores[i] as number) >= bar) yield candidates[i]!.memory;
+  const threshold = thresholdOf(scores, few) * factor;
+  for (let i = 0; i < scores.length; i++) if ((scores[i] as number) >= threshold) yield candidates[i]!.memory;
 }
 
-function barOf(scores: Float64Array, few: number): number {
+function thresholdOf(scores: Float64Array, few: number): number {
   return Math.max(kthLargest(scores, few), 0);
 }

@@ -83,16 +83,16 @@ export function firstByRanking<Match extends Scored>(
   { limit, at }: { limit: number; at: number },
 ): (Match & { parts: RankingParts })[] {
   let first: (Match & { parts: RankingParts })[] = [];
-  let bar = Number.NEGATIVE_INFINITY;
+  let threshold = Number.NEGATIVE_INFINITY;
   for (const match of matches) {
-    if (match.score < bar) break;
+    if (match.score < threshold) break;
     const parts = rankingParts(weights, match.score, match.row, at);
-    if (first.length >= limit && parts.rankingScore < bar) continue;
+    if (first.length >= limit && parts.rankingScore < threshold) continue;
     first.push({ ...match, parts });
     // Sorted now and then, so that many matches cost little each.
     if (first.length === limit || first.length >= 2 * limit + SPARE) {
       first = first.sort(byRanking).slice(0, limit);
-      bar = first[limit - 1]!.parts.rankingScore;
+      threshold = first[limit - 1]!.parts.rankingScore;
     }
   }
   return first.sort(byRanking).slice(0, limit);

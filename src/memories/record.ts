@@ -101,7 +101,7 @@ export function hasEnded({ expiresAt }: Pick<MemoryRow, "expiresAt">, now: numbe
   return expiresAt !== undefined && expiresAt <= now;
 }
 
-/** Finds the rows of memories that are there and can be read. Good for one moment. */
+/** Finds the rows of memories that are there and can be read. Good for one snapshot. */
 export function visibleMemories(reader: Reader): (key: BareId) => MemoryRow | undefined {
   const isAnyGone = isAnyMemoryHidden(reader);
   return (key) => unlessUnreadable(() => visibleMemory(reader, key, isAnyGone));

@@ -94,7 +94,7 @@ export async function rank(
     try {
       const query = await deps.embeddings.embedQuery(active, text, limitsId);
       if (options.explain || shown.rowFilter !== undefined) await permit.take();
-      // Without words or signs everything scores 0. Vectors of another generation are the previous provider's.
+      // Without words or symbols everything scores 0. Vectors of another generation are the previous provider's.
       const isVain =
         (query.lexical.ids.length === 0 && options.threshold > 0) || (await deps.store.read(generationOf)) !== active.generation;
       const looking = { wanted, threshold: options.threshold, isAgain, shown };
@@ -199,8 +199,8 @@ function best(
   const mayBeOthers = !isPartial && candidates.length >= wanted + EQUALS;
   if (isAnyGone && matches.length < limit && mayBeOthers) return undefined;
   if (weights === undefined || !mayBeOthers || wanted === WEIGHED_MAX) return matches;
-  const bar = Math.max(threshold, matches[limit - 1]?.parts?.rankingScore ?? 0);
-  return scored.every((score) => score > bar) ? "more" : matches;
+  const scoreMin = Math.max(threshold, matches[limit - 1]?.parts?.rankingScore ?? 0);
+  return scored.every((score) => score > scoreMin) ? "more" : matches;
 }
 
 /** Less than any score. */

@@ -18,7 +18,7 @@ import { passesRowFilter } from "./filter.ts";
 import { findMemory, memoryJson, preview, visibleMemories, type FoundMemory } from "./record.ts";
 import { statusAt, type Shown } from "./status.ts";
 
-/** Finds the rows of memories that a read shows. Good for one moment. */
+/** Finds the rows of memories that a read shows. Good for one snapshot. */
 export function shownMemories(reader: Reader, { rowFilter, ...shown }: Shown): ReturnType<typeof visibleMemories> {
   const find = memoriesOfStatus(reader, shown);
   if (rowFilter === undefined) return find;

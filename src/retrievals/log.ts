@@ -183,7 +183,7 @@ export class RetrievalLog {
     this.#commits.add(commit);
   }
 
-  /** For who reads the log: waits until it is settled, but not for a disk that does not answer. */
+  /** For readers of the log: waits until it is settled, but not for a disk that does not answer. */
   async caughtUp(): Promise<void> {
     this.flush();
     if (this.#commits.size > 0) await within(this.#parts.clock, CATCH_UP_MS_MAX, this.settled());

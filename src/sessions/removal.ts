@@ -36,7 +36,7 @@ import {
 import { unlessUnreadable } from "../storage/unreadable.ts";
 import type { Deps } from "../traces/record.ts";
 import { parentsOf, sharedRange, type Range } from "./branches.ts";
-import { noteDeletion, removeAgain, sharedMemoriesAhead, sharedMemoriesEnd } from "./shared-memories.ts";
+import { trackDeletion, removeAgain, sharedMemoriesAhead, sharedMemoriesEnd } from "./shared-memories.ts";
 import type { Task } from "../tasks/task.ts";
 
 const RECORDS_PER_COMMIT = 200;
@@ -142,7 +142,7 @@ function removeSomeRecords(tx: Tx, session: BareId, removal: RemovalRow): boolea
   for (const key of owned(retrievals.index.bySession)) tx.remove(retrievals, key.slice(session.length));
   if (removal.memories) {
     const shown = removal.ofUser === true ? undefined : sharedMemoriesEnd(tx, session);
-    if (shown !== undefined) noteDeletion(tx, session);
+    if (shown !== undefined) trackDeletion(tx, session);
     const keys = owned(memories.index.bySession, shown).map((entry) => entry.slice(session.length));
     tx.ahead(memories, keys);
     eachFetched(keys, (key) => removeRecord(tx, MEMORIES, key));

@@ -87,7 +87,7 @@ export function sharedMemoriesEnd(reader: Reader, session: BareId): BareId | und
 }
 
 /** Notes of a deleted session that forks show memories of it still: once none does, these go. */
-export function noteDeletion(tx: Tx, session: BareId): void {
+export function trackDeletion(tx: Tx, session: BareId): void {
   const key = firstBranch(session);
   const row = tx.get(branches, key) ?? { start: session, count: 0, number: 0 };
   if (row.isDeleted !== true) tx.put(branches, key, { ...row, isDeleted: true });

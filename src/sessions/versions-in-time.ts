@@ -14,7 +14,7 @@ import { versionHeads, versions } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
 import type { LiveSession } from "./live-session.ts";
 
-/** The versions of a session, of one moment; each is read once. */
+/** The versions of a session, of one snapshot; each is read once. */
 export class VersionsInTime {
   readonly #reader: Reader;
   readonly #session: LiveSession;

@@ -22,9 +22,9 @@ export type PrefixSpan = Omit<Span, "descending"> & { limit: number };
 /** The first key of a table, if there is one. */
 export const FIRST: Span = { from: "", to: MAX_KEY, limit: 1 };
 
-/** Thrown into a work that reads what the store has still to fetch: then the work is run again, and has to let it pass. */
+/** Thrown into a callback that reads what the store has still to fetch: then the callback is run again, and has to let it pass. */
 export class NotFetched extends Error {
-  override name = "Unread";
+  override name = "NotFetched";
 }
 
 /** Has each of several reads say what is still to be fetched, instead of ending the run with the first of them. */
@@ -50,7 +50,7 @@ export function eachFetched<Item, Result>(items: readonly Item[], read: (item: I
  * @yields what was read, in the order of the items
  */
 export async function* eachRead<Item, Result>(
-  store: { read: <Value>(work: (reader: Reader) => Value) => Value | Promise<Value> },
+  store: { read: <Value>(callback: (reader: Reader) => Value) => Value | Promise<Value> },
   items: readonly Item[],
   reading: (reader: Reader) => (item: Item) => Result,
 ): AsyncGenerator<Result[], void, undefined> {
@@ -61,7 +61,7 @@ export async function* eachRead<Item, Result>(
   }
 }
 
-/** `lastOfEach` where keys are near: two looks for each. */
+/** `lastOfEach` where keys are near: two probes for each. */
 export function lastOfEachKey(reader: Pick<Reader, "keys">, table: AnyTable, width: number, { from, to, limit }: PrefixSpan): string[] {
   const found: string[] = [];
   for (let at = from; found.length < limit;) {
@@ -74,9 +74,9 @@ export function lastOfEachKey(reader: Pick<Reader, "keys">, table: AnyTable, wid
   return found;
 }
 
-/** One moment of the store. */
+/** A snapshot of the store. */
 export interface Reader {
-  /** The moment, in Unix milliseconds. */
+  /** Its time, in Unix milliseconds. */
   readonly now: number;
   /** Number of records that a scope reads that can be large: all of them are held, and other requests wait or are let through. */
   readonly recordsAtOnce: number;
@@ -122,15 +122,15 @@ export type Writable<Row> = AnyTable &
   Partial<Pick<Table<Row>, "hasSameEntries">> & { readonly indexes: readonly Index<Row>[] };
 
 /**
- * Access of the callback of a commit. A read sees what the work wrote before.
+ * Access of the callback of a commit. A read sees what the callback wrote before.
  *
- * A work can be run more than once, and has to write the same each time: its time and its ids come from here, what it gives back
+ * A callback can be run more than once, and has to write the same each time: its time and its ids come from here, what it gives back
  * is its result, and it changes nothing else.
  */
 export interface Tx extends Reader {
-  /** The moment on the clock that only counts on, in milliseconds. */
+  /** The time on the clock that only counts on, in milliseconds. */
   readonly elapsed: number;
-  /** About what the work has written so far. */
+  /** About what the callback has written so far. */
   readonly bytesWritten: number;
   /**
    * @param partition - of the id; that of the commit when none is given

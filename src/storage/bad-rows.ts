@@ -19,7 +19,7 @@ import type { AnyTable, Index, Readable } from "./tables.ts";
 const BAD_ROWS_MAX = 1_000;
 
 /** Runs the work on one row; not at all for one that is known to be bad. */
-export type Isolate = (key: string, work: () => void) => void;
+export type Isolate = (key: string, callback: () => void) => void;
 
 export class BadRows {
   readonly #store: RecordStore;
@@ -45,7 +45,7 @@ export class BadRows {
   }
 
   /** One commit, made again without each row whose work throws. */
-  async commit<Result>(work: (tx: Tx, isolate: Isolate) => Result): Promise<Result> {
+  async commit<Result>(callback: (tx: Tx, isolate: Isolate) => Result): Promise<Result> {
     for (;;) {
       const current: { key?: string } = {};
       const missing: NotFetched[] = [];
@@ -65,7 +65,7 @@ export class BadRows {
         return await this.#store.commit(NO_PARTITION, (tx) => {
           delete current.key;
           missing.length = 0;
-          const result = work(tx, isolate);
+          const result = callback(tx, isolate);
           const [first] = missing;
           if (first !== undefined) throw first;
           return result;
@@ -106,10 +106,10 @@ export class BadRows {
   }
 }
 
-/** Runs a work on rows that passes over those that cannot be processed, and leaves them to who remembers them. */
-export function passingOver<Result>(work: (isolate: Isolate) => Result): Result {
+/** Runs a callback on rows that passes over those that cannot be processed, and leaves them to who remembers them. */
+export function passingOver<Result>(callback: (isolate: Isolate) => Result): Result {
   const missing: NotFetched[] = [];
-  const result = work((_, step) => {
+  const result = callback((_, step) => {
     try {
       step();
     } catch (error) {

@@ -1,9 +1,9 @@
 /**
  * Fills what rows of before lack, once in each store: entries of an index that is newer than they are, or what else follows from them.
  *
- * A start goes through the rows in slices, each a commit that moves a mark in `meta`: one that is killed is continued by the next, and
+ * A start goes through the rows in slices, each a commit that moves a watermark in `meta`: one that is killed is continued by the next, and
  * memory is bounded however many rows there are. An embedded store is backed up before the first slice. What is written meanwhile has its
- * entries whatever the mark says, and several servers take turns. An index is filled by its declaration in `tables.ts` (`fillRows`).
+ * entries whatever the watermark says, and several servers take turns. An index is filled by its declaration in `tables.ts` (`fillRows`).
  *
  * @module
  */
@@ -22,7 +22,7 @@ const ROWS_PER_LOG_LINE = 100_000;
 const RETRY_AFTER_SECONDS = 5;
 
 export interface Fill {
-  /** Names its mark: `memories.byContent`. */
+  /** Names its watermark: `memories.byContent`. */
   readonly name: string;
   /** Tables with rows of before: while they are empty there is nothing to back up. */
   readonly tables: readonly AnyTable[];
@@ -103,7 +103,7 @@ async function fillAll({ store, log, backUp }: Options, due: readonly Fill[]): P
   }
 }
 
-/** Continues at the mark, wherever another server, or a start that was killed, has left it. */
+/** Continues at the watermark, wherever another server, or a start that was killed, has left it. */
 function nextSlice(tx: Tx, fill: Fill): Slice {
   const mark = tx.get(meta, fillMark(fill.name));
   if (mark === ALL_FILLED) return { rows: 0, next: undefined };

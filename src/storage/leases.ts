@@ -27,7 +27,7 @@ export interface Leases {
   readonly lookMs: number;
 }
 
-/** Thrown into the work of a commit whose server has lost its lease. */
+/** Thrown into the callback of a commit whose server has lost its lease. */
 export class LeaseLost extends Error {
   override name = "LeaseLost";
 
@@ -45,13 +45,13 @@ const LOOK_MS = 1_000;
 
 /** The same store, which commits nothing while this server does not hold a lease. */
 function underLease(store: RecordStore, leases: Leases, nameOf: () => string): RecordStore {
-  const commit: RecordStore["commit"] = (partition, work) => {
+  const commit: RecordStore["commit"] = (partition, callback) => {
     const name = nameOf();
     const lease = leases.find(name);
     return store.commit(partition, (tx) => {
       if (lease === undefined) throw new LeaseLost(name);
       lease.check(tx);
-      return work(tx);
+      return callback(tx);
     });
   };
   return new Proxy(store, {

@@ -44,7 +44,7 @@ export interface Listing<Prefix extends IdPrefix> {
   readonly readAtOnce?: number | undefined;
 }
 
-/** A record that is read and not shown takes as long as this many looks at an index. */
+/** A record that is read and not shown takes as long as this many probes of an index. */
 const PROBES_PER_HIDDEN_ROW = 10;
 
 /** A record that was compared with a filter. */
@@ -65,7 +65,7 @@ export type ListItem = JsonText | ComparedRecord | undefined;
  * @param item - what is shown of a record; of one that cannot be read nothing is. It has to check `isCreatedWithin`: ids alone do not tell
  */
 export function listRecords<Prefix extends IdPrefix>(
-  read: <Result>(work: (reader: Reader) => Result) => Result,
+  read: <Result>(callback: (reader: Reader) => Result) => Result,
   listing: Listing<Prefix>,
   { limit, startingAfter }: Page<Id<Prefix>>,
   item: (reader: Reader, key: BareId, id: Id<Prefix>) => ListItem,

@@ -55,7 +55,7 @@ export function mayBeOwned(reader: Reader, owner: Owner, index: OwnedIndexes, id
   return missing.length === 0;
 }
 
-/** Checks whether a row is one of an owner's records, for who is sent rows and asks for none. */
+/** Checks whether a row is one of an owner's records, for callers that are sent rows and ask for none. */
 export function isOwned({ userId, agentId }: Owner, row: { userId?: string | undefined; agentId?: string | undefined }): boolean {
   return (userId === undefined || row.userId === userId) && (agentId === undefined || row.agentId === agentId);
 }

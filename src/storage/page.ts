@@ -45,7 +45,7 @@ export function pageOf(records: Iterable<Item>, limit: number): JsonText {
 }
 
 /**
- * The same of records that take long to find: other requests are let through in between, and after `probesMax` looks the page ends,
+ * The same of records that take long to find: other requests are let through in between, and after `probesMax` probes the page ends,
  * even if it is empty. Its `last_id` is then the id up to which everything was looked at. A page that has much already ends
  * instead of waiting for its turn: thousands of lists can be waiting at the same time.
  */

@@ -34,18 +34,18 @@ export interface RecordStore {
    *
    * @param reads - what it is going to read, as far as that is known: each is a read of its own
    */
-  request?<Result>(reads: readonly ((reader: Reader) => unknown)[], work: () => Result): Result;
-  /** Runs `work` on one moment, which sees every commit that has resolved; perhaps several times. */
-  read<Result>(work: (reader: LatestReader) => Result): Result | Promise<Result>;
+  request?<Result>(reads: readonly ((reader: Reader) => unknown)[], callback: () => Result): Result;
+  /** Runs `callback` on one snapshot, which sees every commit that has resolved; perhaps several times. */
+  read<Result>(callback: (reader: LatestReader) => Result): Result | Promise<Result>;
   /** The same with all that other processes have committed by now: a reader can be a few milliseconds behind them. */
-  readNewest<Result>(work: (reader: LatestReader) => Result): Result | Promise<Result>;
+  readNewest<Result>(callback: (reader: LatestReader) => Result): Result | Promise<Result>;
   /**
-   * Runs `work`; resolves with its result once what it has written is durable. When `work` throws, nothing of it is kept and the
+   * Runs `callback`; resolves with its result once what it has written is durable. When `callback` throws, nothing of it is kept and the
    * promise rejects with what was thrown.
    *
    * @param partition - of the records it writes
    */
-  commit<Result>(partition: Partition, work: (tx: Tx) => Result): Promise<Result>;
+  commit<Result>(partition: Partition, callback: (tx: Tx) => Result): Promise<Result>;
   /** Gives an id for a record that a later commit writes: greater than those of all commits of this process before. */
   newId(partition: Partition): BareId;
   /** One page of a list. */
@@ -73,7 +73,7 @@ export interface RecordStore {
 /** Takes the next step of overwriting, in milliseconds. `waits`: somebody still reads the store as it was. */
 export type Wiping = () => Promise<"done" | "more" | "waits">;
 
-/** The whole store as it is at one moment, whatever is committed meanwhile. */
+/** A snapshot of the whole store, whatever is committed meanwhile. */
 export interface WholeStore extends AsyncDisposable {
   /** True if indexes that have one entry of a row at most are columns of the row: then `rowBatches` gives them along with it. */
   readonly hasIndexColumns: boolean;
@@ -81,8 +81,8 @@ export interface WholeStore extends AsyncDisposable {
   rowBatches(table: AnyTable): Iterable<readonly WholeRow[]> | AsyncIterable<readonly WholeRow[]>;
   /** Every key of a table, or entry of an index, in order. */
   keyBatches(table: AnyTable): Iterable<readonly string[]> | AsyncIterable<readonly string[]>;
-  /** Runs `work` on each item, perhaps several times, until nothing that it reads is missing. @returns what it gave, in order */
-  readEach<Item, Result>(items: readonly Item[], work: (reader: Reader, item: Item) => Result): Result[] | Promise<Result[]>;
+  /** Runs `callback` on each item, perhaps several times, until nothing that it reads is missing. @returns what it gave, in order */
+  readEach<Item, Result>(items: readonly Item[], callback: (reader: Reader, item: Item) => Result): Result[] | Promise<Result[]>;
 }
 
 /** A row as the text it is stored as. */

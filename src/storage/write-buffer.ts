@@ -1,8 +1,8 @@
 /**
- * The writes of one commit, until its work has returned.
+ * The writes of one commit, until its callback has returned.
  *
- * Nothing reaches the store before: the writes of a work that throws are dropped, so that many commits can share a
- * transaction without one of them spoiling it for the others. Reads see what the same work has written before. The entries
+ * Nothing reaches the store before: the writes of a callback that throws are dropped, so that many commits can share a
+ * transaction without one of them spoiling it for the others. Reads see what the same callback has written before. The entries
  * of indexes are written with the rows they follow from.
  *
  * @module
@@ -16,7 +16,7 @@ export interface Write {
   readonly key: string;
   /** Undefined removes. */
   readonly value: string | Uint8Array | undefined;
-  /** True if the work takes for granted that no such row is there yet. */
+  /** True if the callback takes for granted that no such row is there yet. */
   readonly isNew: boolean;
   /** Row of which `value` is the stored form; of a put. */
   readonly row: unknown;
@@ -71,7 +71,7 @@ export class WriteBuffer implements Tx {
     return this.#writes.reduce((sum, { value }) => sum + (value?.length ?? 0), 0);
   }
 
-  /** Takes over what a work that was run on top of this buffer has written. */
+  /** Takes over what a callback that was run on top of this buffer has written. */
   absorb(writes: readonly Write[]): void {
     for (const write of writes) this.#writes.push(write);
   }
@@ -187,7 +187,7 @@ export class WriteBuffer implements Tx {
     for (const entry of entries) if (!old.includes(entry)) this.#write(index, entry, "");
   }
 
-  /** The row as this work sees it, which has most often read it just before. */
+  /** The row as this callback sees it, which has most often read it just before. */
   #before<Row>(table: Writable<Row>, key: string): Row | undefined {
     const name = table.name + key;
     return this.#read.has(name) ? (this.#read.get(name) as Row | undefined) : this.get(table, key);
@@ -212,7 +212,7 @@ export class WriteBuffer implements Tx {
   }
 }
 
-/** Checks whether two runs of a work have written the same. */
+/** Checks whether two runs of a callback have written the same. */
 export function areSameWrites(writes: readonly Write[], others: readonly Write[]): boolean {
   return writes.length === others.length && writes.every((write, i) => Bun.deepEquals(write, others[i]));
 }

@@ -31,7 +31,7 @@ export interface Watcher {
   readonly limitsId: string;
   readonly reader: TraceReader;
   readonly filter: EventFilter;
-  /** The header as it came; null for who wants only what is new. */
+  /** The header as it came; null for a client that wants only what is new. */
   readonly lastEventId: string | null;
   /** Checks whether the key is still valid. */
   isAllowed(): boolean | Promise<boolean>;
@@ -56,7 +56,7 @@ export class EventStream {
   readonly #actions: readonly TraceAction[];
   /** Owner of its traces; undefined where the filter names somebody else than the key's owner. */
   readonly #owner: Owner | undefined;
-  /** Everything up to this was sent, or is not for this reader; undefined for who wants only what is new. */
+  /** Everything up to this was sent, or is not for this reader; undefined for a client that wants only what is new. */
   #cursor: BareId | undefined;
   #isLive: boolean;
   /** Time by which a trace may be committed later than those with higher ids: 0 where this server alone commits. */

@@ -64,7 +64,7 @@ interface Matches {
 }
 
 /** The query and the provider that it is compared by. */
-interface Asked {
+interface ActiveQuery {
   readonly query: EmbeddedQuery;
   readonly active: Active;
 }
@@ -132,7 +132,7 @@ async function rank(
   for (;;) {
     const { active } = deps.embeddings;
     try {
-      const asked: Asked =
+      const asked: ActiveQuery =
         index === "words"
           ? { query: deps.embeddings.wordsQuery(search.query), active: { ...active, calibration: WORDS_CALIBRATION } }
           : { query: await deps.embeddings.embedQuery(active, search.query, limitsId), active };
@@ -154,7 +154,7 @@ async function bestOf(
   searcher: Searcher,
   search: TurnSearch,
   scope: TurnScope,
-  { query, active }: Asked,
+  { query, active }: ActiveQuery,
   permit: Permit,
   comparing: Comparing | undefined,
 ): Promise<Matches | undefined> {
@@ -191,7 +191,7 @@ async function shownOf(
   { owner }: Searcher,
   search: TurnSearch,
   { ranges }: TurnScope,
-  { query, active }: Asked,
+  { query, active }: ActiveQuery,
   { candidates, scores, comparing }: Scored,
 ): Promise<Match[] | undefined> {
   const kept = scores.map((score) => (score >= search.threshold ? score : LEFT_OUT));

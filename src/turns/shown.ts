@@ -31,7 +31,7 @@ export function turnJson({ shown, rest, more }: TurnRow, { stateVersion, fork, r
   return `{"object":"turn",${shown},${own},"state_version":${stateVersion}${name}${from}${hidden}}` as JsonText;
 }
 
-/** Returns what shows turns of a session, by their keys; good for one moment. */
+/** Returns what shows turns of a session, by their keys; good for one snapshot. */
 export function shownTurns(reader: Reader, session: LiveSession): (key: string, row: TurnRow) => JsonText {
   const versions = new VersionsInTime(reader, session);
   return (key, row) => {

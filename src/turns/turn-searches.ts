@@ -51,7 +51,7 @@ export class TurnSearches {
     this.#ready = { index, until: this.#clock.elapsed() + READY_FOR_MS };
   }
 
-  /** Runs works that index turns for a search one after the other. */
+  /** Runs functions that index turns for a search one after the other. */
   inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
     const result = this.#last.then(work);
     this.#last = result.catch(() => undefined);

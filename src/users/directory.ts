@@ -64,7 +64,7 @@ function settle(tx: Tx, { missing, left }: Differences): void {
   });
 }
 
-/** Users who are named and not noted, and those who are noted and not named, in the order of their keys. */
+/** Users who are named and not in the table, and those who are in it and not named, in the order of their keys. */
 function differences(reader: Reader, after: string): Differences & { next: string | undefined } {
   const named = nextNewest(reader, USERS, after, USERS_PER_COMMIT).map(({ hash }) => hash);
   const noted = reader.keys(users, { from: after, to: MAX_KEY, limit: USERS_PER_COMMIT });

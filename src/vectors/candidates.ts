@@ -113,7 +113,7 @@ export function pack(candidates: readonly Candidate[]): PackedCandidates {
   };
 }
 
-/** @param tables - of the index that found them, as they were told of last; undefined when there is no row yet */
+/** @param tables - of the index that found them, as they were announced last; undefined when there is no row yet */
 export function unpack({ inRows, whole = [] }: PackedCandidates, tables: SlotTables | undefined): Candidate[] {
   const found = [...whole];
   if (tables === undefined) return found;

@@ -246,7 +246,7 @@ function best(query: Query, found: readonly Candidate[]): Candidate[] {
   const { limit } = query;
   if (found.length <= limit) return [...found];
   const scores = Float64Array.from(found, ({ cosine, terms }) => closenessTo(query, cosine, terms));
-  const bar = kthLargest(scores, limit);
-  let tied = limit - scores.reduce((sum, one) => sum + (one > bar ? 1 : 0), 0);
-  return found.filter((_, i) => scores[i]! > bar || (scores[i] === bar && tied-- > 0));
+  const threshold = kthLargest(scores, limit);
+  let tied = limit - scores.reduce((sum, one) => sum + (one > threshold ? 1 : 0), 0);
+  return found.filter((_, i) => scores[i]! > threshold || (scores[i] === threshold && tied-- > 0));
 }

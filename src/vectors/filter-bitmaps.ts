@@ -20,7 +20,7 @@ export interface FilterBitmapsOptions {
   bytesMax: number;
   /** Filters that are known by name, whether their slots were read or not. */
   filtersMax: number;
-  /** A filter whose slots take more looks at indexes than this is not kept. */
+  /** A filter whose slots take more probes of indexes than this is not kept. */
   probesMax: number;
   /** Number of rows put after which all is read again. */
   updatedMax: number;
@@ -57,7 +57,7 @@ interface Entry {
   /** Slots before this were read, once `walk` is undefined. */
   end: number;
   count: number;
-  looks: number;
+  probes: number;
   /** Progress of reading; undefined when it has come to the end, or has not begun. */
   walk: Generator<BareId | Pause, void, undefined> | undefined;
   state: "unread" | "reading" | "read" | "refused";
@@ -149,9 +149,9 @@ export class FilterBitmaps {
         entry.state = "read";
         return true;
       }
-      const looks = typeof value === "string" ? 1 : value.probes;
-      entry.looks += looks;
-      if (entry.looks > this.#options.probesMax) {
+      const probes = typeof value === "string" ? 1 : value.probes;
+      entry.probes += probes;
+      if (entry.probes > this.#options.probesMax) {
         this.#forget(entry, "refused");
         return true;
       }
@@ -224,4 +224,4 @@ function nameOf(filter: Filter): string {
 }
 
 const NO_BITS = new Uint8Array(0);
-const NEW = { uses: 0, end: 0, count: 0, looks: 0, walk: undefined, state: "unread" } as const;
+const NEW = { uses: 0, end: 0, count: 0, probes: 0, walk: undefined, state: "unread" } as const;

@@ -2,7 +2,7 @@
  * The ids of vectors and of their memories by slot, in pieces that several threads can see.
  *
  * Ids rise with slots, so one is found by binary search: 24 bytes a vector, where a map from text takes more than a hundred. One thread
- * writes; what it has written before it told of it others may read.
+ * writes; what it has written before it announced it others may read.
  *
  * ```
  * by slot: id of the vector, 3 × uint32  |  id of its memory, 3 × uint32       four characters in each, the first the highest byte

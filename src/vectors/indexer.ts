@@ -132,7 +132,7 @@ export class Indexer {
     const saved = this.#newIndex(generation, { slots, terms, graph, graphEnd });
     const { removed } = slots;
     for (const slot of gone) saved.remove(slot);
-    saved.unlink();
+    saved.removeDeleted();
     this.#index = saved;
     this.#unsaved = slots.removed - removed;
     return undefined;
@@ -205,7 +205,7 @@ export class Indexer {
       this.#ingest();
       if (this.#index.behind > 0) yield;
     }
-    const walk = { looks: 0 };
+    const walk = { probes: 0 };
     let passing: Uint32Array | undefined;
     let isThorough = false;
     if (filter.length > 0) {
@@ -219,7 +219,7 @@ export class Indexer {
       if (isFlat && filter.length > 0) passing ??= yield* this.#passing(filter, walk, Infinity);
       if (isFlat && passing === undefined) yield* this.#readRows();
       const found = isFlat ? this.#flat(query, passing) : this.#throughGraph(query, filter);
-      if (found !== undefined && walk.looks >= this.#options.probesMax) {
+      if (found !== undefined && walk.probes >= this.#options.probesMax) {
         // Not all that passes was found: the newest of it, and what words and graph lead to.
         const near = this.#throughGraph(query, filter, true) ?? [];
         const known = new Set(found.map(({ id }) => id));
@@ -231,8 +231,8 @@ export class Indexer {
     }
   }
 
-  /** The slots of what passes; undefined when more than `max` pass, and the newest of them after too many looks. */
-  *#passing(filter: Filter, walk: { looks: number }, max: number): Generator<undefined, Uint32Array | undefined> {
+  /** The slots of what passes; undefined when more than `max` pass, and the newest of them after too many probes. */
+  *#passing(filter: Filter, walk: { probes: number }, max: number): Generator<undefined, Uint32Array | undefined> {
     const known = this.#filterBitmaps.of(filter);
     if (known !== undefined) {
       const { slots } = this.#index;
@@ -245,8 +245,8 @@ export class Indexer {
         if (found.push(memory) > max) return undefined;
         continue;
       }
-      walk.looks += memory.probes;
-      if (walk.looks >= this.#options.probesMax) break;
+      walk.probes += memory.probes;
+      if (walk.probes >= this.#options.probesMax) break;
       yield;
     }
     const { slots } = this.#index;
@@ -379,7 +379,7 @@ export class Indexer {
   step(): boolean {
     if (this.#ingest()) return true;
     if (this.#saving !== undefined) return false;
-    this.#index.unlink();
+    this.#index.removeDeleted();
     return this.#insert() || this.#stepPassing() || this.#stepSweep() || this.#stepRebuild();
   }
 
@@ -406,7 +406,7 @@ export class Indexer {
     if (this.#saving !== undefined) return this.#saving;
     if (this.#unsaved === 0) return;
     const { graph } = this.#index;
-    this.#index.unlink();
+    this.#index.removeDeleted();
     const unsaved = this.#unsaved;
     this.#saving = graph === undefined ? removeSnapshot(this.#directory) : saveSnapshot(this.#directory, this.#index, graph);
     try {
@@ -451,7 +451,7 @@ export class Indexer {
     const reader = this.#store.latest;
     if (rebuilding.ingest(reader, INGESTED_PER_STEP)) return true;
     if (this.hasGraph && rebuilding.insert(reader)) return true;
-    // Whatever was deleted since it was taken in is found by the next search or sweep, like any other.
+    // Whatever was deleted since it was ingested is found by the next search or sweep, like any other.
     this.#index.release();
     this.#index = rebuilding;
     this.#filterBitmaps.clear();

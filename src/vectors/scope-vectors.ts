@@ -118,16 +118,16 @@ export class ScopeVectors {
     const cosines = shared.rows.cosines(query.vector, slots);
     if (slots.length <= query.enough) return Array.from(slots, (slot, i) => new RowCandidate(shared, slot, cosines[i]!));
     const scores = shared.rows.closenessesTo(query, slots, cosines);
-    const bar = kthLargest(scores, query.enough);
+    const threshold = kthLargest(scores, query.enough);
     const found: RowCandidate[] = [];
     for (let i = 0; i < scores.length; i++) {
-      if (scores[i]! > bar) found.push(new RowCandidate(shared, slots[i]!, cosines[i]!, scores[i]));
+      if (scores[i]! > threshold) found.push(new RowCandidate(shared, slots[i]!, cosines[i]!, scores[i]));
     }
-    if (bar <= 0 && query.isZeroLeftOut === true) return found;
+    if (threshold <= 0 && query.isZeroLeftOut === true) return found;
     const tied = new NewestSlots(shared, query.enough - found.length);
     // The newest mostly come last: one look at each of the others leaves it out.
-    for (let i = scores.length - 1; i >= 0; i--) if (scores[i] === bar) tied.offer(slots[i]!, cosines[i]!);
-    return [...found, ...tied.candidates(bar)];
+    for (let i = scores.length - 1; i >= 0; i--) if (scores[i] === threshold) tied.offer(slots[i]!, cosines[i]!);
+    return [...found, ...tied.candidates(threshold)];
   }
 }
 

@@ -5,7 +5,7 @@
  * store ──▶ discovered ──ingest──▶ slots, terms, rows ──insert──▶ graph, once there are enough
  *                                   all of it                slots before `graphEnd`
  * ```
- * Whatever is taken in is found by its words and can be compared; what is not in the graph yet is compared with every query. Slots
+ * Whatever is ingested is found by its words and can be compared; what is not in the graph yet is compared with every query. Slots
  * rise with ids, so the graph has all slots up to one, but those that were removed before it came to them.
  *
  * @module
@@ -51,7 +51,7 @@ export class SearchIndex {
   /** Slots from `#graphEnd` on that were removed. */
   #removedAhead = 0;
   /** Slots to be removed from the graph once it may be written to. */
-  #toUnlink: number[] = [];
+  #toRemove: number[] = [];
   readonly #name = randomUUID();
   #shared: Shared | undefined;
 
@@ -85,12 +85,12 @@ export class SearchIndex {
     return this.#discovered.length - this.#discoveredAt;
   }
 
-  /** Vectors that are taken in and not in the graph. */
+  /** Vectors that are ingested and not in the graph. */
   get waiting(): number {
     return this.slots.length - this.#graphEnd - this.#removedAhead;
   }
 
-  /** Checks whether the numbers of all that is taken in can be compared here. */
+  /** Checks whether the numbers of all that is ingested can be compared here. */
   get hasAllRows(): boolean {
     return this.rows.length === this.slots.length;
   }
@@ -160,14 +160,14 @@ export class SearchIndex {
   remove(slot: number): void {
     if (!this.slots.has(slot)) return;
     this.slots.remove(slot);
-    if (slot < this.#graphEnd) this.#toUnlink.push(slot);
+    if (slot < this.#graphEnd) this.#toRemove.push(slot);
     else this.#removedAhead++;
   }
 
   /** Takes out of the graph what was removed; not to be called while it is written to disk. */
-  unlink(): void {
-    for (const slot of this.#toUnlink) this.#graph?.remove(slot);
-    this.#toUnlink = [];
+  removeDeleted(): void {
+    for (const slot of this.#toRemove) this.#graph?.remove(slot);
+    this.#toRemove = [];
   }
 
   /** The cosines of a query with the vectors of some slots; of one that is gone it is 0. */

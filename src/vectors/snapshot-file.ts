@@ -1,9 +1,9 @@
 /**
  * The files of a snapshot: written part by part, and read again straight to where each part belongs.
  *
- * The checksum is xxHash3 of those of all parts, 64 bits. It is there for what a disk or a crash does to a file, not for who may write
- * to the directory and could change the manifest too; SHA-256 would take as long as all else that a start does with a large index (a
- * gigabyte: 2 s instead of 0.06).
+ * The checksum is xxHash3 of those of all parts, 64 bits. It is there for what a disk or a crash does to a file, not for those
+ * who may write to the directory and could change the manifest too; SHA-256 would take as long as all else that a start does with a large
+ * index (a gigabyte: 2 s instead of 0.06).
  *
  * @module
  */

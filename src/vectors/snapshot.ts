@@ -54,7 +54,7 @@ export async function saveSnapshot(directory: string, index: SearchIndex, graph:
   const { points } = graph;
   const slots = index.slots.length;
   const parts = [...index.slots.parts(), ...index.terms.parts()];
-  // All within this turn, for then the next vector may be taken in while the graph is written.
+  // All within this turn, for then the next vector may be ingested while the graph is written.
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   const name = randomUUID();
   const tablesPath = join(directory, tablesFile(name));

@@ -13,7 +13,7 @@ import type { PartSource } from "./snapshot-file.ts";
 import { newScratch, type QueryWords, type SlotFilter, TermSearch } from "./term-search.ts";
 
 /** Postings of a text that are looked at, what asking a filter costs included. */
-const SAME_LOOKS_MAX = 100_000;
+const SAME_PROBES_MAX = 100_000;
 
 /** A key and three counts; the lengths of all other parts follow. */
 const HEADER_WORDS = 4;
@@ -23,7 +23,7 @@ export class TermIndex {
   readonly #scratch = newScratch();
   #slots: number;
   /** Postings that the last search looked at. */
-  looks = 0;
+  probes = 0;
 
   private constructor(lists: PostingLists, slots: number) {
     this.#lists = lists;
@@ -61,7 +61,7 @@ export class TermIndex {
   search(query: QueryWords, limit: number, filter: SlotFilter): Uint32Array {
     const search = new TermSearch(this.#lists, this.#scratch, query, limit, filter);
     const found = search.run(this.#slots);
-    this.looks = search.looks;
+    this.probes = search.probes;
     return found;
   }
 
@@ -70,10 +70,10 @@ export class TermIndex {
     const head = this.#lists.find(fingerprint);
     if (head === undefined) return [];
     const found: number[] = [];
-    let looks = 0;
+    let probes = 0;
     for (const slot of this.#lists.slots(head)) {
-      looks += 1 + filter.cost;
-      if (looks > SAME_LOOKS_MAX) break;
+      probes += 1 + filter.cost;
+      if (probes > SAME_PROBES_MAX) break;
       if (filter.passes(slot) && found.push(slot) === limit) break;
     }
     return found;

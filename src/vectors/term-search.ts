@@ -49,7 +49,7 @@ const POSTINGS_MAX = 800_000;
 const MANY_WORDS = 32;
 const POSTINGS_BEYOND_MAX = 20_000;
 /** After this many more, what asking a filter costs included, nothing is found but by rare words. */
-const LOOKS_BEYOND_MAX = 200_000;
+const PROBES_BEYOND_MAX = 200_000;
 
 /** A word is rare when at most this many of the memories that may be found have it, of a list that is short enough to look. */
 const RARE_MAX = 8;
@@ -76,7 +76,7 @@ export class TermSearch {
   #essential: number;
   readonly #best: BestSlots;
   readonly #postingsMax: number;
-  looks = 0;
+  probes = 0;
 
   constructor(lists: PostingLists, scratch: Scratch, query: QueryWords, limit: number, filter: SlotFilter) {
     this.#lists = lists;
@@ -114,8 +114,8 @@ export class TermSearch {
       const before = cursor.passed;
       cursor.has(from + WINDOW - 1);
       count = cursor.add(score, sums, from, touched, count);
-      this.looks += cursor.passed - before;
-      while (this.looks > this.#postingsMax && this.#essentialPostings() > POSTINGS_BEYOND_MAX) this.#essential--;
+      this.probes += cursor.passed - before;
+      while (this.probes > this.#postingsMax && this.#essentialPostings() > POSTINGS_BEYOND_MAX) this.#essential--;
     }
     return count;
   }
@@ -136,7 +136,7 @@ export class TermSearch {
       if (sums[slot - from]! + rest >= this.#best.threshold) touched[kept++] = slot;
       else sums[slot - from] = 0;
     }
-    const isCompleted = rest > 0 && this.looks <= this.#postingsMax;
+    const isCompleted = rest > 0 && this.probes <= this.#postingsMax;
     // Lists can be asked about older and older slots only.
     if (isCompleted) touched.subarray(0, kept).sort();
     for (let i = kept - 1; i >= 0; i--) {
@@ -152,7 +152,7 @@ export class TermSearch {
   #completed(slot: number, sum: number): number {
     let score = sum;
     for (let i = this.#essential; i < this.#words.length && score + this.#rest[i]! >= this.#best.threshold; i++) {
-      this.looks++;
+      this.probes++;
       const word = this.#words[i]!;
       if (word.cursor.has(slot)) score += word.score;
     }
@@ -160,8 +160,8 @@ export class TermSearch {
   }
 
   #passes(slot: number): boolean {
-    this.looks += this.#filter.cost;
-    return this.looks <= this.#postingsMax + LOOKS_BEYOND_MAX && this.#filter.passes(slot);
+    this.probes += this.#filter.cost;
+    return this.probes <= this.#postingsMax + PROBES_BEYOND_MAX && this.#filter.passes(slot);
   }
 
   /** The slots that have a word that is rare among what passes. */

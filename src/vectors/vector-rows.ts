@@ -115,7 +115,7 @@ export class VectorRows {
     });
   }
 
-  /** There is a place or chunk that was not told of: rows in it are not counted where it is not known. */
+  /** There is a place or chunk that was not announced: rows in it are not counted where it is not known. */
   #tellAgain(): void {
     this.#shared = undefined;
     this.#told = new Uint32Array(new SharedArrayBuffer(4));

@@ -3,6 +3,6 @@
  *
  * @module
  */
-import { checks } from "../../src/storage/work.ts";
+import { checks } from "../../src/storage/callback.ts";
 
 checks.runsTwice = true;

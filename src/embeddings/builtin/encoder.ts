@@ -4,7 +4,7 @@
  * The work is done by our own native add-on (`src/native/`), on the thread that calls. A text has one vector, to the last bit, on every
  * processor and system. Weights are mapped and read where they lie, and shared by all threads of the process.
  *
- * Nothing here is centred or compared: that is for who uses the vectors.
+ * Nothing here is centred or compared: that is for the users of the vectors.
  *
  * @module
  */
@@ -14,7 +14,7 @@ import { WEIGHTS_VERSION } from "./weights.ts";
 export type EncodedKind = "query" | "passage";
 
 /** Positions of the pieces of a text, as the network's tokenizer cuts it. */
-export interface Pieces {
+export interface WordPieces {
   /**
    * First code unit of each piece, and the one behind it, in the prepared text. Characters that the tokenizer drops, such as spaces,
    * belong to none; a character that it replaces by several belongs to each piece that has some of these.
@@ -40,7 +40,7 @@ export interface Encoder {
   /** The same in twelve steps, so that others get their turn in between. Several may be under way. */
   begin(text: string, kind: EncodedKind): EncodingRun | undefined;
   /** Cuts a text, of any length, into pieces. */
-  pieces(text: string): Pieces;
+  pieces(text: string): WordPieces;
   /** The numbers of the pieces that the network gets for a text, with those of its prefix and of begin and end: at most 512. */
   tokens(text: string, kind: EncodedKind): Uint32Array;
 }
@@ -64,7 +64,7 @@ interface NativeEncoder {
   readonly kernels: string;
   encode(text: string, isQuery: boolean): Float32Array | undefined;
   begin(text: string, isQuery: boolean): EncodingRun | undefined;
-  pieces(text: string): Pieces;
+  pieces(text: string): WordPieces;
   tokens(text: string, isQuery: boolean): Uint32Array;
 }
 

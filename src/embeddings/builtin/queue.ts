@@ -29,14 +29,14 @@ const CHARACTERS_PER_PLACE = 100;
 /** Texts under way hold memory: no more of them are begun. */
 const BEGUN_MAX = 8;
 
-interface Line<Text> {
+interface KeyQueue<Text> {
   readonly waiting: { readonly text: Text; readonly rank: number }[];
   begun: Text | undefined;
   served: number;
 }
 
 class Lines<Text extends Queued> {
-  readonly #lines = new Map<string, Line<Text>>();
+  readonly #lines = new Map<string, KeyQueue<Text>>();
   #arrivals = 0;
   begun = 0;
 
@@ -58,7 +58,7 @@ class Lines<Text extends Queued> {
 
   /** @param mayBegin - whether a text may be begun that is not under way */
   next(mayBegin: boolean): Text | undefined {
-    let best: Line<Text> | undefined;
+    let best: KeyQueue<Text> | undefined;
     for (const line of this.#lines.values()) {
       if ((mayBegin || line.begun !== undefined) && (best === undefined || line.served < best.served)) best = line;
     }

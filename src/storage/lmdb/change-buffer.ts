@@ -3,13 +3,13 @@
  *
  * A change leaves a trace in the indexes of its session, its user and its agent: pages that nothing else of the change is on.
  * Entries are kept here until a few thousand have gathered, and are then written in the order of their keys, some with each
- * transaction: those that lie on the same page share its cost. A sweep writes all that are there when it begins, and then moves the
- * mark: the trace up to which all have their entries. Readers see both as one.
+ * transaction: those that lie on the same page share its cost. A flush writes all that are there when it begins, and then moves the
+ * watermark: the trace up to which all have their entries. Readers see both as one.
  *
- * New entries are appended as they come, and sorted into those of their index by the next reader of it, most often the next sweep.
+ * New entries are appended as they come, and sorted into those of their index by the next reader of it, most often the next flush.
  *
  * Nothing depends on this memory: rows are on the disk before the answer. A store that is closed has all entries; after a crash a start
- * makes those of traces behind the mark from their rows, and so does a snapshot that another process reads.
+ * makes those of traces behind the watermark from their rows, and so does a snapshot that another process reads.
  *
  * @module
  */
@@ -25,7 +25,7 @@ export interface Entry {
 }
 
 /**
- * Number of entries at which a sweep begins: those of some 8,000 changes, which a start after a crash reads. With 6,000 of them a change
+ * Number of entries at which a flush begins: those of some 8,000 changes, which a start after a crash reads. With 6,000 of them a change
  * wrote 12 % more bytes.
  */
 const ENTRIES_PER_FLUSH_MIN = 24_000;
@@ -34,18 +34,18 @@ const ENTRIES_PER_STEP = 200;
 
 const BUFFERED_INDEXES = traces.indexes.filter(({ isBuffered }) => isBuffered);
 
-/** The mark where no trace is behind it. */
+/** The watermark where no trace is behind it. */
 export const FIRST_WATERMARK = "0".repeat(BARE_ID_LENGTH);
 
 interface Flush {
-  /** The mark once it is done. */
+  /** The watermark once it is done. */
   readonly watermark: BareId;
   /** The indexes still to be written, and the last entry of the first of them that was. */
   readonly indexes: string[];
   after: string;
 }
 
-/** The entries that one transaction writes, and the mark, if these are the last of a sweep. */
+/** The entries that one transaction writes, and the watermark, if these are the last of a flush. */
 export interface Step {
   readonly entries: readonly Entry[];
   readonly watermark: BareId | undefined;
@@ -97,7 +97,7 @@ export class ChangeBuffer {
     this.#addedSinceStep++;
   }
 
-  /** Adds what a transaction that has failed did not remove, or has written all the same: a sweep under way may have to write it. */
+  /** Adds what a transaction that has failed did not remove, or has written all the same: a flush under way may have to write it. */
   putBack(entry: Entry): void {
     this.add(entry);
     this.#sorted(entry.table);
@@ -171,7 +171,7 @@ export class ChangeBuffer {
     this.#flush ??= { watermark: newest, indexes: [...this.#indexes.keys()], after: "" };
     const { watermark, indexes, after } = this.#flush;
     const table = indexes[0]!;
-    // Entries that are added from then on need not be written before the mark moves.
+    // Entries that are added from then on need not be written before the watermark moves.
     const keys = after === "" ? this.#sorted(table)! : this.#indexes.get(table)!.keys;
     const start = positionOf(keys, after);
     const entries = keys.slice(start, start + limit).map((key) => ({ table, key }));
@@ -281,7 +281,7 @@ function withAdded(keys: string[], added: string[]): string[] {
   return merged;
 }
 
-/** The entries that may not be in the store, of a reader of what is in it alone; none of a store that has no mark. */
+/** The entries that may not be in the store, of a reader of what is in it alone; none of a store that has no watermark. */
 export function changeBufferOf(reader: Reader, perFlushMin?: number): ChangeBuffer {
   const entries = new ChangeBuffer(perFlushMin);
   const watermark = reader.get(meta, TRACES_WATERMARK);

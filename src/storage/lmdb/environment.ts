@@ -95,8 +95,8 @@ const NO_TABLE = {
 };
 
 /**
- * Keeps the pages of the store as they are at this moment from being used again, whatever is committed meanwhile, for who
- * reads the file itself. None of them is read.
+ * Keeps the pages of the store as they are at this moment from being used again, whatever is committed meanwhile, for
+ * callers that read the file itself. None of them is read.
  */
 export function pinPages(directory: string): AsyncDisposable {
   const env = open<string, string>({ path: pathIn(directory), readOnly: true, encoding: "string" });

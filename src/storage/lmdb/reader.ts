@@ -45,7 +45,8 @@ export class Databases {
 
 /**
  * Use of the cache by a reader. `all`: rows that are read are cached; `committed`: inside a transaction, where only rows that
- * no commit in flight has written are in the cache, and nothing is added but which tables are empty; `none`: another moment than now.
+ * no commit in flight has written are in the cache, and nothing is added but which tables are empty; `none`: another
+ * snapshot than the latest.
  */
 type Caching = "all" | "committed" | "none";
 
@@ -202,7 +203,7 @@ export class InsideReader extends LmdbReader {
 const ITEMS_PER_BATCH = 1_000;
 const LENGTH_PER_BATCH = 256 * 1024;
 
-/** The whole store as it is at one moment, whatever is committed meanwhile. As long as it is held the disk keeps what it shows. */
+/** A snapshot of the whole store, whatever is committed meanwhile. As long as it is held the disk keeps what it shows. */
 export class Snapshot extends LmdbReader implements Disposable, WholeStore {
   readonly hasIndexColumns = false;
   #changeBuffer: ChangeBuffer | undefined;
@@ -232,8 +233,8 @@ export class Snapshot extends LmdbReader implements Disposable, WholeStore {
     return batchesOf(this.databases.ofAny(table).getKeys({ start: "", ...this.at }), (key) => key.length);
   }
 
-  readEach<Item, Result>(items: readonly Item[], work: (reader: Reader, item: Item) => Result): Result[] {
-    return items.map((item) => work(this, item));
+  readEach<Item, Result>(items: readonly Item[], callback: (reader: Reader, item: Item) => Result): Result[] {
+    return items.map((item) => callback(this, item));
   }
 
   [Symbol.dispose](): void {

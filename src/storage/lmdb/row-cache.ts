@@ -1,7 +1,7 @@
 /**
  * Rows of a few tables as they were last read outside commits, or last committed, and what was made of them.
  *
- * Readers see a commit a moment before this thread learns of it, so that a row read before must not be used with one read
+ * Readers see a commit a little before this thread learns of it, so that a row read before must not be used with one read
  * after. Hence a commit removes the rows it writes from the cache while its callback runs (`invalidate`), and none of them is
  * cached again until its outcome is known (`release`). Only tables that no other process writes while a server runs can be cached.
  * Nobody changes a row in place, neither one that was read nor one that was written.

@@ -67,7 +67,7 @@ export class Store implements RecordStore {
       rows: this.#rows,
       cachesRows,
       latest: () => this.latest,
-      readNewest: (work) => this.readNewest(work),
+      readNewest: (callback) => this.readNewest(callback),
       onCommit: () => this.onCommit(),
       onCommitted: (announced) => this.onCommitted(announced),
       onTransaction: () => (this.#readVersion = undefined),
@@ -79,7 +79,7 @@ export class Store implements RecordStore {
    *
    * @param options - `older`: whether one of an older version will do, whose rows are not those of `tables.ts`; `durability`
    *   is for the server to say: all others find what it said; `onlyReads`: the caller writes nothing, so that a disk
-   *   that takes nothing will do; `cachesRows`: not of use to who looks again at the whole store each time
+   *   that takes nothing will do; `cachesRows`: not of use to a caller that looks again at the whole store each time
    * @throws {DamagedStoreError} when its file must not be mapped
    * @throws {StoreError} when it cannot be opened, or was written by another version
    */
@@ -158,12 +158,12 @@ export class Store implements RecordStore {
     return Number(this.latest.get(meta, "schema"));
   }
 
-  read<Result>(work: (reader: LatestReader) => Result): Result {
-    return work(this.latest);
+  read<Result>(callback: (reader: LatestReader) => Result): Result {
+    return callback(this.latest);
   }
 
   /**
-   * Reads what is there at each moment it is asked: for who looks again at whatever it has found, such as an index that follows
+   * Reads what is there at each moment it is asked: for callers that look again at what they have found, such as an index that follows
    * the store.
    */
   get latest(): LatestReader {
@@ -179,10 +179,10 @@ export class Store implements RecordStore {
     return this.#readVersion;
   }
 
-  readNewest<Result>(work: (reader: LatestReader) => Result): Result {
+  readNewest<Result>(callback: (reader: LatestReader) => Result): Result {
     this.#readVersion = undefined;
     this.#env.resetReadTxn();
-    return this.read(work);
+    return this.read(callback);
   }
 
   /** One page of a list, in several scopes: other requests are answered in between. */
@@ -191,7 +191,7 @@ export class Store implements RecordStore {
     page: Page<Id<Prefix>>,
     item: (reader: Reader, key: BareId, id: Id<Prefix>) => ListItem,
   ): Promise<JsonText> {
-    return listRecords((work) => this.read(work), listing, page, item);
+    return listRecords((callback) => this.read(callback), listing, page, item);
   }
 
   walk(table: AnyTable, filter: Filter, bounds: Omit<Bounds, "few">, limit: number): WalkedIds {
@@ -268,8 +268,8 @@ export class Store implements RecordStore {
   }
 
   /** @throws {ApiError} `service_unavailable` when the disk is full or refuses the write */
-  commit<Result>(partition: Partition, work: (tx: Tx) => Result): Promise<Result> {
-    return this.#writer.commit(partition, work);
+  commit<Result>(partition: Partition, callback: (tx: Tx) => Result): Promise<Result> {
+    return this.#writer.commit(partition, callback);
   }
 
   newId(partition: Partition): BareId {
@@ -277,8 +277,8 @@ export class Store implements RecordStore {
   }
 
   /** A commit too large for a buffer. @throws {ApiError} as `commit` does */
-  commitExclusive<Result>(work: (tx: Tx) => Result): Promise<Result> {
-    return this.#writer.commitExclusive(work);
+  commitExclusive<Result>(callback: (tx: Tx) => Result): Promise<Result> {
+    return this.#writer.commitExclusive(callback);
   }
 
   /** Has entries of buffered indexes gather from now on (`Writer.useChangeBuffer`). */

@@ -1,9 +1,9 @@
 /**
- * Changes of the store: each is one `commit`, whose work runs inside a write transaction, so that what it reads is the latest there is,
+ * Changes of the store: each is one `commit`, whose callback runs inside a write transaction, so that what it reads is the latest there is,
  * and what it writes is there altogether or not at all. The promise resolves when the pages are on the disk; commits that wait for the
  * disk at the same time share one flush.
  *
- * Group commit: queued works share one transaction of LMDB, and its cost. Each writes to a `WriteBuffer` until it has
+ * Group commit: queued callbacks share one transaction of LMDB, and its cost. Each writes to a `WriteBuffer` until it has
  * returned, so that one that throws leaves nothing behind.
  *
  * @module
@@ -16,7 +16,7 @@ import { Announced } from "../announced.ts";
 import { MAX_KEY } from "../keys.ts";
 import { newestId } from "../newest-id.ts";
 import { meta, traces, TRACES_WATERMARK, type AnyTable, type VectorTable } from "../tables.ts";
-import { repeatable, runWork, settle, type QueuedCommit } from "../work.ts";
+import { repeatable, runCallback, settle, type QueuedCommit } from "../callback.ts";
 import { WriteBuffer, type TxContext, type Write } from "../write-buffer.ts";
 import { changeBufferOf, newestTrace, type Step } from "./change-buffer.ts";
 import { endsTransaction } from "./disk/disk-errors.ts";
@@ -41,7 +41,7 @@ interface Written extends Environment {
   /** Reads what is there at each moment it is asked. */
   latest(): LatestReader;
   /** Reads what others have committed by now. */
-  readNewest<Result>(work: (reader: LatestReader) => Result): Result;
+  readNewest<Result>(callback: (reader: LatestReader) => Result): Result;
   /** Called before each change is queued. */
   onCommit(): void;
   onCommitted(announced: Announced): void;
@@ -86,20 +86,20 @@ export class Writer {
   }
 
   /**
-   * Runs `work` inside a write transaction; resolves with its result once the commit is on the disk. When `work` throws,
+   * Runs `callback` inside a write transaction; resolves with its result once the commit is on the disk. When `callback` throws,
    * nothing of it is kept and the promise rejects with what was thrown.
    *
-   * `work` must be synchronous, because the writer waits for it, and repeatable: `Tx` says what that means.
+   * `callback` must be synchronous, because the writer waits for it, and repeatable: `Tx` says what that means.
    *
    * @param partition - of the records it writes
    * @throws {ApiError} `service_unavailable` when the disk is full or refuses the write; then nothing was written, unless
    *   it says that this is not known
    */
-  async commit<Result>(partition: Partition, work: (tx: Tx) => Result): Promise<Result> {
+  async commit<Result>(partition: Partition, callback: (tx: Tx) => Result): Promise<Result> {
     this.#store.health.assertTakesChanges();
     this.#store.onCommit();
     return new Promise<Result>((resolve, reject) => {
-      this.#queue.push({ partition, run: work, resolve: resolve as (result: unknown) => void, reject, outcome: undefined });
+      this.#queue.push({ partition, run: callback, resolve: resolve as (result: unknown) => void, reject, outcome: undefined });
       this.#scheduleTransaction();
     });
   }
@@ -157,18 +157,18 @@ export class Writer {
   }
 
   /**
-   * A commit too large for a buffer: what `work` writes goes into the transaction at once, which no other commit shares.
+   * A commit too large for a buffer: what `callback` writes goes into the transaction at once, which no other commit shares.
    *
    * @throws {ApiError} as `commit` does
    */
-  async commitExclusive<Result>(work: (tx: Tx) => Result): Promise<Result> {
+  async commitExclusive<Result>(callback: (tx: Tx) => Result): Promise<Result> {
     this.#store.health.assertTakesChanges();
     let outcome: QueuedCommit["outcome"];
     try {
       await this.transaction(() => {
         try {
           const stored = this.#insideTransaction("none");
-          outcome = { result: work(new WriteBuffer(stored, this.#contextOf(NO_PARTITION, stored), (write) => this.#write(write))) };
+          outcome = { result: callback(new WriteBuffer(stored, this.#contextOf(NO_PARTITION, stored), (write) => this.#write(write))) };
         } catch (thrown) {
           outcome = { thrown };
           throw thrown;
@@ -210,7 +210,7 @@ export class Writer {
 
   /** @returns its writes, in order */
   #run(commit: QueuedCommit, stored: Reader): readonly Write[] {
-    const writes = runWork(commit, stored, this.#contextOf(commit.partition, stored));
+    const writes = runCallback(commit, stored, this.#contextOf(commit.partition, stored));
     const changeBuffer = this.#newestTrace === undefined ? undefined : this.#store.databases.changeBuffer;
     for (const write of writes) {
       if (write.value !== undefined && changeBuffer?.isOf(write.table) === true) changeBuffer.addUncommitted(write);
@@ -228,7 +228,7 @@ export class Writer {
   async useChangeBuffer(perFlushMin?: number): Promise<void> {
     const newest = newestTrace(this.#store.latest());
     try {
-      // The newest trace can be gone: ids that are given again from there on must not be up to the mark.
+      // The newest trace can be gone: ids that are given again from there on must not be up to the watermark.
       if ((this.#store.latest().get(meta, TRACES_WATERMARK) ?? MAX_KEY) > newest)
         await this.commit(NO_PARTITION, (tx) => tx.put(meta, TRACES_WATERMARK, newest));
     } catch {

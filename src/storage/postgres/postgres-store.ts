@@ -1,9 +1,9 @@
 /**
  * The store on PostgreSQL, which several servers share.
  *
- * A work runs on what was fetched (`read/fetched-rows.ts`): what a read was given is of one moment. `commit/commits.ts` makes transactions
- * of changes, each of which leaves its name in a table (`commit/commit-tokens.ts`), and `connection/outages.ts` says what is done while
- * there is no connection.
+ * A callback runs on what was fetched (`read/fetched-rows.ts`): what a read was given is of one snapshot. `commit/commits.ts` makes
+ * transactions of changes, each of which leaves its name in a table (`commit/commit-tokens.ts`), and `connection/outages.ts` says what is
+ * done while there is no connection.
  *
  * @module
  */
@@ -88,7 +88,7 @@ export class PostgresStore implements RecordStore {
     this.#tokens = new CommitTokens(
       database,
       () => clock.now(),
-      (work) => this.#outages.again(work, "from now on"),
+      (callback) => this.#outages.again(callback, "from now on"),
     );
     this.#fetches = new FetchQueue(database);
     this.#sizes = new Sizes(database, clock);
@@ -135,42 +135,42 @@ export class PostgresStore implements RecordStore {
   }
 
   /** Runs what answers a request: what it reads is kept for the rest of it. @param reads - what is going to be read */
-  request<Result>(reads: readonly ((reader: Reader) => unknown)[], work: () => Result): Result {
-    return this.#requests.run(reads, work);
+  request<Result>(reads: readonly ((reader: Reader) => unknown)[], callback: () => Result): Result {
+    return this.#requests.run(reads, callback);
   }
 
   /**
-   * Runs `work` on one moment of the store, which sees every commit that has resolved, or in a request all that had when that came. It
-   * is run several times.
+   * Runs `callback` on one snapshot of the store, which sees every commit that has resolved, or in a request all that had when that
+   * came. It is run several times.
    *
    * @throws {ApiError} `service_unavailable` while the database does not answer
    */
-  async read<Result>(work: (reader: LatestReader) => Result): Promise<Result> {
+  async read<Result>(callback: (reader: LatestReader) => Result): Promise<Result> {
     const request = this.#requests.current;
-    if (request === undefined) return this.readNewest(work);
+    if (request === undefined) return this.readNewest(callback);
     const asked = new ReadSet();
     for (const kept of request.snapshotsAt(this.#timers.elapsed())) {
       kept.begin();
-      const answer = attemptOf(() => work(new RerunReader(kept, this.#clock.now(), { recordsAtOnce: RECORDS_AT_ONCE })));
+      const answer = attemptOf(() => callback(new RerunReader(kept, this.#clock.now(), { recordsAtOnce: RECORDS_AT_ONCE })));
       if (kept.missing.isEmpty) return answer();
       if (!asked.isEmpty) continue;
       asked.add(kept.read);
       asked.add(kept.missing);
     }
     asked.add(request.takeAhead());
-    const { answer, fetched } = await this.#fetchFor(work, asked);
+    const { answer, fetched } = await this.#fetchFor(callback, asked);
     request.keep(fetched, this.#timers.elapsed());
     return answer();
   }
 
-  /** The same on a moment that is not before the call. */
-  async readNewest<Result>(work: (reader: LatestReader) => Result): Promise<Result> {
-    return (await this.#fetchFor(work, new ReadSet())).answer();
+  /** The same on a snapshot that is not before the call. */
+  async readNewest<Result>(callback: (reader: LatestReader) => Result): Promise<Result> {
+    return (await this.#fetchFor(callback, new ReadSet())).answer();
   }
 
-  /** @param ahead - what the work is going to read, as far as that is known */
+  /** @param ahead - what the callback is going to read, as far as that is known */
   async #fetchFor<Result>(
-    work: (reader: LatestReader) => Result,
+    callback: (reader: LatestReader) => Result,
     ahead: ReadSet,
     recordsAtOnce = RECORDS_AT_ONCE,
   ): Promise<{ answer: () => Result; fetched: FetchedRows }> {
@@ -180,19 +180,19 @@ export class PostgresStore implements RecordStore {
     const reader = new RerunReader(fetched, this.#clock.now(), { recordsAtOnce });
     for (let changes = this.#outages.changes; ;) {
       fetched.begin();
-      const answer = attemptOf(() => work(reader));
+      const answer = attemptOf(() => callback(reader));
       if (fetched.missing.isEmpty) {
         if (!fetched.hasFetched || this.#outages.isPassed(changes)) return { answer, fetched };
         await this.#outages.barrier();
       }
-      // All of it once more, so that all of it is of the same moment, and of a server that has passed the barrier.
+      // All of it once more, so that all of it is of the same snapshot, and of a server that has passed the barrier.
       asked.add(fetched.missing);
       changes = this.#outages.changes;
       const isShort = reader.isToldHowMany && recordsAtOnce > LONG_RECORDS_AT_ONCE;
       const found = await this.#outages.again(() =>
         isShort ? this.#fetches.findUpTo(READ_AT_ONCE_MAX, asked) : this.#fetches.find(asked),
       );
-      if (found === undefined) return this.#fetchFor(work, ahead, LONG_RECORDS_AT_ONCE);
+      if (found === undefined) return this.#fetchFor(callback, ahead, LONG_RECORDS_AT_ONCE);
       fetched.take(asked, found);
     }
   }
@@ -298,18 +298,18 @@ export class PostgresStore implements RecordStore {
   }
 
   /**
-   * Runs `work` in a transaction that others may share; resolves with its result once that is committed. When `work` throws,
+   * Runs `callback` in a transaction that others may share; resolves with its result once that is committed. When `callback` throws,
    * nothing of it is kept and the promise rejects with what was thrown.
    *
    * @param partition - of the records it writes
    * @throws {ApiError} `service_unavailable` when the database cannot be reached; then nothing was written. `internal_error` when it
    *   went while it committed and did not come back in time: then nobody knows
    */
-  async commit<Result>(partition: Partition, work: (tx: Tx) => Result): Promise<Result> {
+  async commit<Result>(partition: Partition, callback: (tx: Tx) => Result): Promise<Result> {
     this.onCommit();
     return new Promise<Result>((resolve, reject) => {
       const request = this.#requests.current;
-      this.#commits.add({ partition, run: work, resolve: resolve as (result: unknown) => void, reject, outcome: undefined, request });
+      this.#commits.add({ partition, run: callback, resolve: resolve as (result: unknown) => void, reject, outcome: undefined, request });
     });
   }
 
@@ -352,12 +352,12 @@ export class PostgresStore implements RecordStore {
   }
 
   /**
-   * Runs `work` in one transaction: others see what it changes once all of it is committed, and change no record before.
+   * Runs `callback` in one transaction: others see what it changes once all of it is committed, and change no record before.
    *
    * @throws {StoreError} while others go on changing records
    * @throws {ApiError} as `commit` does
    */
-  async alone<Result>(work: (store: ChangedStore) => Promise<Result>): Promise<Result> {
+  async alone<Result>(callback: (store: ChangedStore) => Promise<Result>): Promise<Result> {
     const connection = await this.#database.reserve("takes its time");
     let isOpen = true;
     try {
@@ -365,7 +365,7 @@ export class PostgresStore implements RecordStore {
       await connection.send(LOCK_RECORDS).catch((error: unknown) => {
         throw new StoreError(`Records of the database are being changed: ${messageOf(error)}.`, { cause: error });
       });
-      const result = await work(new WholeTransaction(this.#wholeParts(connection)));
+      const result = await callback(new WholeTransaction(this.#wholeParts(connection)));
       const name = crypto.randomUUID();
       await connection.send(feedRestart(this.#clock.now()));
       isOpen = false;

@@ -90,7 +90,7 @@ const VersionRow = Type.Object({
 });
 export type VersionRow = Static<typeof VersionRow>;
 export const versions = table("versions", /^[0-9A-Za-z]{19}$/, VersionRow, withBody<VersionRow>());
-/** The same table, for who wants the states alone, … */
+/** The same table, for callers that want the states alone, … */
 export const states: Readable<JsonText> = {
   name: versions.name,
   decode: rowsOfTable(versions.name, bodyOf),

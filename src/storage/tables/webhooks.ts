@@ -77,7 +77,7 @@ export type WebhookFailuresRow = Static<typeof WebhookFailuresRow>;
 export const webhookFailures = table("webhook_failures", ID, WebhookFailuresRow, json<WebhookFailuresRow>());
 
 export const payloads = table("payloads", ID, AnyObject, jsonText);
-/** The same table, for who shows what is posted. */
+/** The same table, for callers that show what is posted. */
 export const shownPayloads: Readable<JsonText> = {
   name: payloads.name,
   decode: rowsOfTable(payloads.name, (value) => (assertObject(value), value as JsonText)),

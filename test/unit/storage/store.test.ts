@@ -17,7 +17,7 @@ import { Pages } from "../../../src/storage/lmdb/file/pages.ts";
 import { Store } from "../../../src/storage/lmdb/store.ts";
 import { StoreError } from "../../../src/storage/store-error.ts";
 import { meta, sessions, traces, turns, vectors, type SessionRow, type TraceRow } from "../../../src/storage/tables.ts";
-import { checks } from "../../../src/storage/work.ts";
+import { checks } from "../../../src/storage/callback.ts";
 import { FakeClock } from "../../support/clock.ts";
 import { Chance } from "../../support/process.ts";
 

@@ -66,7 +66,7 @@ function Consent({ asked, request }: { asked: Record<string, string>; request: O
         }
       >
         <ChecksField
-          label="It may"
+          label="Scopes"
           name="scopes"
           values={scopes}
           choices={Object.fromEntries(request.scopes.map((one) => [one, SCOPES[one]]))}

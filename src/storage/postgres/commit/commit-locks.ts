@@ -99,9 +99,9 @@ export function namesLockedValues(locks: NameLocks): [names: number[], alone: nu
 export function locksOf(fetched: FetchedRows, changes: readonly Pick<Write, "table" | "key" | "isNew" | "value">[]): Locks {
   const rows = new Map<string, { lock: RowLock; keys: Set<string> }>();
   const note = (table: string, key: string, lock: RowLock) => {
-    const noted = rows.get(table);
-    if (noted === undefined) rows.set(table, { lock, keys: new Set([key]) });
-    else noted.keys.add(key);
+    const tracked = rows.get(table);
+    if (tracked === undefined) rows.set(table, { lock, keys: new Set([key]) });
+    else tracked.keys.add(key);
   };
   for (const { table, key, value, isNew } of changes) {
     if (!hasRevision(table)) continue;

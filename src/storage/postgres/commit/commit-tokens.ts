@@ -18,7 +18,7 @@ const TOKENS_REMOVED_MAX = 1_000;
 const TRANSACTIONS_PER_REMOVAL = 256;
 
 /** Does something again while there is no connection. */
-type Again = <Result>(work: () => Promise<Result>) => Promise<Result>;
+type Again = <Result>(callback: () => Promise<Result>) => Promise<Result>;
 
 export class CommitTokens {
   readonly #database: Database;

@@ -13,7 +13,7 @@ import { ApiError } from "../../../lib/errors.ts";
 import { firstBareIdAt, IdSource, NO_PARTITION, type BareId, type Partition } from "../../../lib/ids.ts";
 import { Announced } from "../../announced.ts";
 import type { RecordStore } from "../../record-store.ts";
-import { repeatable, runWork, settle, type QueuedCommit } from "../../work.ts";
+import { repeatable, runCallback, settle, type QueuedCommit } from "../../callback.ts";
 import { WriteBuffer, type Write } from "../../write-buffer.ts";
 import { BEGIN, COMMIT, DatabaseError, ROLLBACK, type Connection, type Database, type Statement } from "../connection/database.ts";
 import type { Outages } from "../connection/outages.ts";
@@ -35,7 +35,7 @@ export interface CommitOfRequest extends QueuedCommit {
   readonly request: RequestReads | undefined;
 }
 
-/** Basis of a run of a transaction's callbacks. */
+/** Assumptions of a run of a transaction's callbacks. */
 interface ReadAssumptions {
   /** Rows that are not fetched first. */
   readonly known: KnownRows | undefined;
@@ -293,7 +293,7 @@ export class Commits {
     if (due.length > 0 || announced.hasEvents) this.#onCommitted({ traces: due, hasEvents: announced.hasEvents });
   }
 
-  /** Runs works one on top of the other until nothing that they read is missing. @returns what they have written */
+  /** Runs callbacks one on top of the other until nothing that they read is missing. @returns what they have written */
   async #runAll(commits: readonly CommitOfRequest[], fetched: FetchedRows, connection: Connection | undefined): Promise<readonly Write[]> {
     const elapsed = this.#clock.elapsed();
     for (let now = this.timeOfChanges(); ;) {
@@ -305,7 +305,7 @@ export class Commits {
         const batch = new WriteBuffer(reader, contexts[0]!);
         for (const [i, commit] of commits.entries()) {
           contexts[i]!.rewind();
-          batch.absorb(runWork(commit, batch, contexts[i]!));
+          batch.absorb(runCallback(commit, batch, contexts[i]!));
         }
         const { missing } = fetched;
         if (!missing.isEmpty) {

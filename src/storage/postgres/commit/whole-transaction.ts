@@ -10,7 +10,7 @@ import type { Partition, IdSource } from "../../../lib/ids.ts";
 import type { Reader, Tx } from "../../access.ts";
 import type { ChangedStore, WholeRow, WholeStore } from "../../record-store.ts";
 import type { AnyTable } from "../../tables.ts";
-import { repeatable } from "../../work.ts";
+import { repeatable } from "../../callback.ts";
 import { WriteBuffer } from "../../write-buffer.ts";
 import type { AnswerRow, Connection, Statement } from "../connection/database.ts";
 import { Fetch } from "../read/fetch-statement.ts";
@@ -76,7 +76,7 @@ export class WholeTransaction implements WholeStore, ChangedStore {
   }
 
   /** Fetches together what the items miss; only those that missed something are worked on again. */
-  async readEach<Item, Result>(items: readonly Item[], work: (reader: Reader, item: Item) => Result): Promise<Result[]> {
+  async readEach<Item, Result>(items: readonly Item[], callback: (reader: Reader, item: Item) => Result): Promise<Result[]> {
     const fetched = new FetchedRows();
     const results: Result[] = [];
     let open = items.map((_, i) => i);
@@ -84,7 +84,7 @@ export class WholeTransaction implements WholeStore, ChangedStore {
       const missing = new ReadSet();
       open = open.filter((i) => {
         const own = new FetchedRows(fetched);
-        const answer = attemptOf(() => work(new RerunReader(own, this.#parts.now), items[i]!));
+        const answer = attemptOf(() => callback(new RerunReader(own, this.#parts.now), items[i]!));
         missing.add(own.missing);
         if (own.missing.isEmpty) results[i] = answer();
         return !own.missing.isEmpty;
@@ -94,8 +94,8 @@ export class WholeTransaction implements WholeStore, ChangedStore {
     return results;
   }
 
-  /** Writes of `work` are committed, or dropped, with the transaction. Nobody else changes anything meanwhile. */
-  async commit<Result>(partition: Partition, work: (tx: Tx) => Result): Promise<Result> {
+  /** Writes of `callback` are committed, or dropped, with the transaction. Nobody else changes anything meanwhile. */
+  async commit<Result>(partition: Partition, callback: (tx: Tx) => Result): Promise<Result> {
     const { connection, now, elapsed, ids, newRevision } = this.#parts;
     const fetched = new FetchedRows();
     const context = repeatable({ now, elapsed, partition }, () => ids);
@@ -103,7 +103,7 @@ export class WholeTransaction implements WholeStore, ChangedStore {
       fetched.begin();
       context.rewind();
       const tx = new WriteBuffer(new RerunReader(fetched, now), context);
-      const answer = attemptOf(() => work(tx));
+      const answer = attemptOf(() => callback(tx));
       if (fetched.missing.isEmpty) {
         const result = answer();
         await connection.send(writesOf(changesOf(tx.writes), fetched, newRevision()));

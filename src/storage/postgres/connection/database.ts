@@ -110,7 +110,7 @@ export class Database {
   /**
    * Runs statements as one transaction.
    *
-   * @param kind - `snapshot`: they only read, and all of one moment
+   * @param kind - `snapshot`: they only read, and all of one snapshot
    * @throws {DatabaseError}
    */
   async transaction(statements: readonly Statement[], kind: "changes" | "snapshot" = "changes"): Promise<(readonly AnswerRow[])[]> {

@@ -70,11 +70,14 @@ export class Outages {
    *
    * @param waits - from when on it waits for as long as a database takes to fail over: from the beginning of the outage, or from now on
    */
-  async again<Result>(work: () => Promise<Result>, waits: "from the outage on" | "from now on" = "from the outage on"): Promise<Result> {
+  async again<Result>(
+    callback: () => Promise<Result>,
+    waits: "from the outage on" | "from now on" = "from the outage on",
+  ): Promise<Result> {
     const startedAt = this.#clock.elapsed();
     for (let tries = 1; ; tries++) {
       try {
-        const result = await work();
+        const result = await callback();
         // A standby answers, too, whatever only reads.
         if (this.#changesPassed === this.#changes) {
           this.#health.note(undefined);

@@ -1,5 +1,5 @@
 /**
- * Reads of several works at the same time in one statement: it costs hardly more than one of them alone.
+ * Reads of several callbacks at the same time in one statement: it costs hardly more than one of them alone.
  *
  * @module
  */
@@ -32,7 +32,7 @@ export class FetchQueue {
     this.#textsMax = textsMax;
   }
 
-  /** Finds at least what is asked for, all of it at one moment that is not before the call. @throws {DatabaseError} */
+  /** Finds at least what is asked for, all of it from one snapshot that is not before the call. @throws {DatabaseError} */
   find(readSet: ReadSet): Promise<FoundRows> {
     return this.#find(readSet, undefined) as Promise<FoundRows>;
   }
@@ -66,19 +66,19 @@ export class FetchQueue {
     return Math.min(WORKS_PER_STATEMENT, alone < 0 ? this.#waiting.length : Math.max(1, alone));
   }
 
-  async #run(works: readonly Waiting[]): Promise<void> {
+  async #run(waiting: readonly Waiting[]): Promise<void> {
     try {
       const all = new ReadSet();
-      for (const { readSet } of works) all.add(readSet);
-      const fetch = new Fetch(all, works[0]?.lengthMax);
+      for (const { readSet } of waiting) all.add(readSet);
+      const fetch = new Fetch(all, waiting[0]?.lengthMax);
       const found = fetch.foundUpToIn(await this.#answersTo(fetch));
-      for (const { resolve } of works) resolve(found);
+      for (const { resolve } of waiting) resolve(found);
     } catch (error) {
-      for (const { reject } of works) reject(error);
+      for (const { reject } of waiting) reject(error);
     }
   }
 
-  /** At one moment, also when it takes several statements. */
+  /** From one snapshot, also when it takes several statements. */
   async #answersTo(fetch: Fetch): Promise<readonly AnswerRow[]> {
     const { together } = fetch;
     if (this.#texts.size < this.#textsMax) this.#texts.add(together.text);

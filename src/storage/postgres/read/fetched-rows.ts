@@ -1,8 +1,8 @@
 /**
  * Rows fetched from the database for one callback, and their reader.
  *
- * Works are synchronous, and the database is far away. So a work is run on what was fetched; what it misses is noted and ends the run,
- * and once that was fetched too it is run again. An answer of the run in which nothing is missing holds.
+ * Callbacks are synchronous, and the database is far away. So a callback is run on what was fetched; what it misses is tracked and ends the
+ * run, and once that was fetched too it is run again. An answer of the run in which nothing is missing holds.
  *
  * @module
  */
@@ -68,7 +68,7 @@ export interface KnownRows {
   span(name: string, ask: SpanAsk): readonly StoredRow[] | undefined;
 }
 
-/** A work that still misses something after this many runs asks for something else each time. */
+/** A callback that still misses something after this many runs asks for something else each time. */
 const RUNS_MAX = 1_000;
 
 /** The rows of one span that were found. */
@@ -97,7 +97,7 @@ export class FetchedRows implements KnownRows {
 
   /** To be called before each run. */
   begin(): void {
-    invariant(++this.#runs <= RUNS_MAX, "a work that asks for something else each time it is run");
+    invariant(++this.#runs <= RUNS_MAX, "a callback that asks for something else each time it is run");
     this.#missing = new ReadSet();
     this.#read = new ReadSet();
   }
@@ -124,7 +124,7 @@ export class FetchedRows implements KnownRows {
     return this.#read;
   }
 
-  /** A row of the tables as the work sees it; null where there is none. From then on `row` gives the same, so that this is checked. */
+  /** A row of the tables as the callback sees it; null where there is none. From then on `row` gives the same, so that this is checked. */
   readRow(table: string, key: string): StoredRow | null {
     this.#read.addKey(table, key);
     const fetched = this.#rows.get(table)?.get(key);
@@ -155,7 +155,7 @@ export class FetchedRows implements KnownRows {
     return fetched === undefined ? this.#known?.row(table, key) : fetched;
   }
 
-  /** The same of a span, ascending or descending as asked; undefined when it was not fetched yet, which is noted. */
+  /** The same of a span, ascending or descending as asked; undefined when it was not fetched yet, which is tracked. */
   readSpan(ask: SpanAsk): readonly StoredRow[] | undefined {
     const name = nameOfSpan(ask);
     this.#read.spans.set(name, ask);
@@ -235,10 +235,10 @@ function partOf({ ask: { table, span, withRows, width }, rows }: FoundSpan, aske
   return isWhole || part.length === limit ? part : undefined;
 }
 
-/** Runs a work now, and lets the caller have its result or its error later. */
-export function attemptOf<Result>(work: () => Result): () => Result {
+/** Runs a callback now, and lets the caller have its result or its error later. */
+export function attemptOf<Result>(callback: () => Result): () => Result {
   try {
-    const result = work();
+    const result = callback();
     return () => result;
   } catch (error) {
     return () => {
@@ -263,7 +263,7 @@ export class RerunReader implements LatestReader {
   /** The time of the newest id up to which another server is taking something away, of what was read: new ids have to be later. */
   takenUntil = 0;
   readonly #fetched: FetchedRows;
-  /** True if the work asks how many records it reads at once. */
+  /** True if the callback asks how many records it reads at once. */
   isToldHowMany = false;
   readonly #isOwnRevision: (rev: number) => boolean;
   readonly #recordsAtOnce: number;

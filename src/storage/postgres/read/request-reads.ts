@@ -103,7 +103,7 @@ export class RequestsUnderWay {
     return this.#storage.getStore();
   }
 
-  run<Result>(reads: readonly ((reader: Reader) => unknown)[], work: () => Result): Result {
+  run<Result>(reads: readonly ((reader: Reader) => unknown)[], callback: () => Result): Result {
     const request = new RequestReads(reads);
     this.#all.add(request);
     const end = () => {
@@ -112,7 +112,7 @@ export class RequestsUnderWay {
     };
     return this.#storage.run(request, () => {
       try {
-        const result = work();
+        const result = callback();
         if (!(result instanceof Promise)) end();
         return result instanceof Promise ? (result.finally(end) as Result) : result;
       } catch (error) {

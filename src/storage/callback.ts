@@ -1,5 +1,5 @@
 /**
- * Runs the work of a commit, as often as that takes: each time with the same moment and the same ids.
+ * Runs the callback of a commit, as often as that takes: each time with the same time and the same ids.
  *
  * @module
  */
@@ -8,7 +8,7 @@ import { invariant } from "../lib/invariant.ts";
 import type { Reader, Tx } from "./access.ts";
 import { areSameWrites, WriteBuffer, type TxContext, type Write } from "./write-buffer.ts";
 
-/** `runsTwice`: whether each work is run twice, and fails unless it writes the same again, for tests. */
+/** `runsTwice`: whether each callback is run twice, and fails unless it writes the same again, for tests. */
 export const checks = { runsTwice: false };
 
 /** A commit that waits for its transaction. */
@@ -21,7 +21,7 @@ export interface QueuedCommit {
   outcome: { result: unknown } | { thrown: unknown } | undefined;
 }
 
-/** A moment that gives the same ids once more after each `rewind`, unless they are asked for after a greater one by then. */
+/** A context that gives the same ids once more after each `rewind`, unless they are asked for after a greater one by then. */
 export function repeatable(
   { now, elapsed, partition }: Pick<TxContext, "now" | "elapsed" | "partition">,
   source: () => IdSource,
@@ -43,11 +43,11 @@ export function repeatable(
 }
 
 /**
- * Runs a work and notes its outcome.
+ * Runs a callback and notes its outcome.
  *
  * @returns its writes, in order; none when it has thrown
  */
-export function runWork(commit: QueuedCommit, stored: Reader, context: TxContext & { rewind(): void }): readonly Write[] {
+export function runCallback(commit: QueuedCommit, stored: Reader, context: TxContext & { rewind(): void }): readonly Write[] {
   let tx = new WriteBuffer(stored, context);
   try {
     commit.outcome = { result: commit.run(tx) };
@@ -55,7 +55,7 @@ export function runWork(commit: QueuedCommit, stored: Reader, context: TxContext
       const { writes } = tx;
       context.rewind();
       commit.outcome = { result: commit.run((tx = new WriteBuffer(stored, context))) };
-      invariant(areSameWrites(writes, tx.writes), "a work that wrote something else when it was run again");
+      invariant(areSameWrites(writes, tx.writes), "a callback that wrote something else when it was run again");
     }
     return tx.writes;
   } catch (thrown) {
