@@ -159,6 +159,17 @@ test("more hidden turns than are looked at first leave the shown ones to be foun
   expect(idsOf(await searched(cairn, "blue bicycle", { session_id: id }))).toEqual([kept.id]);
 });
 
+test("of many turns that have as much of the words the one said first is found first", async () => {
+  await using cairn = await startCairn({ durability: "relaxed" });
+  const { id } = await cairn.createSession();
+  const said = { input: { type: "text", content: "The lighthouse is white." }, output: { type: "text", content: "" } };
+  const batches = [];
+  for (let i = 0; i < 6; i++)
+    batches.push(await cairn.ok(cairn.post(`/v1/sessions/${id}/turns/batch`, { turns: Array.from({ length: 100 }, () => said) })));
+  const first = idsOf(batches[0].data).slice(0, 3);
+  expect(idsOf(await searched(cairn, "which lighthouse", { session_id: id, limit: 3, threshold: 0 }))).toEqual(first);
+});
+
 test("a fork finds the turns that it has from its parent, also when that is gone, and a search of the user finds each once", async () => {
   await using cairn = await startCairn();
   const { id } = await cairn.createSession({ user_id: "ada" });

@@ -70,7 +70,7 @@ interface ActiveQuery {
 }
 
 /** Candidates at least: many turns have as much of the query's words, and of these the first is the one that says it. */
-const CANDIDATES_MIN = 400;
+const CANDIDATES_MIN = 1_000;
 /** Candidates at most: more than that are looked at only where nearly all that is found is hidden. */
 const CANDIDATES_MAX = 10_000;
 

@@ -148,6 +148,60 @@ test("a search takes a filter as the API does, and says at the field what is wro
   expect(await tab.run<number>("innerWidth - document.documentElement.scrollWidth")).toBe(0);
 });
 
+test("what a search of a user found is rated where it stands, and taken back by the same click", async () => {
+  await cairn.ok(cairn.request("PATCH", "/v1/settings", { retrieval_log: true }));
+  const { id } = await cairn.ok(cairn.post("/v1/memory", { user_id: "rated", content: "The gate code is on the fridge." }));
+  using tab = await signedInTab(cairn, `/memories?q=${encodeURIComponent("where is the gate code")}&user_id=rated`);
+  await tab.click("Useful", ".matches");
+  await tab.has(`.rating [aria-pressed="true"]`);
+  const feedback = async () => (await cairn.all("/v1/retrievals?user_id=rated"))[0].feedback;
+  expect(await feedback()).toMatchObject({ useful: [id], not_useful: [] });
+  await tab.click("Not useful", ".matches");
+  await tab.has(`.rating button:last-child[aria-pressed="true"]`);
+  expect(await feedback()).toMatchObject({ useful: [], not_useful: [id] });
+  await tab.click("Not useful", ".matches");
+  await tab.holds(`document.querySelector('.rating [aria-pressed="true"]') === null`);
+  expect(await feedback()).toMatchObject({ useful: [], not_useful: [] });
+  expect(await tab.accessibilityProblems()).toEqual([]);
+  expect(tab.complaints).toEqual([]);
+  await cairn.ok(cairn.request("PATCH", "/v1/settings", { retrieval_log: false }));
+  await cairn.ok(cairn.delete(`/v1/memory/${id}`));
+});
+
+test("memories that pass the filters are counted first, and exactly those are forgotten", async () => {
+  const add = (content: string, more: object) => cairn.ok(cairn.post("/v1/memory", { user_id: "leaver", content, ...more }));
+  const kept = await add("The contract is signed.", { type: "fact" });
+  for (let i = 0; i < 12; i++) await add(`Asked about the weather, ${i}.`, { type: "event", metadata: { day: i } });
+  using tab = await signedInTab(cairn, "/memories");
+  await tab.sees("Add a memory");
+  expect(await tab.run<boolean>(`document.body.innerText.includes("Forget")`)).toBe(false);
+  await tab.fill("User", "leaver");
+  await tab.press("Enter");
+  await tab.fill("Filter", '{"type": "event", "metadata.day": {"$gte": 1}}');
+  await tab.press("Enter");
+  await tab.sees("11 memories, no more");
+  await tab.click("Forget …");
+  await tab.seesFlat("11 memories. Nothing is deleted yet.");
+  await tab.seesFlat("and 1 other");
+  expect(await tab.accessibilityProblems()).toEqual([]);
+  const late = await add("Asked about the weather, late.", { type: "event", metadata: { day: 5 } });
+  const [changed] = await cairn.all('/v1/memory?user_id=leaver&type=event&limit=2&filter={"metadata.day":11}');
+  await cairn.ok(cairn.request("PATCH", `/v1/memory/${changed.id}`, { content: "Asked about the sea." }));
+  await tab.fill("Reason", "The user left.");
+  await tab.click("Forget 11 memories");
+  await tab.sees("Nothing was deleted.");
+  await tab.click("Count again");
+  await tab.seesFlat("12 memories. Nothing is deleted yet.");
+  await tab.click("Forget 12 memories");
+  await tab.sees("12 memories forgotten");
+  const left = await cairn.all("/v1/memory?user_id=leaver");
+  expect(left.map(({ content }: any) => content)).toEqual(["Asked about the weather, 0.", "The contract is signed."]);
+  const traces = await cairn.all(`/v1/traces?action=memory.deleted&user_id=leaver`);
+  expect(traces.find(({ details }: any) => details.memory_id === late.id)?.details.reason).toBe("The user left.");
+  expect(tab.complaints.filter((one) => !one.includes("409"))).toEqual([]);
+  await cairn.ok(cairn.post("/v1/memory/forget", { filter: { user_id: kept.user_id }, dry_run: false }));
+});
+
 test("what the server refuses stands at the field", async () => {
   using tab = await signedInTab(cairn, "/memories");
   await tab.click("Add a memory");

@@ -54,6 +54,32 @@ test("a session is one line of time: turns, states with what changed, memories, 
   expect(tab.complaints).toEqual([]);
 });
 
+test("a context is shown as the agent got it, with what has changed since, and what it found is rated", async () => {
+  const { id } = await cairn.createSession({ user_id: "user-9" });
+  const { id: memory } = await cairn.ok(cairn.post("/v1/memory", { session_id: id, content: "She lives in Lyon." }));
+  await cairn.ok(cairn.request("PATCH", "/v1/settings", { retrieval_log: true }));
+  const asked = { query: "Where does she live?", format: "text", max_tokens: 500 };
+  const { retrieval_id } = await cairn.ok(cairn.post(`/v1/sessions/${id}/context`, asked));
+  await cairn.ok(cairn.request("PATCH", "/v1/settings", { retrieval_log: false }));
+  await cairn.ok(cairn.request("PATCH", `/v1/memory/${memory}`, { content: "She lives in <b>Rome</b>." }));
+  using tab = await signedInTab(cairn, `/sessions/${id}`);
+  await tab.click("As the agent got it");
+  await tab.seesFlat("this is what it said then");
+  expect(await tab.run<string>(`document.querySelector(".replay pre").textContent`)).toContain('"She lives in Lyon."');
+  await tab.click("Useful", ".retrieval");
+  await tab.has(`.rating [aria-pressed="true"]`);
+  expect((await cairn.get(`/v1/retrievals/${retrieval_id}`)).body.feedback).toMatchObject({ useful: [memory] });
+  for (const [scheme, width] of [
+    ["light", 1280],
+    ["dark", 360],
+  ] as const) {
+    await tab.scheme(scheme);
+    await tab.resize(width);
+    expect({ problems: await tab.accessibilityProblems(), isTooWide: await tab.isTooWide() }).toEqual({ problems: [], isTooWide: false });
+  }
+  expect(tab.complaints).toEqual([]);
+});
+
 test("what was found for a query stands in the line of time, with scores, memories that open, and the turn that came of it", async () => {
   const { id } = await cairn.createSession({ user_id: "user-8" });
   const remember = (content: string) => cairn.ok(cairn.post("/v1/memory", { session_id: id, content }));

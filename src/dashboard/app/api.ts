@@ -7,7 +7,8 @@
 import type { Static } from "@sinclair/typebox";
 import type { Backup as BackupSchema, BackupTicket } from "../../backups/schema.ts";
 import type { ApiKey } from "../../keys/schema.ts";
-import type { Memory as MemorySchema, MemoryHistory as MemoryHistorySchema } from "../../memories/schema.ts";
+import type { ContextReplay as ContextReplaySchema } from "../../context/schema.ts";
+import type { Forgotten, Memory as MemorySchema, MemoryHistory as MemoryHistorySchema } from "../../memories/schema.ts";
 import type { OAuthGrant, OAuthRequest } from "../../oauth/schema.ts";
 import type { Retrieval as RetrievalSchema, SearchAnswer } from "../../retrievals/schema.ts";
 import type { Session as SessionSchema, StateVersion as StateVersionSchema } from "../../sessions/schema.ts";
@@ -35,6 +36,8 @@ export type Session = Static<typeof SessionSchema>;
 export type StateVersion = Static<typeof StateVersionSchema>;
 export type Turn = Static<typeof TurnSchema>;
 export type Retrieval = Static<typeof RetrievalSchema>;
+export type ContextReplay = Static<typeof ContextReplaySchema>;
+export type ForgetResult = Static<typeof Forgotten>;
 export type Memory = Static<typeof MemorySchema>;
 export type MemoryHistory = Static<typeof MemoryHistorySchema>;
 /** The schema of settings is made of their table, without types of its own. */
@@ -194,6 +197,8 @@ export const api = {
     post<Session>(`sessions/${id}/rollback`, body),
   fork: (id: string, body: object) => post<Session>(`sessions/${id}/fork`, body),
   retrieval: (id: string, signal?: AbortSignal) => get<Retrieval>(`retrievals/${id}`, {}, signal),
+  replay: (retrievalId: string, signal?: AbortSignal) => get<ContextReplay>(`retrievals/${retrievalId}/context`, {}, signal),
+  rateRetrieval: (id: string, feedback: object) => post<Retrieval>(`retrievals/${id}/feedback`, feedback),
   memories: (query: Query, signal?: AbortSignal) => list<Memory>("memory", query, signal),
   /** All that can be found, whatever its score: the screen says where the threshold is. */
   search: (body: object, signal?: AbortSignal) =>
@@ -217,6 +222,7 @@ export const api = {
   memoryHistory: (id: string, signal?: AbortSignal) => get<MemoryHistory>(`memory/${encodeURIComponent(id)}/history`, {}, signal),
   addMemory: (body: object) => post<Memory>("memory", body),
   updateMemory: (id: string, body: object) => patch<Memory>(`memory/${id}`, body),
+  forget: (body: object) => post<ForgetResult>("memory/forget", body),
   deleteMemory: (id: string, reason: string) => remove(`memory/${id}`, { reason }),
   settings: (signal?: AbortSignal) => get<Settings>("settings", {}, signal),
   changeSettings: (body: object) => patch<Settings>("settings", body),

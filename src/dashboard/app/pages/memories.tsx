@@ -11,6 +11,7 @@ import { useCan } from "../access.ts";
 import { Filters, JsonFilter, NameFilter, TextFilter, useFilters, type FiltersInUrl } from "../parts/filters.tsx";
 import { parsedObject } from "../parts/json.tsx";
 import { Listed, Loaded } from "../parts/list.tsx";
+import { Forget, forgetFilter } from "../parts/forget.tsx";
 import { LongText } from "../parts/long-text.tsx";
 import { MemoryFacts } from "../parts/memory-facts.tsx";
 import { AddMemory, DeleteMemory, EditMemory, MEMORY_TYPES } from "../parts/memory-dialogs.tsx";
@@ -22,7 +23,7 @@ import { usePages, useQuery } from "../query.ts";
 
 const FILTERS = ["user_id", "agent_id", "session_id", "type", "tags", "status", "filter"];
 
-type Opened = { kind: "add" } | { kind: "edit" | "delete"; memory: Memory } | null;
+type Opened = { kind: "add" } | { kind: "forget"; filter: object } | { kind: "edit" | "delete"; memory: Memory } | null;
 
 export function Memories() {
   const { query } = useLocation();
@@ -32,7 +33,7 @@ export function Memories() {
   const text = query["q"] ?? "";
   const search = useSearch(text, filters);
   return (
-    <Page title="Memories" actions={mayWrite && <button onClick={() => (opened.value = { kind: "add" })}>Add a memory</button>}>
+    <Page title="Memories" actions={mayWrite && <Actions opened={opened} filter={forgetFilter(filters.values)} />}>
       <SearchForm text={text} filters={filters} fault={faultOf(search.result.error, "filter")} />
       {text === "" ? (
         <MemoryList filters={filters} mayWrite={mayWrite} opened={opened} />
@@ -41,6 +42,20 @@ export function Memories() {
       )}
       <Dialogs opened={opened} sessionId={filters.values["session_id"]} />
     </Page>
+  );
+}
+
+/** Forgetting needs a filter: there is no way to delete everything with two clicks. */
+function Actions({ opened, filter }: { opened: Signal<Opened>; filter: object | undefined }) {
+  return (
+    <>
+      {filter !== undefined && (
+        <button class="danger" onClick={() => (opened.value = { kind: "forget", filter })}>
+          Forget …
+        </button>
+      )}
+      <button onClick={() => (opened.value = { kind: "add" })}>Add a memory</button>
+    </>
   );
 }
 
@@ -65,10 +80,7 @@ function SearchForm({ text, filters, fault }: { text: string; filters: FiltersIn
         <TextFilter label="Type" name="type" filters={filters} suggestions={MEMORY_TYPES} />
         <TextFilter label="Any of these tags" name="tags" filters={filters} />
         <TextFilter label="Status" name="status" filters={filters} suggestions={["current", "past", "future", "all"]} />
-        {/* A list takes none. */}
-        {text !== "" && (
-          <JsonFilter label="Filter" name="filter" placeholder='{"importance": {"$gte": 0.5}}' filters={filters} fault={fault} />
-        )}
+        <JsonFilter label="Filter" name="filter" placeholder='{"importance": {"$gte": 0.5}}' filters={filters} fault={fault} />
       </Filters>
     </>
   );
@@ -102,9 +114,11 @@ function SearchResults({ search: { body, result }, filters, threshold, mayWrite,
   };
   return (
     <Loaded result={result}>
-      {({ data }) => (
+      {({ data, retrieval_id: retrievalId }) => (
         <Matches
+          key={retrievalId}
           matches={data}
+          retrievalId={retrievalId}
           body={body}
           threshold={Number(threshold ?? DEFAULT_THRESHOLD)}
           onOpen={mayWrite ? open : undefined}
@@ -124,7 +138,7 @@ interface MemoryListProps {
 }
 
 function MemoryList({ filters, mayWrite, opened }: MemoryListProps) {
-  const { filter: _, ...listed } = filters.values;
+  const listed = filters.values;
   const pages = usePages(["memories", "list", listed], (after, signal) => api.memories({ ...listed, starting_after: after }, signal));
   return (
     <Listed
@@ -162,6 +176,7 @@ function MemoryItem({ memory, mayWrite, onOpen }: { memory: Memory; mayWrite: bo
 function Dialogs({ opened, sessionId }: { opened: Signal<Opened>; sessionId: string | undefined }) {
   const close = () => (opened.value = null);
   if (opened.value === null) return null;
+  if (opened.value.kind === "forget") return <Forget filter={opened.value.filter} onClose={close} />;
   if (opened.value.kind === "add") return <AddMemory sessionId={sessionId ?? ""} onClose={close} />;
   const { kind, memory } = opened.value;
   return kind === "edit" ? <EditMemory memory={memory} onClose={close} /> : <DeleteMemory memory={memory} onClose={close} />;

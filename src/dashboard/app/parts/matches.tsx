@@ -8,10 +8,13 @@ import { CopyButton } from "./copy.tsx";
 import { useDraft } from "./draft.ts";
 import { LongText } from "./long-text.tsx";
 import { MemoryFacts } from "./memory-facts.tsx";
+import { RatingButtons, useRating, type Rating } from "./rating.tsx";
 import { counted } from "../words.ts";
 
 interface MatchesProps {
   matches: readonly Match[];
+  /** Its entry in the log, where it is logged. */
+  retrievalId: string | undefined;
   /** The request without its threshold. */
   body: object;
   threshold: number;
@@ -23,8 +26,9 @@ interface MatchesProps {
 /** A threshold that is suggested when nothing passes. */
 const LOWER = 0.5;
 
-export function Matches({ matches, body, threshold, onThreshold, onOpen }: MatchesProps) {
+export function Matches({ matches, retrievalId, body, threshold, onThreshold, onOpen }: MatchesProps) {
   const line = useDraft(threshold);
+  const rating = useRating(retrievalId);
   const [best] = matches;
   if (best === undefined)
     return (
@@ -61,7 +65,7 @@ export function Matches({ matches, body, threshold, onThreshold, onOpen }: Match
       </div>
       <ol class="cards matches">
         {passing.map((match) => (
-          <Result key={match.id} match={match} onOpen={onOpen} />
+          <Result key={match.id} match={match} rating={rating} onOpen={onOpen} />
         ))}
       </ol>
       <p class="line quiet">
@@ -69,7 +73,7 @@ export function Matches({ matches, body, threshold, onThreshold, onOpen }: Match
       </p>
       <ol class="cards matches below">
         {rest.map((match) => (
-          <Result key={match.id} match={match} onOpen={onOpen} />
+          <Result key={match.id} match={match} rating={rating} onOpen={onOpen} />
         ))}
       </ol>
     </>
@@ -102,7 +106,7 @@ function asRequest(body: object, threshold: number): string {
   return `curl -s -H "X-API-Key: $KEY" -H "Content-Type: application/json" ${location.origin}/v1/memory/search -d ${quoted}`;
 }
 
-function Result({ match, onOpen }: { match: Match } & Pick<MatchesProps, "onOpen">) {
+function Result({ match, rating, onOpen }: { match: Match; rating: Rating | undefined } & Pick<MatchesProps, "onOpen">) {
   return (
     <li data-row tabIndex={-1}>
       <div class="score">
@@ -115,7 +119,9 @@ function Result({ match, onOpen }: { match: Match } & Pick<MatchesProps, "onOpen
       </div>
       <div>
         <LongText text={match.content} />
-        <MemoryFacts memory={match} onOpen={onOpen && ((kind) => onOpen(kind, match.id))} />
+        <MemoryFacts memory={match} onOpen={onOpen && ((kind) => onOpen(kind, match.id))}>
+          <RatingButtons id={match.id} rating={rating} />
+        </MemoryFacts>
         {match.explanation !== undefined && <Why explanation={match.explanation} />}
       </div>
     </li>

@@ -7,6 +7,8 @@ import type { Retrieval } from "../api.ts";
 import { Actor } from "./actor.tsx";
 import { number } from "../words.ts";
 import { LongText } from "./long-text.tsx";
+import { RatingButtons, useRating, type Rating } from "./rating.tsx";
+import { Replay } from "./replay.tsx";
 import { Time } from "./time.tsx";
 
 /** Memories that are shown before one asks for the rest. */
@@ -16,6 +18,7 @@ export function RetrievalEntry({ retrieval }: { retrieval: Retrieval }) {
   const { id, operation, query, memories, turns, limit, threshold, filtered, actor, turn_id, created_at } = retrieval;
   const isOfTurns = operation === "turn_search";
   const rest = memories.slice(SHOWN);
+  const rating = useRating(id, retrieval.feedback);
   return (
     <>
       <div class="entry-head">
@@ -31,14 +34,15 @@ export function RetrievalEntry({ retrieval }: { retrieval: Retrieval }) {
       <blockquote>
         <LongText text={query} />
       </blockquote>
-      <Memories memories={memories.slice(0, SHOWN)} />
-      {isOfTurns && <Turns turns={turns} />}
+      <Memories memories={memories.slice(0, SHOWN)} rating={rating} />
+      {isOfTurns && <Turns turns={turns} rating={rating} />}
       {rest.length > 0 && (
         <details>
           <summary>{number(rest.length)} more</summary>
-          <Memories memories={rest} />
+          <Memories memories={rest} rating={rating} />
         </details>
       )}
+      {operation === "context" && <Replay retrievalId={id} />}
       <p class="quiet row">
         {isOfTurns ? turns.length === 0 && "No turn was found." : memories.length === 0 && "No memory was found."}{" "}
         {turn_id === null ? "No turn followed yet." : <a href={`#${turn_id}`}>The next turn</a>}
@@ -47,7 +51,7 @@ export function RetrievalEntry({ retrieval }: { retrieval: Retrieval }) {
   );
 }
 
-function Turns({ turns }: Pick<Retrieval, "turns">) {
+function Turns({ turns, rating }: Pick<Retrieval, "turns"> & { rating: Rating | undefined }) {
   return (
     <ol class="found">
       {turns.map((id) => (
@@ -55,13 +59,14 @@ function Turns({ turns }: Pick<Retrieval, "turns">) {
           <a href={`#${id}`}>
             <code>{id}</code>
           </a>
+          <RatingButtons id={id} rating={rating} />
         </li>
       ))}
     </ol>
   );
 }
 
-function Memories({ memories }: Pick<Retrieval, "memories">) {
+function Memories({ memories, rating }: Pick<Retrieval, "memories"> & { rating: Rating | undefined }) {
   return (
     <ol class="found">
       {memories.map(({ id, score, content_preview }) => (
@@ -76,6 +81,7 @@ function Memories({ memories }: Pick<Retrieval, "memories">) {
               {content_preview}
             </a>
           )}
+          <RatingButtons id={id} rating={rating} />
         </li>
       ))}
     </ol>
