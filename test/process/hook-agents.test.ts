@@ -111,6 +111,50 @@ for (const { agent: name, promptEvent, stopEvent, begun, rest, turns, version } 
   });
 }
 
+test("cursor: turns are what its events say, logged once, also those of a time without a server", async () => {
+  using work = scratchDirectory();
+  const agent: Agent = { name: "cursor", dataDirectory: work.at("data"), directory: work.path };
+  const cursor = (name: string, id: string, more: object = {}) =>
+    hook(
+      { conversation_id: "s-1", generation_id: id, hook_event_name: name, workspace_roots: [work.path], cursor_version: "3.1.0", ...more },
+      agent,
+      { env: { CURSOR_VERSION: "3.1.0" } },
+    );
+  const turn = async (id: string, asked: string, ...answers: string[]) => {
+    const said = await cursor("beforeSubmitPrompt", id, { prompt: asked });
+    for (const text of answers) expect(await cursor("afterAgentResponse", id, { text })).toEqual(SILENT);
+    for (const name of ["stop", "stop"]) expect(await cursor(name, id, { status: "completed" })).toEqual(SILENT);
+    return said;
+  };
+  const status = async () => (await runCairn(["hook", "status", "--data-dir", agent.dataDirectory])).stdout;
+  const context = ({ stdout }: { stdout: string }) => JSON.parse(stdout);
+  {
+    await using cairn = await startProcess({ dataDirectory: agent.dataDirectory });
+    await remember(cairn, "Ada has two cats.");
+    expect(context(await cursor("sessionStart", "g-0"))).toEqual({ additional_context: expect.stringContaining("two cats") });
+    await remember(cairn, "Ada deploys on Thursdays.");
+    const asked = await turn("g-1", "On which day does <private>she</private>Ada deploy?", "I look.", "On Thursdays.");
+    expect(context(asked)).toEqual({ continue: true, additional_context: expect.stringContaining("Thursdays") });
+    expect(await turnsOf(cairn, "s-1", "cursor")).toEqual([["On which day does Ada deploy?", "I look.\n\nOn Thursdays."]]);
+    expect(await status()).toMatch(/^cursor: last event stop at .*, version 3\.1\.0/m);
+    await cairn.kill();
+  }
+  expect(await turn("g-2", "Without a server?", "Yes.")).toEqual(SILENT);
+  await using cairn = await startProcess({ dataDirectory: agent.dataDirectory });
+  expect(await turn("g-3", "And now?", "Now.")).toEqual(SILENT);
+  expect((await turnsOf(cairn, "s-1", "cursor")).slice(1)).toEqual([
+    ["Without a server?", "Yes."],
+    ["And now?", "Now."],
+  ]);
+  await cursor("preCompact", "g-4");
+  expect(context(await cursor("sessionStart", "g-5")).additional_context).toContain("two cats");
+  await cursor("beforeSubmitPrompt", "g-6", { prompt: "Will the format change?" });
+  expect(await cursor("stop", "g-6")).toEqual(SILENT);
+  expect(await status()).toContain("not understood: there was no answer before its end");
+  const claude = { session_id: "s-2", conversation_id: "s-1", hook_event_name: "SessionStart", cwd: work.path };
+  expect(await hook(claude, { ...agent, name: "codex" })).toEqual(SILENT);
+});
+
 test("a hook names the agent that runs it, or none for Claude Code", async () => {
   using work = scratchDirectory();
   const answer = await hook("{}", { name: "emacs", dataDirectory: work.path, directory: work.path });

@@ -152,8 +152,18 @@ it("the executable is named by the path that an upgrade keeps", async () => {
   const environment = { HOME: home.path, PATH: home.at("bin") };
   expect(await runCairn(["setup", "cursor", "--yes"], { directory: home.at("project"), environment })).toMatchObject({ code: 0 });
   expect(JSON.parse(readFileSync(home.at(".cursor/mcp.json"), "utf8"))).toEqual({
-    mcpServers: { cairn: { command: join(home.path, "bin/cairn"), args: ["mcp"] } },
+    mcpServers: { cairn: { command: join(home.path, "bin/cairn"), args: ["mcp", "--hooks"] } },
   });
+});
+
+it("what was set up and has not run a hook yet is named, with what its user has to do", async () => {
+  using home = homeWith({});
+  expect(await home.run("codex", "cursor", "--yes")).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Codex: .*enter \/hooks/m) });
+  const options = { directory: home.at("project"), environment: { HOME: home.path } };
+  const { stdout } = await runCairn(["hook", "status"], options);
+  expect(stdout).toContain("codex: set up, and has not run a hook yet; it runs hooks that you trust: enter /hooks in it once\n");
+  expect(stdout).toContain("cursor: set up, and has not run a hook yet\n");
+  expect(stdout).not.toContain("gemini");
 });
 
 it("hooks go next to those of others, an old one of ours is replaced, and they can be taken out again", async () => {

@@ -15,6 +15,15 @@ export interface AgentFile {
 
 const args = (indent: string) => `[\n${indent}  "mcp",\n${indent}  "--user",\n${indent}  "ada"\n${indent}]`;
 
+function flat(event: string): string {
+  return `    "${event}": [
+      {
+        "command": "CAIRN hook cursor --user ada",
+        "timeout": 5
+      }
+    ]`;
+}
+
 /** Our command at an event with its seconds, as a list of groups has it. */
 function group(line: string, agent: string): string {
   const [event, seconds] = line.split(" ");
@@ -102,8 +111,27 @@ ${["SessionStart 5", "UserPromptSubmit 5", "Stop 5", "PreCompact 5", "SessionEnd
   "mcpServers": {
     "cairn": {
       "command": "CAIRN",
-      "args": ${args("      ")}
+      "args": ${args("      ").replace('"mcp"', '"mcp",\n        "--hooks"')}
     }
+  }
+}
+`,
+  },
+  {
+    agent: "cursor",
+    path: ".cursor/hooks.json",
+    before: `{
+  "version": 1,
+  "hooks": {
+    "stop": [{ "command": "./audit.sh" }] // of the team
+  }
+}
+`,
+    after: `{
+  "version": 1,
+  "hooks": {
+    "stop": [{ "command": "./audit.sh" }, {"command":"CAIRN hook cursor --user ada","timeout":5}], // of the team
+${["sessionStart", "beforeSubmitPrompt", "afterAgentResponse", "preCompact", "sessionEnd"].map(flat).join(",\n")}
   }
 }
 `,

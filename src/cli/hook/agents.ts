@@ -7,17 +7,23 @@ import { codexTurnsIn } from "./codex-transcript.ts";
 import { geminiTurnsIn } from "./gemini-transcript.ts";
 import { turnsIn, type Seen } from "./transcript.ts";
 
-export type EventKind = "start" | "prompt" | "stop" | "compact" | "end";
+export type EventKind = "start" | "prompt" | "answer" | "stop" | "compact" | "end";
 
 export interface HookAgent {
   readonly name: string;
   readonly events: Readonly<Record<string, EventKind>>;
-  readonly turnsIn: (bytes: Uint8Array) => Seen;
+  /** Reads its transcript; undefined where its events have prompts and answers. */
+  readonly turnsIn: ((bytes: Uint8Array) => Seen) | undefined;
   /** True where the agent continues while a hook runs after an answer. */
   readonly isAsync: boolean;
-  /** Reasons of a start after which its model no longer sees what it was shown before. */
+  /** Events, and reasons of a start, after which its model no longer sees what it was shown before. */
   readonly forgets: readonly string[];
+  /** Returns the answer that gives text to its model. */
+  readonly injection: (event: string, text: string) => object;
 }
+
+/** Runs the hooks of Claude Code, too. */
+export const CURSOR = "cursor";
 
 const EVENTS = {
   SessionStart: "start",
@@ -27,13 +33,16 @@ const EVENTS = {
   SessionEnd: "end",
 } as const;
 
+/** The members of Claude Code; others refuse more than these. */
+const injection = (hookEventName: string, additionalContext: string) => ({ hookSpecificOutput: { hookEventName, additionalContext } });
+
 const FORGETS = ["compact", "clear"];
 
-export const CLAUDE_CODE: HookAgent = { name: "claude-code", events: EVENTS, turnsIn, isAsync: true, forgets: FORGETS };
+export const CLAUDE_CODE: HookAgent = { name: "claude-code", events: EVENTS, turnsIn, isAsync: true, forgets: FORGETS, injection };
 
 export const HOOK_AGENTS: readonly HookAgent[] = [
   CLAUDE_CODE,
-  { name: "codex", events: EVENTS, turnsIn: codexTurnsIn, isAsync: false, forgets: FORGETS },
+  { name: "codex", events: EVENTS, turnsIn: codexTurnsIn, isAsync: false, forgets: FORGETS, injection },
   {
     name: "gemini",
     events: { SessionStart: "start", BeforeAgent: "prompt", AfterAgent: "stop", SessionEnd: "end" },
@@ -41,5 +50,21 @@ export const HOOK_AGENTS: readonly HookAgent[] = [
     isAsync: false,
     // It leaves text of hooks out of what it resumes.
     forgets: [...FORGETS, "resume"],
+    injection,
+  },
+  {
+    name: CURSOR,
+    events: {
+      sessionStart: "start",
+      beforeSubmitPrompt: "prompt",
+      afterAgentResponse: "answer",
+      stop: "stop",
+      preCompact: "compact",
+      sessionEnd: "end",
+    },
+    turnsIn: undefined,
+    isAsync: false,
+    forgets: ["preCompact"],
+    injection: (event, text) => ({ ...(event === "beforeSubmitPrompt" ? { continue: true } : {}), additional_context: text }),
   },
 ];

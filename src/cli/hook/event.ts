@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { EventKind, HookAgent } from "./agents.ts";
+import { CURSOR, type EventKind, type HookAgent } from "./agents.ts";
 import { isObject, saidIn, textOf } from "./transcript.ts";
 
 export interface HookEvent {
@@ -19,6 +19,8 @@ export interface HookEvent {
   /** Reason of a start. */
   readonly source: string | undefined;
   readonly lastMessage: string | undefined;
+  /** Version of the agent. */
+  readonly version: string | undefined;
 }
 
 const SESSION_ID = /^[\w.-]{1,200}$/;
@@ -33,22 +35,24 @@ export function eventIn(text: string, agent: HookAgent): HookEvent | { readonly 
   }
   if (!isObject(input)) return { problem: "the input is not an object" };
   const member = (...names: string[]) => names.map((name) => textOf(input[name])).find((value) => value !== undefined);
-  if (member("conversation_id") !== undefined || member("agent_id") !== undefined) return undefined;
+  const isCursor = agent.name === CURSOR;
+  if (isCursor !== (member("conversation_id") !== undefined) || member("agent_id") !== undefined) return undefined;
   const name = member("hook_event_name") ?? "";
   const kind = Object.hasOwn(agent.events, name) ? agent.events[name] : undefined;
   if (kind === undefined) return { problem: `there is no event ${JSON.stringify(name.slice(0, 64))}` };
-  const sessionId = member("session_id") ?? "";
+  const sessionId = member(isCursor ? "conversation_id" : "session_id") ?? "";
   if (!SESSION_ID.test(sessionId)) return { problem: `${name} has no session_id` };
   return {
     agent,
     kind,
     name,
     sessionId,
-    promptId: member("prompt_id", "turn_id"),
+    promptId: member("prompt_id", "turn_id", "generation_id"),
     prompt: saidIn(member("prompt") ?? ""),
-    cwd: member("cwd"),
+    cwd: member("cwd") ?? (Array.isArray(input["workspace_roots"]) ? textOf(input["workspace_roots"][0]) : undefined),
     transcript: member("transcript_path"),
     source: member("source"),
-    lastMessage: member("last_assistant_message", "prompt_response"),
+    lastMessage: member("last_assistant_message", "prompt_response", "text"),
+    version: member("cursor_version"),
   };
 }

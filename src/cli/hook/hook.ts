@@ -10,15 +10,15 @@ import { existsSync, writeSync } from "node:fs";
 import { systemClock } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/errors.ts";
 import { isOffIn, readHook, type HookEnvironment } from "./environment.ts";
-import type { EventKind } from "./agents.ts";
+import { CURSOR, type EventKind } from "./agents.ts";
 import { eventIn, type HookEvent } from "./event.ts";
 import { isPaused, noteEvent, removeOld, SessionFile } from "./kept.ts";
 import { HookServer, Refusal } from "./server.ts";
-import { logTurns } from "./turns.ts";
+import { keepSaid, logTurns } from "./turns.ts";
 import { blockOf, type FoundMemory } from "./block.ts";
 
 const INPUT_LENGTH_MAX = 1_048_576;
-const DEADLINES_MS: Readonly<Record<EventKind, number>> = { start: 800, prompt: 150, stop: 2_000, compact: 1_000, end: 1_000 };
+const DEADLINES_MS: Readonly<Record<EventKind, number>> = { start: 800, prompt: 150, answer: 500, stop: 2_000, compact: 1_000, end: 1_000 };
 /** After an answer in an agent that waits for its hooks: what is left is logged at the next event. */
 const WAITED_STOP_MS = 500;
 const LOOK_MS = 25;
@@ -61,7 +61,7 @@ async function onEvent(environment: HookEnvironment): Promise<number> {
 
 async function withInput(environment: HookEnvironment, held: Held): Promise<void> {
   const { agent, directory, server, waitMs } = environment;
-  if (environment.isOff || environment.isCursor || isPaused(directory)) return;
+  if (environment.isOff || (environment.isCursor && agent.name !== CURSOR) || isPaused(directory)) return;
   const event = eventIn(await inputText(), agent);
   if (event === undefined || (server === undefined && !existsSync(directory))) return;
   if ("problem" in event) note(environment, { event: "unknown", problem: event.problem });
@@ -108,11 +108,14 @@ interface Noted {
 async function handle(environment: HookEnvironment, event: HookEvent, held: Held): Promise<Noted> {
   const file = (held.file = await SessionFile.open(environment.directory, event.agent.name, event.sessionId));
   const { kept } = file;
-  if (event.kind === "start") {
-    removeOld(environment.directory);
-    if (event.source !== undefined && event.agent.forgets.includes(event.source)) kept.shown = [];
-  }
+  if (event.kind === "start") removeOld(environment.directory);
+  if ([event.name, event.source].some((reason) => reason !== undefined && event.agent.forgets.includes(reason))) kept.shown = [];
   if (event.kind === "prompt" && event.promptId !== undefined && kept.prompts.includes(event.promptId)) return {};
+  if (event.agent.turnsIn === undefined && !environment.noCapture) {
+    keepSaid(kept, event);
+    file.save();
+  }
+  if (event.kind === "answer") return { version: event.version };
   using server = await serverFor(environment, event.kind);
   if (event.kind === "start" || event.kind === "prompt") {
     const found = event.kind === "start" ? await newest(server, environment) : await about(server, environment, event, kept.shown.length);
@@ -123,10 +126,10 @@ async function handle(environment: HookEnvironment, event: HookEvent, held: Held
     if (event.promptId !== undefined) kept.prompts = [...kept.prompts, event.promptId].slice(-PROMPTS_KEPT);
     if (block !== undefined) {
       kept.shown.push(...block.ids);
-      inject(event.name, block.text);
+      writeSync(1, JSON.stringify(event.agent.injection(event.name, block.text)));
     }
     file.save();
-    if (event.kind === "prompt") return {};
+    if (event.kind === "prompt") return { version: event.version };
   }
   return environment.noCapture ? {} : logTurns(server, environment, event, file);
 }
@@ -154,8 +157,4 @@ async function about(server: HookServer, { user }: HookEnvironment, { prompt }: 
   if (user === undefined || query === "") return [];
   const { data } = await server.ask("POST", "/v1/memory/search", { query, user_id: user, threshold, limit: Math.min(limit + shown, 50) });
   return data as FoundMemory[];
-}
-
-function inject(hookEventName: string, additionalContext: string): void {
-  writeSync(1, JSON.stringify({ hookSpecificOutput: { hookEventName, additionalContext } }));
 }

@@ -41,6 +41,15 @@ export interface KeptSession {
   offset: number;
   /** Its session in Cairn. */
   session?: string | undefined;
+  /** Turns that events have said, until they are logged. */
+  said: SaidTurn[];
+}
+
+export interface SaidTurn {
+  readonly id: string;
+  readonly at: string;
+  readonly input: string;
+  readonly outputs: string[];
 }
 
 export interface LastEvent {
@@ -76,8 +85,8 @@ export class SessionFile implements Disposable {
 
   private constructor(path: string) {
     this.#path = path;
-    const { shown = [], prompts = [], inode = 0, offset = 0, session } = (readJson(path) ?? {}) as Partial<KeptSession>;
-    this.kept = { shown, prompts, inode, offset, session };
+    const { shown = [], prompts = [], inode = 0, offset = 0, session, said = [] } = (readJson(path) ?? {}) as Partial<KeptSession>;
+    this.kept = { shown, prompts, inode, offset, session, said };
   }
 
   /** Waits for the hook that has it. */

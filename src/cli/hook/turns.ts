@@ -5,6 +5,7 @@
  * @module
  */
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
+import { systemClock } from "../../lib/clock.ts";
 import type { HookEnvironment } from "./environment.ts";
 import type { HookEvent } from "./event.ts";
 import type { KeptSession, SessionFile } from "./kept.ts";
@@ -15,6 +16,8 @@ const STEP_BYTES = 4 * 1_048_576;
 /** Several such have room in a body. */
 const TEXT_LENGTH_MAX = 50_000;
 const TURNS_AT_ONCE = 4;
+/** Turns that wait for a server. */
+const SAID_MAX = 20;
 const NEWLINE = 10;
 const LONGEST_TTL_SECONDS = 2_592_000;
 
@@ -31,12 +34,14 @@ export async function logTurns(
   file: SessionFile,
 ): Promise<{ version: string | undefined; problem: string | undefined }> {
   const { kept } = file;
+  const { turnsIn } = event.agent;
+  if (turnsIn === undefined) return logSaid(server, environment, event, file);
   let version: string | undefined;
   let [unread, understood, bytes] = [0, 0, 0];
   for (;;) {
     const read = event.transcript === undefined ? undefined : stepOf(event.transcript, kept);
     if (read === undefined) return { version, problem: "there is no transcript" };
-    const seen = event.agent.turnsIn(read.bytes);
+    const seen = turnsIn(read.bytes);
     version = seen.version ?? version;
     unread += seen.unread;
     understood += seen.understood;
@@ -49,6 +54,31 @@ export async function logTurns(
     file.save();
     if (read.isWhole) return { version, problem: problemOf({ unread, isForeign: event.kind === "stop" && bytes > 0 && understood === 0 }) };
   }
+}
+
+/** Keeps what an event says of a turn. */
+export function keepSaid(kept: KeptSession, { kind, promptId: id, prompt, lastMessage }: HookEvent): void {
+  if (id === undefined) return;
+  if (kind === "prompt" && prompt !== "") {
+    const turn = { id, at: new Date(systemClock.now()).toISOString(), input: prompt.slice(0, TEXT_LENGTH_MAX), outputs: [] };
+    kept.said = [...kept.said.filter((one) => one.id !== id), turn].slice(-SAID_MAX);
+  }
+  const length = kept.said.find((one) => one.id === id)?.outputs.join("").length ?? TEXT_LENGTH_MAX;
+  if (kind !== "answer" || lastMessage === undefined || length >= TEXT_LENGTH_MAX) return;
+  kept.said.find((one) => one.id === id)?.outputs.push(lastMessage.slice(0, TEXT_LENGTH_MAX));
+}
+
+/** Logs turns that events have said: those before the last one, and that one after its answer. */
+async function logSaid(server: HookServer, environment: HookEnvironment, event: HookEvent, file: SessionFile) {
+  const { kept } = file;
+  const isDone = event.kind === "stop" || event.kind === "end";
+  const done = isDone ? kept.said : kept.said.slice(0, -1);
+  const seen = done.map(({ outputs, ...turn }) => ({ ...turn, output: outputs.join("\n\n"), model: undefined, tools: [], from: 0 }));
+  for (let i = 0; i < seen.length; i += TURNS_AT_ONCE) await send(server, environment, event, kept, seen.slice(i, i + TURNS_AT_ONCE));
+  kept.said = kept.said.slice(done.length);
+  file.save();
+  const isForeign = event.kind === "stop" && seen.some(({ id, output }) => id === event.promptId && output === "");
+  return { version: event.version, problem: isForeign ? "there was no answer before its end: its events may have changed" : undefined };
 }
 
 /** @param isForeign - after an answer the transcript has grown, and nothing of that is known */

@@ -106,6 +106,20 @@ const geminiHooks = hooks({
   SessionEnd: { timeout: 5000 },
 });
 
+/** Seconds. */
+const cursorHooks = (path: string): HookFile => ({
+  path,
+  format: "hooks",
+  handlers: (command) =>
+    Object.fromEntries(
+      ["sessionStart", "beforeSubmitPrompt", "afterAgentResponse", "stop", "preCompact", "sessionEnd"].map((event) => [
+        event,
+        { command, timeout: 5 },
+      ]),
+    ),
+  isFlat: true,
+});
+
 export const AGENTS: readonly Agent[] = [
   {
     name: "claude-code",
@@ -139,6 +153,10 @@ export const AGENTS: readonly Agent[] = [
     signs: ({ home }) => [join(home, ".cursor")],
     user: ({ home }) => [json(join(home, ".cursor/mcp.json"))],
     project: ({ project }) => [json(join(project, ".cursor/mcp.json"))],
+    hooks: {
+      user: ({ home }) => cursorHooks(join(home, ".cursor/hooks.json")),
+      project: ({ project }) => cursorHooks(join(project, ".cursor/hooks.json")),
+    },
   },
   {
     name: "opencode",

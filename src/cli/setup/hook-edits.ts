@@ -9,7 +9,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { HookFile } from "./agents.ts";
 import { parseJson, withoutValue, withValue } from "./json-edits.ts";
 
-const OURS = /(^|[\\/"' ])cairn(\.exe)?["']? hook( |$)/;
+const OURS = /(^|[\\/"' ])cairn(\.exe)?["']? hook( |"|$)/;
 
 /** A new file whose lists have commands. */
 const EMPTY_FLAT = '{\n  "version": 1\n}\n';
@@ -96,7 +96,12 @@ function handlersOf(group: unknown): readonly unknown[] {
 }
 
 function isOurs(handler: unknown): boolean {
-  return isObject(handler) && typeof handler["command"] === "string" && OURS.test(handler["command"]);
+  return isObject(handler) && typeof handler["command"] === "string" && isOurHook(handler["command"]);
+}
+
+/** Checks whether a command, or the text of a file, is or has one of ours. */
+export function isOurHook(text: string): boolean {
+  return OURS.test(text);
 }
 
 function isObject(value: unknown): value is Content {
