@@ -17,13 +17,11 @@ from google.genai.types import Content, Part
 from pydantic_core import to_jsonable_python
 
 from ._async import AsyncCairn
-from ._core import Call, Steps, answered
-from ._given import path
+from ._core import Steps
 from ._memories import LENGTH_MAX, Memories
 from ._sync import Cairn
 from ._texts import TextStore
 from ._types import Memory
-from .errors import CairnError
 
 Json = dict[str, Any]
 
@@ -85,8 +83,8 @@ class CairnMemoryService(BaseMemoryService):
         """Returns the memories that are about a query, the best first."""
         if not query.strip():
             return SearchMemoryResponse()
-        found = await self._cairn.arun(self._found(app_name, user_id, query))
-        return SearchMemoryResponse(memories=[entry_of(one) for one in found])
+        found = await self._cairn.arun(self._memories(app_name, user_id).found(query, limit=self._limit))
+        return SearchMemoryResponse(memories=[entry_of(memory) for _, memory in found])
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
         """Deletes a memory by its id, if there is one; its event is not added again."""
@@ -120,24 +118,8 @@ class CairnMemoryService(BaseMemoryService):
             name = {} if not id_ else {"external_id": f"{id_}/{i}", "if_exists": "return"}
             yield from self._memories(app_name, user_id).add(text[start : start + LENGTH_MAX], **more, **name)
 
-    def _found(self, app_name: str, user_id: str, query: str) -> Steps[list[Memory]]:
-        results = yield from self._memories(app_name, user_id).search(query, limit=self._limit)
-        found: list[Memory] = []
-        for result in results.data:
-            memory = yield from self._get(result.id)
-            found += [] if memory is None else [memory]
-        return found
-
-    def _get(self, memory_id: str) -> Steps[Memory | None]:
-        try:
-            return (yield from answered(Call("GET", path("/v1/memory/{}", memory_id)), self._cairn.options, Memory))
-        except CairnError as error:
-            if error.code != "memory_not_found":
-                raise
-            return None
-
     def _delete(self, app_name: str, user_id: str, memory_id: str) -> Steps[None]:
-        memory = yield from self._get(memory_id)
+        memory = yield from self._memories(app_name, user_id).get(memory_id)
         if memory is None or (memory.user_id, memory.agent_id) != (user_id, app_name):
             return
         if memory.external_id is not None:
