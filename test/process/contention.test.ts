@@ -17,6 +17,11 @@ const P99_FACTOR_MAX = longRounds(Infinity, 3);
 const SEED = Number(process.env["CAIRN_TEST_SEED"] ?? 20_261_124);
 setDefaultTimeout(1_800_000);
 
+interface Load {
+  readonly kind: Kind;
+  readonly settings: object;
+}
+
 if (isHere(POSTGRES, "servers whose clients change the same records at the same time")) {
   let postgres: Postgres;
   beforeAll(async () => void (postgres = await Postgres.start()));
@@ -27,27 +32,24 @@ if (isHere(POSTGRES, "servers whose clients change the same records at the same 
     return Array.from((await sql.unsafe(text)) as Record<string, unknown>[]);
   };
 
-  /** Runs clients on this many servers, of one kind after another, and checks what they were answered. */
-  async function load(servers: number, loads: readonly { kind: Kind; settings: object }[]) {
+  /** Starts servers on a database of their own. */
+  async function start(count: number, started: AsyncDisposableStack): Promise<{ processes: CairnProcess[]; database: string }> {
     const url = await postgres.migrated();
     const database = new URL(url).pathname.slice(1);
     // A deadlock is counted when it is found, for which the database usually waits longer than Cairn does for a lock.
     await query(url, `alter database ${database} set deadlock_timeout = '10ms'`);
-    await using started = new AsyncDisposableStack();
     const processes: CairnProcess[] = [];
-    for (let i = 0; i < servers; i++) processes.push(started.use(await startProcess({ environment: { CAIRN_STORE: url } })));
-    const latencies = [];
-    for (const [i, { kind, settings }] of loads.entries()) {
-      await processes[0]!.ok(processes[0]!.request("PATCH", "/v1/settings", settings));
-      const contention = new Contention(processes, kind, SEED + i);
-      await contention.run(SECONDS);
-      await contention.check();
-      latencies.push(contention.latencies);
-    }
-    // What is counted of a connection is there for certain once that has ended.
-    for (const one of processes) expect(await one.stop()).toBe(0);
-    const [counted] = await query(await postgres.database(), `select deadlocks from pg_stat_database where datname = '${database}'`);
-    return { deadlocks: Number(counted?.["deadlocks"]), latencies };
+    for (let i = 0; i < count; i++) processes.push(started.use(await startProcess({ environment: { CAIRN_STORE: url } })));
+    return { processes, database };
+  }
+
+  /** Runs clients on servers, and checks what they were answered. */
+  async function load(processes: readonly CairnProcess[], { kind, settings }: Load, seed: number) {
+    await processes[0]!.ok(processes[0]!.request("PATCH", "/v1/settings", settings));
+    const contention = new Contention(processes, kind, seed);
+    await contention.run(SECONDS);
+    await contention.check();
+    return contention.latencies;
   }
 
   const LOADS = [
@@ -58,15 +60,22 @@ if (isHere(POSTGRES, "servers whose clients change the same records at the same 
   ] as const;
 
   test(`two servers whose clients change the same records meet no deadlock, lose nothing and do nothing twice (seed ${SEED})`, async () => {
-    const two = await load(2, LOADS);
-    expect(two.deadlocks).toBe(0);
-    if (P99_FACTOR_MAX === Infinity) return;
-    const one = await load(1, LOADS);
-    for (const [i, { name }] of LOADS.entries()) {
-      const [ofOne, ofTwo] = [one.latencies[i]!, two.latencies[i]!];
+    await using started = new AsyncDisposableStack();
+    const two = await start(2, started);
+    const one = P99_FACTOR_MAX === Infinity ? undefined : await start(1, started);
+    const factors: { name: string; all: number; others: number }[] = [];
+    for (const [i, { name, ...some }] of LOADS.entries()) {
+      const ofTwo = await load(two.processes, some, SEED + i);
+      if (one === undefined) continue;
+      // Right after the other one, while the machine has as much else to do.
+      const ofOne = await load(one.processes, some, SEED + i);
       console.log({ name, ofOne, ofTwo });
-      expect(ofTwo.p99Ms / ofOne.p99Ms).toBeLessThan(P99_FACTOR_MAX);
-      expect(ofTwo.othersP99Ms / ofOne.othersP99Ms).toBeLessThan(P99_FACTOR_MAX);
+      factors.push({ name, all: ofTwo.p99Ms / ofOne.p99Ms, others: ofTwo.othersP99Ms / ofOne.othersP99Ms });
     }
+    // What is counted of a connection is there for certain once that has ended.
+    for (const process of two.processes) expect(await process.stop()).toBe(0);
+    const [counted] = await query(await postgres.database(), `select deadlocks from pg_stat_database where datname = '${two.database}'`);
+    expect(Number(counted?.["deadlocks"])).toBe(0);
+    expect(factors.filter(({ all, others }) => Math.max(all, others) >= P99_FACTOR_MAX)).toEqual([]);
   });
 }
