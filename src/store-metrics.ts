@@ -166,7 +166,7 @@ function vectorMetrics({ store, embeddings, vectors, documentVectors }: MetricDe
     ),
     gauge(
       "cairn_vectors",
-      "Vectors by where they are: in the index, not yet in it, deleted but still taking room in its graph. The first 100 of memories, and of documents, need no index.",
+      "Vectors by where they are: in the index, not yet in it, deleted but still taking space in its graph. The first 100 of memories, and of documents, need no index.",
       () => {
         const [one, other] = [vectors.status, documentVectors.status];
         return { indexed: one.indexed + other.indexed, pending: one.pending + other.pending, removed: one.removed + other.removed };

@@ -310,6 +310,7 @@ const BANNED_WORDS: Readonly<Record<string, RegExp>> = {
   'write "probes"': /\blooksMax\b|\.looks\b/,
   'write "partition"': /\b(commit|bareId)\(home\b/,
   'write "for callers that", "for clients that"': /\bfor who\b/i,
+  'write "space", "fits"': /\b([Nn]o|[Mm]ake|[Nn]eeds?|[Ff]inds?) room\b/,
   'write "NotFetched"': /"Unread"/,
   'write "global tables"': /\btables for all\b/i,
   'write "project", "codebase"': /\b(of the|this) house\b/i,

@@ -49,7 +49,7 @@ interface Attempt {
   ended: Promise<void>;
 }
 
-/** Besides the room for the backup a share of the store is left for what it may grow by meanwhile. */
+/** Besides the space for the backup a share of the store is left for what it may grow by meanwhile. */
 const GROWTH_SHARE = 1 / 4;
 
 /** Operations on backups. */
@@ -69,13 +69,13 @@ export class Backups {
    * Begins a backup.
    *
    * @throws {ApiError} `already_exists` while one is being made, `invalid_request` when there are as many as are kept,
-   * `service_unavailable` without room on the disk
+   * `service_unavailable` without space on the disk
    */
   async start(caller: Caller): Promise<JsonText> {
     return this.#start(caller, "request", await this.#prepare());
   }
 
-  /** Begins one that is due. Where there is no room, say, it fails as one does that has begun: that is seen in the morning. */
+  /** Begins one that is due. Where there is no space, say, it fails as one does that has begun: that is seen in the morning. */
   async startDue(caller: Caller): Promise<void> {
     await this.#start(caller, "schedule", await this.#prepareDue());
   }
@@ -124,7 +124,7 @@ export class Backups {
     if (attempt !== undefined) await this.#stop(attempt);
     const file = (await filesOf(this.#deps.store)).get(id);
     if (attempt === undefined && file === undefined) throw noBackup(id);
-    // Before its trace is written: on a full disk that needs the room.
+    // Before its trace is written: on a full disk that needs the space.
     if (file !== undefined) {
       await rm(file.path, { force: true }).catch((error: unknown) => {
         throw unusable(`The backup ${id} cannot be deleted`, error);
@@ -181,7 +181,7 @@ export class Backups {
 
   /** Backups of the schedule have a limit of their own. @throws {ApiError} when there are as many as are kept */
   async #prepare(): Promise<PathOf> {
-    const path = await this.#room();
+    const path = await this.#space();
     const made = [...(await filesOf(this.#deps.store)).values()].filter(({ trigger }) => trigger === "request");
     if (made.length >= LIMITS.backupsMax)
       throw new ApiError("invalid_request", `There can be at most ${LIMITS.backupsMax} backups. Delete one first.`);
@@ -191,15 +191,15 @@ export class Backups {
   /** @returns why none can be made, where that is so */
   async #prepareDue(): Promise<PathOf | ApiError> {
     try {
-      return await this.#room();
+      return await this.#space();
     } catch (error) {
       if (error instanceof ApiError) return error;
       throw error;
     }
   }
 
-  /** @throws {ApiError} where there is no room for one more, or no place */
-  async #room(): Promise<PathOf> {
+  /** @throws {ApiError} where there is no space for one more, or no place */
+  async #space(): Promise<PathOf> {
     const { store, storeBytesMax } = this.#deps;
     const number = await backupNumber(store);
     const directory = this.#madeDirectory();
@@ -210,7 +210,7 @@ export class Backups {
     if (free < needed)
       throw new ApiError(
         "service_unavailable",
-        `There is no room for a backup: it needs ${megabytes(needed)} on the disk, with what is left for the store to grow, and ${megabytes(free)} are free.`,
+        `There is no space for a backup: it needs ${megabytes(needed)} on the disk, with what is left for the store to grow, and ${megabytes(free)} are free.`,
       );
     return (id, trigger) => join(directory, fileName(id, trigger, number));
   }

@@ -27,7 +27,7 @@ export function backupEndpoints(deps: BackupDeps): Endpoint[] {
       summary: "Create a backup",
       description:
         "Starts a backup and answers at once; poll `status` until it is `ready` or `failed`. A process of its own makes the file, and reads every page of the store before and after. " +
-        `Only one runs at a time: a second request is 409 \`already_exists\`. At most ${LIMITS.backupsMax} are kept, and the disk needs room for the backup and for what the store may ` +
+        `Only one runs at a time: a second request is 409 \`already_exists\`. At most ${LIMITS.backupsMax} are kept, and the disk needs space for the backup and for what the store may ` +
         "grow by. If the server stops, a running backup is cancelled and removed.",
       status: 201,
       body: Nothing,

@@ -289,7 +289,7 @@ export interface Context {
     created_at: string;
     /** Set where it is pinned. Left out for others. */
     pinned?: true;
-    /** Set where there was no room for all of it: its text ends with `…`. Left out for others. */
+    /** Set where not all of it fitted: its text ends with `…`. Left out for others. */
     truncated?: true;
     explanation?: MemoryExplanation;
   }>;
@@ -348,7 +348,7 @@ export interface ContextRequest {
   as_of?: string;
   /**
    * How many tokens the context may have as a block of text, counted from above: no more by the tokenizers of GPT (`o200k`) and Claude.
-   * What has no room is left out and counted in `omitted`, but something of each kind is always there; too few for that are refused with
+   * What does not fit is left out and counted in `omitted`, but something of each kind is always there; too few for that are refused with
    * the least.
    */
   max_tokens?: number;
@@ -1909,15 +1909,15 @@ export interface OAuthRequest {
   denial: string;
 }
 
-/** What was found within the limits and had no room. Set where `token_count` is. */
+/** What was found within the limits and did not fit. Set where `token_count` is. */
 export interface Omitted {
-  /** How many memories had no room. */
+  /** How many memories did not fit. */
   memories: number;
-  /** How many pinned memories had no room. */
+  /** How many pinned memories did not fit. */
   pinned: number;
-  /** How many turns had no room. */
+  /** How many turns did not fit. */
   turns: number;
-  /** 1 where the state had no room; it stands whole or not at all. */
+  /** 1 where the state did not fit; it stands whole or not at all. */
   state: number;
 }
 
@@ -1994,7 +1994,7 @@ export interface RecentTurn {
   created_at: string;
   /** When it happened, if that was given: for history that was moved in. */
   occurred_at?: string;
-  /** Set where there was no room for all of it: its text ends with `…`. Left out for others. */
+  /** Set where not all of it fitted: its text ends with `…`. Left out for others. */
   truncated?: true;
 }
 
@@ -2326,7 +2326,7 @@ export interface Settings {
   /**
    * How many bytes the store may take on disk; beyond that new records are refused with 503. `cairn_store_used_bytes` in `/metrics` says
    * how many it takes. New sessions, states, turns and memories are answered 503 `service_unavailable`, and so is a PATCH of one that does
-   * not make it smaller, and a request with an Idempotency-Key whose answer has no room to be kept; deletion, keys, webhooks, settings,
+   * not make it smaller, and a request with an Idempotency-Key whose answer has no space to be kept; deletion, keys, webhooks, settings,
    * expiry and retention keep working. The size is checked twice a second and after large writes, so it can exceed the limit slightly.
    */
   max_store_bytes: {
@@ -2544,7 +2544,7 @@ export interface SettingsChanges {
   /**
    * How many bytes the store may take on disk; beyond that new records are refused with 503. `cairn_store_used_bytes` in `/metrics` says
    * how many it takes. New sessions, states, turns and memories are answered 503 `service_unavailable`, and so is a PATCH of one that does
-   * not make it smaller, and a request with an Idempotency-Key whose answer has no room to be kept; deletion, keys, webhooks, settings,
+   * not make it smaller, and a request with an Idempotency-Key whose answer has no space to be kept; deletion, keys, webhooks, settings,
    * expiry and retention keep working. The size is checked twice a second and after large writes, so it can exceed the limit slightly.
    */
   max_store_bytes?: number | null;

@@ -1,7 +1,7 @@
 /**
  * Chooses what of a context fits into a number of tokens (pure).
  *
- * Something of each kind that exists is there: room for the newest turn and the best memory, shortened if need be, is kept from the
+ * Something of each kind that exists is there: space for the newest turn and the best memory, shortened if need be, is kept from the
  * beginning. What is left goes to memories that are pinned, then to the state, which stands whole or not at all, and then to turns and the
  * other memories alternately. Turns have no gaps: with the first that does not fit they end. A memory that does not fit is passed over.
  *
@@ -43,7 +43,7 @@ export interface Choice {
   readonly tokens: number;
 }
 
-/** The fewest tokens in which something of each kind has room. */
+/** The fewest tokens in which something of each kind fits. */
 export function leastTokens({ frame, memories, turns }: Costs): number {
   return frame + leastOf(memories[0]) + leastOf(turns[0]);
 }

@@ -1,5 +1,5 @@
 /**
- * The answer of a context: all that was found, or as much of it as has room.
+ * The answer of a context: all that was found, or as much of it as fits.
  *
  * @module
  */
@@ -64,7 +64,7 @@ export async function answerAgain(found: ContextRecords, request: Pick<ContextRe
   return fittedJson(found, request, "take the least");
 }
 
-/** The answer with as much of what was found as has room, and the block or the messages that say the same. */
+/** The answer with as much of what was found as fits, and the block or the messages that say the same. */
 async function fittedJson(
   found: ContextRecords,
   { format, maxTokens }: Pick<ContextRequest, "format" | "maxTokens">,

@@ -48,7 +48,7 @@ export const ContextRequest = Type.Object(
         minimum: 1,
         maximum: LIMITS.contextTokensMax,
         description:
-          "How many tokens the context may have as a block of text, counted from above: no more by the tokenizers of GPT (`o200k`) and Claude. What has no room is left out and counted in `omitted`, but something of each kind is always there; too few for that are refused with the least.",
+          "How many tokens the context may have as a block of text, counted from above: no more by the tokenizers of GPT (`o200k`) and Claude. What does not fit is left out and counted in `omitted`, but something of each kind is always there; too few for that are refused with the least.",
       }),
     ),
     format: Default(
@@ -80,9 +80,9 @@ export const ContextRequest = Type.Object(
 );
 
 const Truncated = Type.Optional(
-  Type.Literal(true, { description: "Set where there was no room for all of it: its text ends with `…`. Left out for others." }),
+  Type.Literal(true, { description: "Set where not all of it fitted: its text ends with `…`. Left out for others." }),
 );
-const Omitted = (records: string) => Type.Integer({ description: `How many ${records} had no room.` });
+const Omitted = (records: string) => Type.Integer({ description: `How many ${records} did not fit.` });
 
 const { id, content, type, source, created_at } = Memory.properties;
 const recentTurn = Type.Pick(Turn, ["id", "input", "output", "created_at", "occurred_at"]).properties;
@@ -121,9 +121,9 @@ export const Context = Type.Object(
           memories: Omitted("memories"),
           pinned: Omitted("pinned memories"),
           turns: Omitted("turns"),
-          state: Type.Integer({ description: "1 where the state had no room; it stands whole or not at all." }),
+          state: Type.Integer({ description: "1 where the state did not fit; it stands whole or not at all." }),
         },
-        { title: "Omitted", description: "What was found within the limits and had no room. Set where `token_count` is." },
+        { title: "Omitted", description: "What was found within the limits and did not fit. Set where `token_count` is." },
       ),
     ),
     text: Type.Optional(

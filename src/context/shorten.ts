@@ -1,5 +1,5 @@
 /**
- * Shortens the texts of records that have no room in a context whole.
+ * Shortens the texts of records that do not fit into a context whole.
  *
  * @module
  */

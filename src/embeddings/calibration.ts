@@ -102,7 +102,7 @@ const APART_MIN = 0.01;
 
 /**
  * The calibration by what was measured. A memory whose cosine is `relevantCosine` scores 0.7 if a fifth
- * of the query is met by its words; the two marks give way where they leave no room for that.
+ * of the query is met by its words; the two marks give way where they leave no space for that.
  */
 export function calibrationOf({ relevantCosine, cosineOfUnrelated, cosineOfSame, separation }: MeasuredCosines): Calibration {
   const above = Math.max((relevantCosine - cosineOfUnrelated) * (1 / LINE_MAX - 1), APART_MIN);

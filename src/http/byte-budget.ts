@@ -2,7 +2,7 @@
  * Memory that callers share: request bodies that are being handled, answers that are being sent.
  *
  * An owner (an API key) may hold at most as much as is free (the dynamic threshold of shared buffers in switches): the first
- * gets half of the budget, the next half of the rest, and there is always room for one that holds nothing. The only
+ * gets half of the budget, the next half of the rest, and there is always space for one that holds nothing. The only
  * reservation is never refused, so that the largest body that the settings allow can be sent.
  *
  * @module

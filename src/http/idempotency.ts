@@ -7,8 +7,8 @@
  * are kept: after a failure the same key may try again. A read (search, context) is not for this module: running it again does
  * no harm, while keeping its answer would let a key that may only read fill the disk, and give back what was deleted since.
  *
- * A kept answer is a copy of what it shows. So it is erased with its user, and it needs room like any record: a store at its limit
- * refuses the change before it is made, unless that makes room, and one key can have only so much kept (`kept-bytes.ts`).
+ * A kept answer is a copy of what it shows. So it is erased with its user, and it needs space like any record: a store at its limit
+ * refuses the change before it is made, unless that makes space, and one key can have only so much kept (`kept-bytes.ts`).
  *
  * @module
  */
@@ -36,7 +36,7 @@ const { byTime } = idempotency.index;
 const KEPT_MS = LIMITS.idempotencyHours * HOUR_MS;
 const ROWS_PER_COMMIT = 500;
 const IDLE_MS = 60_000;
-/** An answer up to this is kept although the store is at its limit, if its change makes some room. */
+/** An answer up to this is kept although the store is at its limit, if its change makes some space. */
 const SMALL_BYTES = 4 * 1024;
 
 export interface IdempotentRequest extends SealingKeys {
@@ -54,14 +54,14 @@ export interface IdempotencyGuard {
   /**
    * Saves the answer; encrypted when it shows a secret.
    *
-   * @throws {ApiError} when there is no room for it; nothing is changed then
+   * @throws {ApiError} when there is no space for it; nothing is changed then
    */
   save(tx: Tx, answer: Answered<AnswerJson>, how: { hasSecret: boolean }): void;
 }
 
 /** The limit of the store's size. */
 interface GrowthLimit {
-  /** @throws {ApiError} `service_unavailable` when there is no room for them */
+  /** @throws {ApiError} `service_unavailable` when there is no space for them */
   refuseGrowth(bytes: number): void;
 }
 

@@ -37,14 +37,14 @@ export class ResponseBuffer {
   /**
    * Refuses a request before anything is done for it: making a large answer takes more memory for a while than holding it.
    *
-   * @throws {ApiError} `service_unavailable` while its key holds answers that leave it no room for a page
+   * @throws {ApiError} `service_unavailable` while its key holds answers that leave it no space for a page
    */
   refuseWithoutRoom(owner: string): void {
     if (this.#budget.isHolding(owner) && !this.#budget.hasRoom(owner, LIMITS.pageBytesMax)) throw noRoom();
   }
 
   /**
-   * Returns a text in gzip, whose memory is counted as that of an answer until then; undefined where there is no room for that.
+   * Returns a text in gzip, whose memory is counted as that of an answer until then; undefined where there is no space for that.
    */
   packedOf(owner: string, text: string): Uint8Array<ArrayBuffer> | Promise<Uint8Array<ArrayBuffer>> | undefined {
     const { length } = text;
@@ -58,9 +58,9 @@ export class ResponseBuffer {
   /**
    * Returns what to send of a text, or of its bytes in gzip.
    *
-   * @param isChange - the change is made and can no longer be refused: without room for the answer the connection ends
+   * @param isChange - the change is made and can no longer be refused: without space for the answer the connection ends
    *   without one, and the client asks again with its Idempotency-Key
-   * @throws {ApiError} `service_unavailable` when unread answers leave no room for this one
+   * @throws {ApiError} `service_unavailable` when unread answers leave no space for this one
    */
   bodyOf<Body extends string | Uint8Array<ArrayBuffer>>(owner: string, body: Body, isChange: boolean): Body | ReadableStream<Uint8Array> {
     if (body.length * UTF8_BYTES_PER_UNIT_MAX <= SMALL_BYTES) return body;
@@ -74,7 +74,7 @@ export class ResponseBuffer {
   /**
    * Returns a stream of pieces, which are closed when it ends, however it ends.
    *
-   * @throws {ApiError} `service_unavailable` when unread answers leave no room
+   * @throws {ApiError} `service_unavailable` when unread answers leave no space
    */
   streamOf(owner: string, pieces: Chunks): ReadableStream<Uint8Array> {
     const held = PIECES_HELD * PIECE_BYTES;

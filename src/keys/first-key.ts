@@ -32,7 +32,7 @@ function hasKeys(reader: Reader): boolean {
 
 /**
  * Registers a key that the operator chose. Where the disk is full a start succeeds with the keys there are, and the task that
- * this gives registers it when there is room. A key that was deleted once is never a key again: who deleted it may not know
+ * this gives registers it when there is space. A key that was deleted once is never a key again: who deleted it may not know
  * where else it is used.
  *
  * @throws {ApiError} `service_unavailable` when it cannot be registered and there is no other: nobody could ask for anything

@@ -27,7 +27,7 @@ export interface Answered<Json extends AnswerJson> {
   /** Hashes of the users whose content it shows: where it is kept for an Idempotency-Key it is erased with theirs. */
   readonly users: readonly string[];
   /**
-   * True if keeping it asks for room in a store at its limit: `if large` after a change that makes some, `never` after one that makes as
+   * True if keeping it asks for space in a store at its limit: `if large` after a change that makes some, `never` after one that makes as
    * much as the answer takes, or that is done at the limit, too.
    */
   readonly asksForRoom: "always" | "if large" | "never";

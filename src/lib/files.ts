@@ -1,5 +1,5 @@
 /**
- * Files that are on the disk, whole, and hashed, and the room for them.
+ * Files that are on the disk, whole, and hashed, and the space for them.
  *
  * @module
  */

@@ -9,7 +9,7 @@ import { toJson, type JsonObject } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import type { ToolContext } from "./tool-context.ts";
 
-/** Turns of a context, unless as many are wanted as have room. */
+/** Turns of a context, unless as many are wanted as fit. */
 export const CONTEXT_TURNS = 5;
 
 interface ContextArguments {

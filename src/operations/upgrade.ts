@@ -56,7 +56,7 @@ export async function openUpToDate(
  *
  * @param what - is to come, as the name of the file says it
  * @returns the path of the backup
- * @throws {OperationError} where there is no room for it
+ * @throws {OperationError} where there is no space for it
  */
 export async function backUpBefore(what: string, store: Store, clock: Clock, log: Log): Promise<string> {
   const backups = makeBackupsDirectory(store);
@@ -83,7 +83,7 @@ function assertRoom(store: Store, backups: string): void {
   if (free >= needed) return;
   throw new OperationError(
     `The store in ${store.directory} is of an older Cairn (schema version ${store.schema}) and has to be migrated, after a backup. That needs ${megabytes(needed)} ` +
-      `in ${backups}, and ${megabytes(free)} are free. Nothing was changed. Make room, or make ${backups} a link to a directory where there is.`,
+      `in ${backups}, and ${megabytes(free)} are free. Nothing was changed. Make space, or make ${backups} a link to a directory where there is.`,
   );
 }
 

@@ -204,7 +204,7 @@ export const SETTINGS = {
   max_store_bytes: atRunTime(
     integer(LIMITS.maxStoreBytesMin, LIMITS.maxStoreBytesMax),
     null,
-    "How many bytes the store may take on disk; beyond that new records are refused with 503. `cairn_store_used_bytes` in `/metrics` says how many it takes. New sessions, states, turns and memories are answered 503 `service_unavailable`, and so is a PATCH of one that does not make it smaller, and a request with an Idempotency-Key whose answer has no room to be kept; deletion, keys, webhooks, settings, expiry and retention keep working. The size is checked twice a second and after large writes, so it can exceed the limit slightly.",
+    "How many bytes the store may take on disk; beyond that new records are refused with 503. `cairn_store_used_bytes` in `/metrics` says how many it takes. New sessions, states, turns and memories are answered 503 `service_unavailable`, and so is a PATCH of one that does not make it smaller, and a request with an Idempotency-Key whose answer has no space to be kept; deletion, keys, webhooks, settings, expiry and retention keep working. The size is checked twice a second and after large writes, so it can exceed the limit slightly.",
     { variable: "CAIRN_MAX_STORE_BYTES", defaultText: "none" },
   ),
   oauth_clients: atRunTime(

@@ -58,7 +58,7 @@ export interface RecordStore {
   walk(table: AnyTable, filter: Filter, bounds: Omit<Bounds, "few">, limit: number): WalkedIds | Promise<WalkedIds>;
   /** Number of rows of a table, or of entries of an index; of a large one perhaps an estimate. */
   count(table: AnyTable): number | Promise<number>;
-  /** All of it as it is now, for commands. To be disposed of soon: what is deleted meanwhile frees no room on the disk. */
+  /** All of it as it is now, for commands. To be disposed of soon: what is deleted meanwhile frees no space on the disk. */
   snapshot(): WholeStore | Promise<WholeStore>;
   /**
    * Begins to overwrite what the store's file still holds of rows that are removed by now. Left out where that is not in the hands of

@@ -200,7 +200,7 @@ export class EventStream {
     return reading.finally(() => (this.#readingOn = undefined));
   }
 
-  /** Reads until there is something to send, or nothing is left, or no room. */
+  /** Reads until there is something to send, or nothing is left, or no space. */
   async #catchUp(): Promise<void> {
     while (!this.#isLive && (await this.#isStillAllowed(false))) {
       // A reader that takes something asks this again. Each part of an event costs reading all of it.

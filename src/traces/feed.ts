@@ -7,7 +7,7 @@
  *                          ▼
  *                        live: what a commit has written is sent at once
  * ```
- * At most 64 KiB wait for a reader here, and as much in Bun. What does not fit is read from the store once there is room, and of a large
+ * At most 64 KiB wait for a reader here, and as much in Bun. What does not fit is read from the store once there is space, and of a large
  * event a part is sent at a time: all streams that send it hold it once. A live reader that has not taken what it was sent is dropped when
  * the next event comes: it asks again with the id of the last trace that it got, and misses none.
  *

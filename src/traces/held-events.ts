@@ -53,7 +53,7 @@ interface Held {
   holders: number;
 }
 
-/** Events of which streams have sent a part, once for all of them. Those for which there is no room are read again for each part. */
+/** Events of which streams have sent a part, once for all of them. Those for which there is no space are read again for each part. */
 export class HeldEvents {
   readonly #events = new Map<string, Held>();
   #bytes = 0;

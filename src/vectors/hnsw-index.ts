@@ -120,7 +120,7 @@ export class HnswIndex {
     return this.#graph.getCurrentCount();
   }
 
-  /** Memory taken. There is room for more points, which takes none before they are there. */
+  /** Memory taken. There is space for more points, which takes none before they are there. */
   get bytes(): number {
     return Math.round(this.points * (POINT_BYTES + POINT_OWN_BYTES + UPPER_LINKS_BYTES));
   }
@@ -134,7 +134,7 @@ export class HnswIndex {
     }
   }
 
-  /** The slot, which must be there, is no longer found. Its points take room until the index is rebuilt. */
+  /** The slot, which must be there, is no longer found. Its points take space until the index is rebuilt. */
   remove(slot: number): void {
     try {
       for (let passage = 0; passage < PASSAGES_MAX; passage++) this.#graph.markDelete(labelOf(slot, passage));

@@ -7,7 +7,7 @@ export interface IndexStatus {
   /** Vectors in the index, and those not yet in it: in the graph when there is to be one. */
   indexed: number;
   pending: number;
-  /** Deleted vectors that still take room. */
+  /** Deleted vectors that still take space. */
   removed: number;
   /** Changes since the index was last written to disk. */
   unsaved: number;

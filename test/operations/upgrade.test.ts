@@ -190,7 +190,7 @@ test("without room for the backup the start is refused before anything is change
   const full = spyOn(fs, "statfsSync").mockImplementation(((path: string) => ({ ...real(path), bsize: 1, bavail: 50_000_000 })) as never);
   const said = await startRefused(ROADS, before);
   full.mockRestore();
-  expect(said).toMatch(/ and 50 MB are free\. Nothing was changed\. Make room, or make .*backups a link to a directory/);
+  expect(said).toMatch(/ and 50 MB are free\. Nothing was changed\. Make space, or make .*backups a link to a directory/);
   const needed = Number(/That needs (\d+) MB in .*backups,/.exec(said)?.[1]) * 1e6;
   expect([backups(), await open((store) => store.schema)]).toEqual([[], SCHEMA_VERSION - 2]);
 

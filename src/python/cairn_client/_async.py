@@ -121,7 +121,7 @@ class AsyncBackupsApi:
 
         Starts a backup and answers at once; poll `status` until it is `ready` or `failed`. A process of its own makes the file, and
         reads every page of the store before and after. Only one runs at a time: a second request is 409 `already_exists`. At most
-        20 are kept, and the disk needs room for the backup and for what the store may grow by. If the server stops, a running
+        20 are kept, and the disk needs space for the backup and for what the store may grow by. If the server stops, a running
         backup is cancelled and removed.
 
         Needs a key with the scope `admin`.
@@ -1704,7 +1704,7 @@ class AsyncSessionsApi:
             as_of: Show the memories that were current then, instead of now. Of records that still exist, whenever they were added.
                 ISO 8601, such as `2027-05-07T08:00:00Z`.
             max_tokens: How many tokens the context may have as a block of text, counted from above: no more by the tokenizers of
-                GPT (`o200k`) and Claude. What has no room is left out and counted in `omitted`, but something of each kind is always
+                GPT (`o200k`) and Claude. What does not fit is left out and counted in `omitted`, but something of each kind is always
                 there; too few for that are refused with the least.
             format: `text` adds a block for a prompt, `messages` messages for a chat API; default `json`, neither.
             memory_scope: Whose memories: those of the session alone, all of its user's (`user`, the default; of a session without a
@@ -1978,7 +1978,7 @@ class AsyncSettingsApi:
             max_store_bytes: How many bytes the store may take on disk; beyond that new records are refused with 503.
                 `cairn_store_used_bytes` in `/metrics` says how many it takes. New sessions, states, turns and memories are answered 503
                 `service_unavailable`, and so is a PATCH of one that does not make it smaller, and a request with an Idempotency-Key
-                whose answer has no room to be kept; deletion, keys, webhooks, settings, expiry and retention keep working. The size is
+                whose answer has no space to be kept; deletion, keys, webhooks, settings, expiry and retention keep working. The size is
                 checked twice a second and after large writes, so it can exceed the limit slightly.
             oauth_clients: Applications that may ask for access by OAuth: any, or known and hosts such as notes.example.com,
                 separated by commas. `known` are those whose documents are built in; a host is where an application has its document.

@@ -271,7 +271,7 @@ class ContextMemories(Record):
     pinned: Literal[True] | None = None
     """Set where it is pinned. Left out for others."""
     truncated: Literal[True] | None = None
-    """Set where there was no room for all of it: its text ends with `…`. Left out for others."""
+    """Set where not all of it fitted: its text ends with `…`. Left out for others."""
     explanation: MemoryExplanation | None = None
 
 
@@ -1104,16 +1104,16 @@ class OAuthRequest(Record):
 
 
 class Omitted(Record):
-    """What was found within the limits and had no room. Set where `token_count` is."""
+    """What was found within the limits and did not fit. Set where `token_count` is."""
 
     memories: int
-    """How many memories had no room."""
+    """How many memories did not fit."""
     pinned: int
-    """How many pinned memories had no room."""
+    """How many pinned memories did not fit."""
     turns: int
-    """How many turns had no room."""
+    """How many turns did not fit."""
     state: int
-    """1 where the state had no room; it stands whole or not at all."""
+    """1 where the state did not fit; it stands whole or not at all."""
 
 
 class RateLimit(Record):
@@ -1147,7 +1147,7 @@ class RecentTurn(Record):
     occurred_at: str | None = None
     """When it happened, if that was given: for history that was moved in."""
     truncated: Literal[True] | None = None
-    """Set where there was no room for all of it: its text ends with `…`. Left out for others."""
+    """Set where not all of it fitted: its text ends with `…`. Left out for others."""
 
 
 class ReplayChange(Record):
@@ -1326,7 +1326,7 @@ class Settings(Record):
     max_store_bytes: SettingsMaxStoreBytes
     """How many bytes the store may take on disk; beyond that new records are refused with 503. `cairn_store_used_bytes` in `/metrics`
     says how many it takes. New sessions, states, turns and memories are answered 503 `service_unavailable`, and so is a PATCH of
-    one that does not make it smaller, and a request with an Idempotency-Key whose answer has no room to be kept; deletion, keys,
+    one that does not make it smaller, and a request with an Idempotency-Key whose answer has no space to be kept; deletion, keys,
     webhooks, settings, expiry and retention keep working. The size is checked twice a second and after large writes, so it can
     exceed the limit slightly.
     """
@@ -1634,7 +1634,7 @@ class SettingsMaxBodyBytes(Record):
 class SettingsMaxStoreBytes(Record):
     """How many bytes the store may take on disk; beyond that new records are refused with 503. `cairn_store_used_bytes` in `/metrics`
     says how many it takes. New sessions, states, turns and memories are answered 503 `service_unavailable`, and so is a PATCH of
-    one that does not make it smaller, and a request with an Idempotency-Key whose answer has no room to be kept; deletion, keys,
+    one that does not make it smaller, and a request with an Idempotency-Key whose answer has no space to be kept; deletion, keys,
     webhooks, settings, expiry and retention keep working. The size is checked twice a second and after large writes, so it can
     exceed the limit slightly.
     """

@@ -229,7 +229,7 @@ export class Store implements RecordStore {
    * Copies keys of a table end to end, from one on, in a tenth of the time that reading each takes. Of a key as many bytes are copied as
    * `width` says; behind a shorter one come zeros.
    *
-   * @returns how many there are, or as many as there is room for
+   * @returns how many there are, or as many as there is space for
    * @throws {Error} of a damaged page, also where reading on behind the last of them would lead back to them
    */
   copyKeys(table: VectorTable, from: string, into: Buffer, width: number): number {

@@ -335,7 +335,7 @@ export class PostgresStore implements RecordStore {
     });
   }
 
-  /** Everything as it is now; what is deleted meanwhile frees no room in the database until it is disposed of. */
+  /** Everything as it is now; what is deleted meanwhile frees no space in the database until it is disposed of. */
   async snapshot(): Promise<WholeStore> {
     const connection = await this.#database.reserve("takes its time");
     try {

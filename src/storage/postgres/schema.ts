@@ -97,7 +97,7 @@ export const idOfEntry = (entry: string): string => `right(${entry}, ${BARE_ID_L
 export const idOfRecord = (table: string, key: string): string => (WITH_ID_LAST.has(table) ? idOfEntry(key) : key);
 const WITH_ID_LAST: ReadonlySet<string> = new Set([traces.name, deliveries.name]);
 
-/** Rows that change often leave room on their page for their next version, … */
+/** Rows that change often leave space on their page for their next version, … */
 const STORAGE: Readonly<Record<string, string>> = {
   [sessions.name]: "fillfactor = 70",
   // … and what dies young is swept often.

@@ -13,7 +13,7 @@ export function More({ label = "More actions", children }: { label?: string; chi
   const id = useId();
   const button = useRef<HTMLButtonElement>(null);
   const menu = useRef<HTMLDivElement>(null);
-  /** Below the button, or above it where there is no room. */
+  /** Below the button, or above it where there is no space. */
   const place = () => {
     if (button.current === null || menu.current === null) return;
     const { top, bottom, right } = button.current.getBoundingClientRect();

@@ -39,7 +39,7 @@ export function hasFreeSpace(directory: string): boolean {
   }
 }
 
-/** Checks whether it has room for what is not worth a change refused later. */
+/** Checks whether it has space for what is not worth a change refused later. */
 export function hasSpaceToSpare(directory: string): boolean {
   try {
     return freeBytes(directory) >= 2 * FREE_BYTES_MIN;

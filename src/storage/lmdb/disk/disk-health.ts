@@ -77,7 +77,7 @@ export class DiskHealth {
     if (this.#isNearlyFull()) throw unavailable(NEARLY_FULL);
   }
 
-  /** Checks whether logs may be written: they stop before the room of changes begins. */
+  /** Checks whether logs may be written: they stop before the space of changes begins. */
   get hasRoomForLogs(): boolean {
     return this.#panic === undefined && hasSpaceToSpare(this.#directory);
   }

@@ -9,7 +9,7 @@ import { DatabaseError } from "./database.ts";
 
 const PROBLEMS = {
   outage: "The database does not answer.",
-  room: "The database has no room.",
+  space: "The database has no space left.",
   standby: "The database takes no changes.",
   outdated: "A newer Cairn has migrated the database, so this server only reads it. Start the newer Cairn in its place.",
 } as const;
@@ -23,7 +23,7 @@ export class DatabaseHealth implements StoreHealth {
     if (this.#problem === "outdated") return;
     if (error === undefined) this.#problem = undefined;
     else if (error.isOutdated) this.#problem = "outdated";
-    else if (error.isOutOfRoom) this.#problem = "room";
+    else if (error.isOutOfSpace) this.#problem = "space";
     else if (error.isReadOnly) this.#problem = "standby";
     else if (error.kind === "lost" || error.kind === "unsent") this.#problem = "outage";
   }

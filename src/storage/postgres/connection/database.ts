@@ -32,8 +32,8 @@ type FailureKind = "conflict" | "unsent" | "lost" | "refused";
 export class DatabaseError extends Error {
   override name = "DatabaseError";
   readonly kind: FailureKind;
-  /** True if the database has no room for what was to be written. */
-  readonly isOutOfRoom: boolean;
+  /** True if the database has no space left for what was to be written. */
+  readonly isOutOfSpace: boolean;
   /** True if it takes no changes. */
   readonly isReadOnly: boolean;
   /** True if a newer Cairn has migrated the database since this server has opened it. */
@@ -44,7 +44,7 @@ export class DatabaseError extends Error {
   constructor(kind: FailureKind, cause: unknown) {
     super(messageOf(cause), { cause });
     this.kind = kind;
-    this.isOutOfRoom = stateOf(cause)?.startsWith("531") === true;
+    this.isOutOfSpace = stateOf(cause)?.startsWith("531") === true;
     this.isReadOnly = stateOf(cause) === READ_ONLY;
     this.isOutdated = stateOf(cause) === OUTDATED;
     this.isLocked = stateOf(cause) === LOCKED;

@@ -87,7 +87,7 @@ export class Outages {
       } catch (error) {
         if (!(error instanceof DatabaseError)) throw error;
         this.#health.note(error);
-        if (error.isOutOfRoom) throw unavailable("The database has no room.", error);
+        if (error.isOutOfSpace) throw unavailable("The database has no space left.", error);
         if (error.isOutdated) throw unavailable(this.#health.problem() ?? "", error);
         if (error.kind !== "lost" && error.kind !== "unsent") throw error;
         this.#lostAt ??= this.#clock.elapsed();
