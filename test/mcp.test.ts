@@ -510,6 +510,8 @@ const SCENARIOS: Readonly<Record<string, readonly string[]>> = {
     "caching",
     "http-header-validation",
     "server-stateless",
+    "server-sse-multiple-streams",
+    "input-required-result-unsupported-methods",
   ],
 };
 /** How many checks of a scenario want one of those tools all the same. */

@@ -11,6 +11,7 @@ import { RECORD_TABLES, SCHEMA_VERSION, VECTOR_TABLES } from "../../src/storage/
 import { databaseDump, KEPT_STORES, unpackEmbedded, type Kept } from "../stores/kept.ts";
 import { type Cairn, startCairn } from "../support/cairn.ts";
 import { FakeClock } from "../support/clock.ts";
+import { form, MCP_HEADERS } from "../support/oauth.ts";
 import { isHere } from "../support/platform.ts";
 import { Postgres, POSTGRES } from "../support/postgres.ts";
 
@@ -91,6 +92,17 @@ async function expectFound({ cairn, kept }: Opened): Promise<void> {
   expect(data[0].data[0]).toMatchObject({ key: finds });
 }
 
+/** Its application refreshes its tokens, and sees what it is bound to. */
+async function expectConnected({ cairn, kept: { grant } }: Opened): Promise<void> {
+  if (grant === undefined) return;
+  const { client_id, resource, refresh_token } = grant;
+  const { body } = await form(cairn, "/token", { grant_type: "refresh_token", client_id, refresh_token });
+  const headers = { ...MCP_HEADERS, Authorization: `Bearer ${body.access_token}`, Host: new URL(resource).host };
+  const call = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "list_memories", arguments: {} } };
+  const { result } = (await cairn.post("/mcp", call, { key: null, headers })).body;
+  expect(new Set(result.structuredContent.data.map(({ user_id }: any) => user_id))).toEqual(new Set(["ada"]));
+}
+
 for (const name of KEPT_STORES) {
   for (const [kind, open] of [
     ["embedded store", openEmbedded],
@@ -135,6 +147,7 @@ for (const name of KEPT_STORES) {
         expect((await cairn.search("Whom did Ada sell the bicycle?")).data[0]).toMatchObject({ id: memory.id });
         const turn = await cairn.addTurn(kept.session, "goes", "on");
         await cairn.runTask("webhook outbox");
+        await expectConnected(store);
         const [newest] = await cairn.deliveries(kept.webhook);
         expect(newest).toMatchObject({ event_type: "turn.added", status: "pending", session_id: kept.session });
         expect(turn).toMatchObject({ turn_number: 4 });

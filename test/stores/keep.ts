@@ -17,6 +17,7 @@ import { Store } from "../../src/storage/lmdb/store.ts";
 import { PostgresStore } from "../../src/storage/postgres/postgres-store.ts";
 import type { RecordStore } from "../../src/storage/record-store.ts";
 import { RECORD_TABLES, VECTOR_TABLES } from "../../src/storage/tables.ts";
+import { connectApplication } from "../support/consent.ts";
 import { installPostgres, Postgres } from "../support/postgres.ts";
 import { Chance, KEY, scratchDirectory, startProcess, until, type CairnProcess } from "../support/process.ts";
 import { startReceiver } from "../support/receiver.ts";
@@ -137,6 +138,7 @@ async function fill(cairn: CairnProcess): Promise<Kept> {
   const roll = await ok(cairn.post(`/v1/api_keys/${rolled.id}/roll`, { expires_at: "2099-01-01T00:00:00Z" }));
   await ok(cairn.delete(`/v1/api_keys/${(await ok(cairn.post("/v1/api_keys", { name: "revoked" }))).id}`));
   await ok(cairn.post("/v1/sign_in", { name: "a browser" }));
+  const grant = await connectApplication(cairn.address, KEY, { user_id: "ada", expires_in_days: 365 });
 
   const session = await cairn.createSession({
     agent_id: "planner",
@@ -264,6 +266,7 @@ async function fill(cairn: CairnProcess): Promise<Kept> {
     documentSearch: { query: "What colour is the lighthouse?", namespace: ["found"], finds: "whole" },
     session: session.id,
     webhook: hook.id,
+    grant,
   };
 }
 

@@ -46,6 +46,8 @@ export interface Kept {
   /** One that goes on, and a webhook that hears of it. */
   session: string;
   webhook: string;
+  /** An application that is connected; older executables connected none. */
+  grant?: { client_id: string; resource: string; refresh_token: string };
 }
 
 export const KEPT_STORES: readonly string[] = readdirSync(import.meta.dir).filter((name) =>
