@@ -29,7 +29,7 @@ async function sessionWithStates(count: number): Promise<string> {
 
 test("a session is one line of time: turns, states with what changed, memories, and forks", async () => {
   const { main, fork } = await tellStory(cairn);
-  using tab = await signedInTab(cairn, `/sessions/${main}`);
+  using tab = await signedInTab(cairn, `/sessions/${main}?order=desc`);
   await tab.has("#version-3");
   const kinds = await tab.run<string[]>(
     `[...document.querySelectorAll(".spine > [data-row]")].map((entry) => entry.className.split(" ")[0])`,
@@ -48,7 +48,7 @@ test("a session is one line of time: turns, states with what changed, memories, 
     await tab.seesFlat(text);
   await tab.click("Turns");
   await tab.sees("4 entries, no more");
-  expect(await tab.run<string>("location.search")).toBe("?kind=turn");
+  expect(await tab.run<string>("location.search")).toBe("?order=desc&kind=turn");
   await tab.choose("Order", "asc");
   await tab.holds(`document.querySelector(".spine > li")?.innerText.includes("Turn 1")`);
   expect(tab.complaints).toEqual([]);
@@ -114,6 +114,35 @@ test("what was found for a query stands in the line of time, with scores, memori
   expect(tab.complaints).toEqual([]);
 });
 
+test("a session is read as it happened: tool calls nested, what turns took as chips and as sums, Markdown on request", async () => {
+  const { id } = await cairn.createSession({ external_id: "thread-9" });
+  const text = (content: string) => ({ type: "text", content });
+  const log = (input: object, output: object, metadata: object) =>
+    cairn.ok(cairn.post(`/v1/sessions/${id}/turns`, { input, output, metadata }));
+  await log(text("How do I bake?"), text("**Slowly**, see [the book](https://bread.example/):\n- mix\n- wait\n```\n180 C\n```"), {
+    model: "small",
+    usage: { input_tokens: 400, output_tokens: 12 },
+    latency_ms: 820,
+    cost: 0.002,
+  });
+  await log({ type: "tool_call", content: "oven(180)" }, { type: "tool_result", content: "warm" }, { tokens: 88, ms: 80 });
+  using tab = await signedInTab(cairn, `/sessions/${id}`);
+  await tab.has(".turn.tool");
+  await tab.seesFlat("In 2 turns: 500 tokens 900 ms cost 0.002");
+  for (const chip of ["small", "412 tokens", "820 ms", "thread-9"]) await tab.seesFlat(chip);
+  const names = () => tab.run<string[]>(`[...document.querySelectorAll(".spine h2")].map((name) => name.textContent)`);
+  expect(await names()).toEqual(["State 0", "Turn 1", "Turn 2"]);
+  await tab.click("Markdown");
+  expect(
+    await tab.run<string[]>(`[...document.querySelector(".markdown").querySelectorAll("b, li, pre, a")].map((one) => one.textContent)`),
+  ).toEqual(["Slowly", "the book", "mix", "wait", "180 C"]);
+  expect(await tab.accessibilityProblems()).toEqual([]);
+  await turn(id, "And then?");
+  await tab.sees("And then?");
+  expect(await names()).toEqual(["State 0", "Turn 1", "Turn 2", "Turn 3"]);
+  expect(tab.complaints).toEqual([]);
+});
+
 test("rolling back says what will change, and a toast offers the way back", async () => {
   const id = await sessionWithStates(2);
   using tab = await signedInTab(cairn, `/sessions/${id}`);
@@ -133,7 +162,7 @@ test("turns that a rollback has hidden stand in the line of time, muted and with
   await turn(id, "Is this first?");
   await state(id, { step: 1 });
   await turn(id, "Is this later?");
-  using tab = await signedInTab(cairn, `/sessions/${id}`);
+  using tab = await signedInTab(cairn, `/sessions/${id}?order=desc`);
   const isMuted = `[...document.querySelectorAll(".turn")].map((one) => one.classList.contains("rolled-back")).join()`;
   for (const kind of ["All", "Turns"]) {
     await tab.click(kind);
@@ -236,6 +265,17 @@ test("of five thousand entries only some are asked for, and in the document, how
   expect(asked(tab).filter(({ order }) => order === "asc")).toEqual([expect.objectContaining({ limit: "100" })]);
   expect(await tab.run<number>("window.added")).toBeLessThan(50);
 
+  await tab.fill("Turn to go to", "2500");
+  await tab.press("Enter");
+  await tab.holds(`document.querySelector(".turn.target h2")?.textContent === "Turn 2,500"`);
+  await tab.choose("Go to a", "version");
+  await tab.fill("State to go to", "99999");
+  await tab.press("Enter");
+  await tab.sees("There is no such state.");
+  await tab.fill("State to go to", "40");
+  await tab.press("Enter");
+  await tab.has("#version-40.target");
+
   const middle = (await cairn.ok(cairn.get(`/v1/sessions/${id}/turns?limit=100`))).data.at(-1);
   await tab.go(`${cairn.address}/dashboard/sessions/${id}#${middle.id}`);
   await tab.has(`#${middle.id}.target`);
@@ -261,7 +301,7 @@ test("the first entry of a kind appears where there was none", async () => {
 
 test("of many that come at once none is missing", async () => {
   const { id } = await cairn.createSession();
-  using tab = await signedInTab(cairn, `/sessions/${id}`);
+  using tab = await signedInTab(cairn, `/sessions/${id}?order=desc`);
   await tab.sees("● live");
   for (const last of [60, 120, 180, 400]) {
     const count = (await cairn.get(`/v1/sessions/${id}`)).body.turn_count;
@@ -284,7 +324,7 @@ test("a link to a version is scrolled to and marked, in either order", async () 
 
 test("what an agent adds appears, and only what is new is asked for", async () => {
   const id = await sessionWithStates(60);
-  using tab = await signedInTab(cairn, `/sessions/${id}`);
+  using tab = await signedInTab(cairn, `/sessions/${id}?order=desc`);
   await tab.has("#version-60");
   await turn(id, "Are you there?");
   await tab.sees("Are you there?");
@@ -317,7 +357,7 @@ test("a pause of more than five minutes is shown", async () => {
   cairn.clock.advance({ seconds: 60 });
   await cairn.addTurn(id);
   using tab = await signedInTab({ address: `http://127.0.0.1:${server.port}`, key: cairn.key }, `/sessions/${id}`);
-  await tab.sees("2 h earlier");
+  await tab.sees("2 h later");
   expect(await tab.run<number>(`document.querySelectorAll(".gap").length`)).toBe(1);
 });
 

@@ -186,6 +186,7 @@ export const api = {
   /** Turns that have all of some words. */
   turns: (query: Query, signal?: AbortSignal, limit = PAGE) => list<Turn>("turns", query, signal, limit),
   turn: (sessionId: string, id: string, signal?: AbortSignal) => get<Turn>(`sessions/${sessionId}/turns/${id}`, {}, signal),
+  turnsOf: (sessionId: string, query: Query) => get<List<Turn>>(`sessions/${encodeURIComponent(sessionId)}/turns`, query),
   updateSession: (id: string, body: { metadata?: object; ttl_seconds?: number | "never" }) => patch<Session>(`sessions/${id}`, body),
   deleteSession: (id: string, reason: string) => remove(`sessions/${id}`, { reason }),
   timeline: (id: string, query: Query, signal?: AbortSignal) =>

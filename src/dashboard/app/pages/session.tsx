@@ -14,6 +14,7 @@ import { Id } from "../parts/copy.tsx";
 import { Facts } from "../parts/facts.tsx";
 import { useLive } from "../live.ts";
 import { Json } from "../parts/json.tsx";
+import { Jump } from "../parts/jump.tsx";
 import { Loaded } from "../parts/list.tsx";
 import { LiveSign } from "../parts/live-sign.tsx";
 import { More } from "../parts/more.tsx";
@@ -38,7 +39,7 @@ export function Session() {
   const isLive = useReadAgain(id);
   return (
     <Page
-      title={id}
+      title={result.data?.external_id ?? id}
       heading={<Id id={id} />}
       within={["/dashboard/sessions", "Sessions"]}
       actions={result.data && <Actions session={result.data} opened={opened} />}
@@ -131,6 +132,7 @@ function SessionFacts({ session }: { session: SessionRecord }) {
   return (
     <Facts
       facts={{
+        "External id": session.external_id === undefined ? null : <code>{session.external_id}</code>,
         Agent: <a href={`/dashboard/sessions?${new URLSearchParams({ agent_id: session.agent_id })}`}>{session.agent_id}</a>,
         User: session.user_id === null ? "none" : <a href={`/dashboard/${ofUser}`}>{user}</a>,
         State: number(session.state_version),
@@ -156,10 +158,20 @@ function Source({ id, version }: { id: string; version: number }) {
   );
 }
 
+/** A session is read as it happened while it is short; of a long one the newest is what one looks for. It stays so while it grows. */
+function useUsualOrder({ id, turn_count, memory_count, state_version }: SessionRecord): "asc" | "desc" {
+  const usual = useRef<{ id: string; order: "asc" | "desc" } | null>(null);
+  const isShort = turn_count + memory_count + state_version + 1 <= SHORT_ENTRIES;
+  if (usual.current?.id !== id) usual.current = { id, order: isShort ? "asc" : "desc" };
+  return usual.current.order;
+}
+const SHORT_ENTRIES = 100;
+
 function TimelineOf({ session, opened, isLive }: { session: SessionRecord; opened: Signal<Opened>; isLive: boolean }) {
   const { query, route, path } = useLocation();
   const kind = query["kind"] ?? "";
-  const order = query["order"] === "asc" ? "asc" : "desc";
+  const usual = useUsualOrder(session);
+  const order = query["order"] === "asc" || query["order"] === "desc" ? query["order"] : usual;
   const show = (changes: Record<string, string>) => {
     const next = Object.entries({ ...query, ...changes }).filter(([, value]) => value !== "");
     const search = new URLSearchParams(next).toString();
@@ -169,6 +181,7 @@ function TimelineOf({ session, opened, isLive }: { session: SessionRecord; opene
     <>
       <div class="bar">
         <Choices label="Show" value={kind} choices={KINDS} onChoice={(kind) => show({ kind })} />
+        <Jump session={session} />
         <LiveSign isOpen={isLive} />
         <select aria-label="Order" value={order} onChange={({ currentTarget }) => show({ order: currentTarget.value })}>
           {Object.entries(ORDERS).map(([value, name]) => (

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Signal } from "@preact/signals";
+import { useSignal, type Signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { Memory, TimelineEntry, Turn } from "../api.ts";
 import { changesOf } from "../changes.ts";
@@ -13,8 +13,10 @@ import { Actor } from "./actor.tsx";
 import { Changes } from "./changes.tsx";
 import { Json } from "./json.tsx";
 import { LongText } from "./long-text.tsx";
+import { Markdown, MARKDOWN_LENGTH_MAX } from "./markdown.tsx";
 import { RetrievalEntry } from "./retrieval.tsx";
 import { Time } from "./time.tsx";
+import { UsageChips } from "./usage.tsx";
 
 /** Ids of what came while it was looked at, which is marked for a moment. */
 export const arrived = new Set<string>();
@@ -48,7 +50,13 @@ export function Entry(props: EntryProps) {
     element.current?.focus({ preventScroll: true });
   }, [isTarget]);
   const isRolledBack = entry.turn?.rolled_back_at !== undefined;
-  const marks = [isTarget ? "target" : "", arrived.has(entry.id) ? "arrived" : "", isRolledBack ? "rolled-back" : ""].join(" ");
+  const isTool = entry.turn?.input.type === "tool_call";
+  const marks = [
+    isTool ? "tool" : "",
+    isTarget ? "target" : "",
+    arrived.has(entry.id) ? "arrived" : "",
+    isRolledBack ? "rolled-back" : "",
+  ].join(" ");
   return (
     <li ref={element} id={anchor} class={`${entry.kind} ${marks}`} data-row tabIndex={-1}>
       <EntryContent {...props} />
@@ -169,7 +177,8 @@ function TurnFacts({ turn: { external_id, occurred_at, forked_from, rolled_back_
 }
 
 function TurnEntry({ turn }: { turn: Turn }) {
-  const { input, output, reasoning, state_before, state_after, metadata } = turn;
+  const { input, output, reasoning = "", state_before, state_after, metadata } = turn;
+  const isMarkdown = useSignal(false);
   return (
     <>
       <div class="entry-head">
@@ -177,24 +186,34 @@ function TurnEntry({ turn }: { turn: Turn }) {
           <a href={`#${turn.id}`}>Turn {number(turn.turn_number)}</a>
         </h2>
         <TurnFacts turn={turn} />
+        <UsageChips turn={turn} />
+        {MARKS.test(output.content) && (
+          <div class="row actions">
+            <button class="small" aria-pressed={isMarkdown.value} onClick={() => (isMarkdown.value = !isMarkdown.value)}>
+              Markdown
+            </button>
+          </div>
+        )}
       </div>
       <dl class="exchange">
         <dt>in</dt>
         <dd>
           <Said type={input.type} text={input.content} />
         </dd>
+        {reasoning !== "" && (
+          <>
+            <dt>why</dt>
+            <dd class="quiet">
+              <LongText text={reasoning} />
+            </dd>
+          </>
+        )}
         <dt>out</dt>
         <dd>
-          <Said type={output.type} text={output.content} />
+          <Said type={output.type} text={output.content} isMarkdown={isMarkdown.value} />
         </dd>
       </dl>
       <div class="row folded">
-        {reasoning !== undefined && reasoning !== "" && (
-          <details>
-            <summary>Reasoning</summary>
-            <LongText text={reasoning} />
-          </details>
-        )}
         {(state_before !== null || state_after !== null) && (
           <details>
             <summary>Snapshots</summary>
@@ -213,12 +232,15 @@ function TurnEntry({ turn }: { turn: Turn }) {
   );
 }
 
-function Said({ type, text }: { type: string; text: string }) {
+/** Marks that Markdown would show otherwise. */
+const MARKS = /\*\*|`|^#{1,6} |^\s{0,9}(?:[-*+]|\d{1,9}\.) |\]\(http/m;
+
+function Said({ type, text, isMarkdown = false }: { type: string; text: string; isMarkdown?: boolean }) {
   return (
     <>
       {type === "error" && <span class="kind bad">✗ error</span>}
       {type !== "text" && type !== "error" && <span class="kind">{type}</span>}
-      <LongText text={text} />
+      {isMarkdown && text.length <= MARKDOWN_LENGTH_MAX ? <Markdown text={text} /> : <LongText text={text} />}
     </>
   );
 }

@@ -8,7 +8,7 @@
  */
 import { useSignal } from "@preact/signals";
 import type { InfiniteData } from "@tanstack/query-core";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import { api, type List, type Session, type TimelineEntry } from "../api.ts";
 import { useCan, useMe } from "../access.ts";
 import { idAt, neighbourOf } from "../ids.ts";
@@ -18,6 +18,7 @@ import { Listed } from "./list.tsx";
 import { deletedHere } from "./session-dialogs.tsx";
 import { duration } from "./time.tsx";
 import { arrived, Entry } from "./timeline-entry.tsx";
+import { UsageSums } from "./usage.tsx";
 
 const PAGE = 50;
 /** New entries that are asked for at once. After more than these the timeline begins again with the newest. */
@@ -55,6 +56,7 @@ export function Timeline(props: TimelineProps) {
   const current = useDraft(session.state_version);
   return (
     <>
+      <Sums pages={pages.data?.pages ?? NO_PAGES} isFromMiddle={start.cursor !== null} />
       {start.cursor !== null && <StartsAtLink order={order} onForget={start.forget} />}
       <Listed
         pages={pages}
@@ -94,6 +96,14 @@ export function Timeline(props: TimelineProps) {
   );
 }
 
+const NO_PAGES: readonly List<TimelineEntry>[] = [];
+
+/** Tokens, time and cost of the turns that were read. */
+function Sums({ pages, isFromMiddle }: { pages: readonly List<TimelineEntry>[]; isFromMiddle: boolean }) {
+  const turns = useMemo(() => pages.flatMap(({ data }) => data.flatMap(({ turn }) => turn ?? [])), [pages]);
+  return <UsageSums turns={turns} isAll={!isFromMiddle && pages.at(-1)?.has_more === false} />;
+}
+
 function StartsAtLink({ order, onForget }: { order: "asc" | "desc"; onForget: () => void }) {
   return (
     <p class="row">
@@ -120,7 +130,8 @@ function useStart(sessionId: string, target: string, order: "asc" | "desc") {
     enabled: isAsked && version !== undefined,
     queryFn: ({ signal }) => api.version(sessionId, Number(version), signal),
   });
-  const at = record ?? (named.data && idAt(Date.parse(named.data.created_at) + (order === "desc" ? 1 : 0)));
+  const [, time] = /^at-(\d{1,14})$/.exec(target) ?? [];
+  const at = record ?? (time && idAt(Number(time))) ?? (named.data && idAt(Date.parse(named.data.created_at) + (order === "desc" ? 1 : 0)));
   const cursor = isAsked && at !== undefined ? `entry_${neighbourOf(at, order === "desc" ? 1 : -1)}` : null;
   return {
     cursor,
