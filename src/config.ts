@@ -40,17 +40,21 @@ export function isPrivateListener({
   return isLoopback(host) && allowedHosts.length === 0 && !requireHttps && !isForOthers && tls === undefined;
 }
 
-/** Arguments of `cairn mcp`. */
-export interface McpConfig {
+/** The API that a command of a user asks. */
+export interface ApiTarget {
   /** The server to ask, and a key of it; undefined to serve a data directory of this machine. */
   server: { url: URL; key: string } | undefined;
+  config: Config;
+}
+
+/** Arguments of `cairn mcp`. */
+export interface McpConfig extends ApiTarget {
   user: string | undefined;
   agent: string | undefined;
   session: string | undefined;
   tools: string | undefined;
   /** True to open the store before the first call: hooks ask the server that is there. */
   hooks: boolean;
-  config: Config;
 }
 
 /** Its own flags. */
@@ -65,6 +69,10 @@ const MCP_FLAGS = ["url", "user", "agent", "session", "tools"] as const;
 export function readMcpConfig(args: readonly string[], environment: Texts = process.env): McpConfig {
   const { flags, has } = parseFlags(args, { flags: MCP_FLAGS, switches: ["hooks"] });
   const { user = has("hooks") ? loginOf(environment) : undefined, agent, session, tools } = flags;
+  return { ...targetOf(flags, environment), user, agent, session, tools, hooks: has("hooks") };
+}
+
+function targetOf(flags: Texts, environment: Texts): ApiTarget {
   const isLocal = flags["data-dir"] !== undefined || flags["store"] !== undefined;
   const named = isLocal ? undefined : environment["CAIRN_URL"];
   const [source, url] = flags["url"] === undefined ? ["CAIRN_URL", named] : ["--url", flags["url"]];
@@ -79,11 +87,6 @@ export function readMcpConfig(args: readonly string[], environment: Texts = proc
   };
   return {
     server: url && key ? { url: parseUrl(source, url), key } : undefined,
-    user,
-    agent,
-    session,
-    tools,
-    hooks: has("hooks"),
     config: configOf({ ...own, ...flags }, environment),
   };
 }
@@ -107,6 +110,40 @@ function userDirectory({ XDG_DATA_HOME: data, HOME: home }: Texts): string {
   if (data && isAbsolute(data)) return join(data, "cairn");
   if (!home) throw new UsageError("there is no home directory (HOME) for the data: say where to keep it with --data-dir");
   return join(home, ".local", "share", "cairn");
+}
+
+/** Arguments of `cairn import --from`. */
+export interface ImportConfig extends ApiTarget {
+  source: string;
+  paths: readonly string[];
+  flags: Readonly<Partial<Record<(typeof IMPORT_FLAGS)[number], string>>>;
+  has: (name: (typeof IMPORT_SWITCHES)[number]) => boolean;
+  /** The user of what is imported: who is logged in, unless given. */
+  user: string | undefined;
+  /** Directories in which agents keep their transcripts. */
+  transcripts: Readonly<Record<"claude-code" | "codex", string>>;
+}
+
+const IMPORT_FLAGS = ["from", "url", "user", "since", "project", "report"] as const;
+const IMPORT_SWITCHES = ["dry-run", "strict", "remove"] as const;
+
+/** Reads what `cairn import --from` is called with. @throws {UsageError} as `readConfig` does */
+export function readImportConfig(args: readonly string[], environment: Texts = process.env): ImportConfig {
+  const { flags, has, positionals } = parseFlags(args, { flags: IMPORT_FLAGS, switches: IMPORT_SWITCHES, allowPositionals: true });
+  const { CLAUDE_CONFIG_DIR: claude, CODEX_HOME: codex, HOME, USERPROFILE } = environment;
+  const home = HOME || USERPROFILE || "";
+  return {
+    ...targetOf(flags, environment),
+    source: flags["from"] ?? "",
+    paths: positionals,
+    flags,
+    has,
+    user: flags["user"] ?? loginOf(environment),
+    transcripts: {
+      "claude-code": join(claude || join(home, ".claude"), "projects"),
+      codex: join(codex || join(home, ".codex"), "sessions"),
+    },
+  };
 }
 
 /** Arguments of `cairn setup`. */

@@ -24,6 +24,10 @@ const NO_RESTORE =
   "pg_restore --dbname=URL FILE reads what pg_dump wrote. A copy of pg_basebackup becomes a server that replays the WAL up to a recovery_target_time.";
 const NO_INDEX = "cairn rebuild-index works on a data directory: of a database each server keeps what it searches by itself.";
 
+const importOfExport = storeCommand("import", { file: "optional", store: "none", checkFile: assertReadable }, async (line) =>
+  (await import("./import.ts")).importAll(line),
+);
+
 const COMMANDS: ReadonlyMap<string, Command> = new Map(
   Object.entries<Command>({
     serve: async (args) => {
@@ -53,9 +57,8 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map(
       { file: "optional", switches: ["force", "with-secrets", "salvage"], store: "damaged", checkFile: assertNotOwn },
       async (line) => (await import("./export.ts")).exportAll(line),
     ),
-    import: storeCommand("import", { file: "optional", store: "none", checkFile: assertReadable }, async (line) =>
-      (await import("./import.ts")).importAll(line),
-    ),
+    import: async (args) =>
+      args.some((arg) => /^--from(=|$)/.test(arg)) ? (await import("./import/from-source.ts")).importFrom(args) : importOfExport(args),
     doctor: async (args) =>
       args.some((arg) => /^--oauth(=|$)/.test(arg)) ? (await import("./doctor-oauth.ts")).doctorOAuth(args) : doctorOfStore(args),
     "rebuild-index": storeCommand("rebuild-index", { file: "none", store: "whole", notOnDatabase: NO_INDEX }, async (line) =>

@@ -124,6 +124,22 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     says: "read an export into a data directory without a store, or a database without records",
     example: "cairn import all.jsonl --data-dir ./copy",
   },
+  "import --from SOURCE [PATH…] [flags]": {
+    says: "take the conversations of another program over, each once: claude-code, codex",
+    flags: {
+      "--dry-run": "say what would be imported, and store nothing",
+      "--since TIME": "only turns since then: a time such as 90d, or one such as 2026-01-31",
+      "--project DIR": "only conversations in this directory, or below",
+      "--strict": "stop at the first record that does not fit, instead of skipping it",
+      "--report FILE": "write each record that was skipped to FILE, as lines of JSON",
+      "--remove": "remove the sessions that earlier imports have made of the same files",
+      "--user NAME": "the user of the conversations (the one who is logged in)",
+      "--url URL": "the server to ask, with the key in CAIRN_API_KEY, instead of a data directory (CAIRN_URL)",
+      "--data-dir DIR": "the data directory (that of cairn mcp)",
+    },
+    settings: [START_SETTINGS.database],
+    example: "cairn import --from claude-code --dry-run",
+  },
   "dashboard [--url URL]": {
     says: "print a link that signs in to the dashboard of a running server; it works once, within ten minutes",
     flags: SERVER,

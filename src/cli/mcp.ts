@@ -9,30 +9,17 @@
 import { serveStdio, StdioServerTransport } from "@modelcontextprotocol/server/stdio";
 import { readMcpConfig, UsageError, type McpConfig } from "../config.ts";
 import { afterNextTurn, systemClock } from "../lib/clock.ts";
-import { ApiError } from "../lib/errors.ts";
-import { createLog, describeError, type Log } from "../lib/log.ts";
-import { systemReason } from "../lib/system-errors.ts";
+import { createLog, describeError } from "../lib/log.ts";
 import { version } from "../lib/version.ts";
-import { apiOverHttp, type HttpAnswer, type HttpCall } from "../mcp/api.ts";
+import { apiOverHttp, type HttpCall } from "../mcp/api.ts";
 import { mcpServer, TOOL_SETS } from "../mcp/server.ts";
 import { AGENT_DEFAULT } from "../mcp/tool-context.ts";
-import { checkedName, prepare, reportRejections } from "./command-line.ts";
+import { checkedName, reportRejections } from "./command-line.ts";
 import { STORE_FAILED_EXIT_CODE } from "./exit-codes.ts";
-import { send } from "./http-client.ts";
-import type { DirectoryServer } from "./directory-server.ts";
-
-const CALL_TIMEOUT_MS = 60_000;
-/** A server that is being restarted is back by then. */
-const RETRY_MS = 5_000;
-const RETRY_EVERY_MS = 250;
+import { doorTo } from "./door.ts";
 
 /** Opens the data directory. A call that needs it says why that failed. */
 const LIVENESS: HttpCall = { method: "GET", target: "/health/live", headers: {}, body: undefined };
-
-interface Door {
-  send(call: HttpCall): Promise<HttpAnswer>;
-  close(): Promise<void>;
-}
 
 export async function mcp(args: readonly string[]): Promise<number> {
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
@@ -77,47 +64,4 @@ function toolsOf({ tools = "all" }: McpConfig): (typeof TOOL_SETS)[number] {
   const found = TOOL_SETS.find((name) => name === tools);
   if (found === undefined) throw new UsageError(`--tools must be one of ${TOOL_SETS.join(", ")}; got ${tools}`);
   return found;
-}
-
-function doorTo({ server, config }: McpConfig, log: Log, onFailure: () => void): Door {
-  if (server !== undefined) return { send: (call) => askServer(server, call), close: () => Promise.resolve() };
-  let opening: Promise<DirectoryServer> | undefined;
-  const open = async () => {
-    prepare(config);
-    // Its imports load native parts, which by now know where to unpack.
-    const server = await import("./directory-server.ts");
-    return new server.DirectoryServer(config, log, onFailure);
-  };
-  return {
-    async send(call) {
-      try {
-        opening ??= open();
-        return await (await opening).send(call);
-      } catch (error) {
-        if (error instanceof ApiError) {
-          if (error.detail.cause !== undefined) log.error(error.message);
-          throw error;
-        }
-        opening = undefined;
-        log.error("could not open the data directory", { error: describeError(error) });
-        throw new ApiError("service_unavailable", systemReason(error), { cause: error });
-      }
-    },
-    close: async () => (await opening?.catch(() => undefined))?.close(),
-  };
-}
-
-/** Sends again for a while when no answer comes: each attempt has the same `Idempotency-Key`. */
-async function askServer({ url, key }: NonNullable<McpConfig["server"]>, { target, headers, ...call }: HttpCall): Promise<HttpAnswer> {
-  const to = new URL(`${url.pathname.replace(/\/$/, "")}${target}`, url);
-  const sent = { ...call, headers: { ...headers, "X-API-Key": key }, timeoutMs: CALL_TIMEOUT_MS, anyCertificate: false, keepAlive: true };
-  const end = systemClock.elapsed() + RETRY_MS;
-  for (let isRepeated = false; ; isRepeated = true) {
-    try {
-      return { ...(await send(to, sent)), isRepeated };
-    } catch (error) {
-      if (systemClock.elapsed() > end) throw new ApiError("service_unavailable", `${url.origin} does not answer: ${systemReason(error)}.`);
-    }
-    await systemClock.sleep(RETRY_EVERY_MS);
-  }
 }

@@ -64,6 +64,9 @@ export const BLOCKS: Readonly<Record<string, Readonly<Record<string, Held>>>> = 
       "the text of a context is a block with a line for each record, and the messages say the same",
     ),
   },
+  "src/docs/guide/import.md": {
+    "cairn import ": by("process/import.test.ts", "transcripts of Claude Code become sessions and turns of their times"),
+  },
   "src/docs/guide/mcp.md": {
     "claude mcp add": CLAUDE,
     '{ "mcpServers": { "cairn": { "command"': MCP,

@@ -152,7 +152,7 @@ async function sessionOf(server: HookServer, { user }: HookEnvironment, { agent,
   return made["id"] as string;
 }
 
-function turnOf({ id, at, input, output, model, tools }: SeenTurn) {
+export function turnOf({ id, at, input, output, model, tools }: SeenTurn) {
   const isTime = at !== undefined && !Number.isNaN(Date.parse(at));
   return {
     input: { type: "text", content: input.slice(0, TEXT_LENGTH_MAX).toWellFormed() },
