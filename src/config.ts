@@ -8,6 +8,7 @@ import { parseArgs } from "node:util";
 import { isLoopback } from "./lib/addresses.ts";
 import { messageOf } from "./lib/errors.ts";
 import { LOOPBACK_NAMES } from "./lib/urls.ts";
+import type { BucketAccess } from "./lib/s3.ts";
 import { DEFAULTS, readText, SETTINGS, START_SETTINGS, type GivenSettings, type Setting, type StartValues } from "./settings/schema.ts";
 
 export interface Config extends Omit<StartValues, "metrics"> {
@@ -17,6 +18,8 @@ export interface Config extends Omit<StartValues, "metrics"> {
   tls: { certificate: string; key: string } | undefined;
   /** The environment's part of the settings that the API can change; what was set through it wins. */
   environment: GivenSettings;
+  /** Access to buckets, from the variables of AWS's own tools. */
+  bucketAccess: BucketAccess;
   /** The socket on which systemd expects the state of the server. */
   notifySocket: string | undefined;
   /** True if spans are exported; OpenTelemetry reads where to and how from its own variables. */
@@ -253,9 +256,25 @@ export function configOf(flags: Texts, environment: Texts = process.env): Config
     tls,
     metrics: start.metrics ?? (isPrivateListener({ ...start, tls }) ? "open" : "key"),
     environment: givenOf(Object.entries(SETTINGS), {}, withSharedKey(environment)),
+    bucketAccess: bucketAccessOf(environment),
     notifySocket: environment["NOTIFY_SOCKET"] || undefined,
     exportsSpans: namesCollector(environment),
     unknownVariables: Object.keys(environment).filter((name) => name.startsWith("CAIRN_") && !VARIABLES.has(name)),
+  };
+}
+
+/** @throws {UsageError} for an endpoint that is no address */
+function bucketAccessOf(environment: Texts): BucketAccess {
+  const firstOf = (...names: string[]) => names.find((name) => environment[name]);
+  const textOf = (...names: string[]) => environment[firstOf(...names) ?? ""];
+  const endpoint = firstOf("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL");
+  if (endpoint !== undefined) parseUrl(endpoint, environment[endpoint] ?? "");
+  return {
+    accessKeyId: textOf("AWS_ACCESS_KEY_ID"),
+    secretAccessKey: textOf("AWS_SECRET_ACCESS_KEY"),
+    sessionToken: textOf("AWS_SESSION_TOKEN"),
+    region: textOf("AWS_REGION", "AWS_DEFAULT_REGION"),
+    endpoint: textOf("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
   };
 }
 

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { BackupCopies } from "./backups/backup-copies.ts";
 import { Backups } from "./backups/backups.ts";
 import { OWN_PROGRAM } from "./backups/command.ts";
 import { NoBackups } from "./backups/no-backups.ts";
@@ -28,6 +29,7 @@ import { FairSemaphore } from "./lib/fair-semaphore.ts";
 import { bareIdTime } from "./lib/ids.ts";
 import { LIMITS } from "./lib/limits.ts";
 import { describeError, type Log } from "./lib/log.ts";
+import type { BucketAccess } from "./lib/s3.ts";
 import { lacksAvx2, removeOtherAddons } from "./lib/native.ts";
 import { systemResolve } from "./lib/outbound.ts";
 import { toIso } from "./lib/time.ts";
@@ -82,6 +84,8 @@ export interface ServiceOptions extends StoreOptions {
   newEncoder?: () => Worker;
   /** Program that makes backups; this one unless a test has another. */
   backupProgram?: readonly string[];
+  /** Access to the bucket that backups are copied to. */
+  bucketAccess?: BucketAccess;
 }
 
 export interface Service extends ContextDeps, DocumentDeps, TurnDeps, WebhookDeps, OAuthDeps {
@@ -138,12 +142,15 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
   const { feed, history } = requests;
   const forgetful = [embeddings, wordsCounted, wordsSplit, deps.recentTurns, ...parts.forgetful];
   notifyOfCommits(store, { history, feed, forgetful, hooks });
-  const own = openBackups(parts, { ...deps, tickets: requests.tickets, system }, options.backupProgram);
+  const own = openBackups(parts, { ...deps, tickets: requests.tickets, system }, options);
   const tasks = await openTasks({ parts, deps, system, hooks, requests, forgetful, lastUses, own }, log, options);
   const driver = new Driver(tasks, log);
   opened.defer(() => stopWork({ feed, embeddings, hooks, driver, parts }));
   // Before the driver, which waits for the one that is being made.
-  opened.defer(() => own?.backups.close());
+  opened.defer(async () => {
+    own?.copies.close();
+    await own?.backups.close();
+  });
   await parts.openIndexes();
   const closing = opened.move();
   const stop = new AbortController();
@@ -289,7 +296,7 @@ async function openTasks(
     ...(parts.embedded === undefined ? [settingsWatch(settings, embeddings, log), feed.followTask(), erasureWatch(store, forgetful)] : []),
     fill,
     retrievals.task(),
-    ...(own === undefined ? [] : [own.scheduledBackups.task()]),
+    ...(own === undefined ? [] : [own.scheduledBackups.task(), own.copies.task()]),
     arrivals.deadlines(),
     lastUses.task(),
     storeWatch(store, log, onStoreChange),
@@ -309,18 +316,20 @@ function openFill({ store, embedded }: StoreParts, clock: Clock, log: Log): Prom
 interface OwnBackups {
   backups: Backups;
   scheduledBackups: ScheduledBackups;
+  copies: BackupCopies;
 }
 
 function openBackups(
   { embedded }: StoreParts,
   deps: Deps & { log: Log; settings: Settings; tickets: Tickets; system: Caller },
-  program: readonly string[] = OWN_PROGRAM,
+  { backupProgram: program = OWN_PROGRAM, bucketAccess: access = {} }: ServiceOptions,
 ): OwnBackups | undefined {
   if (embedded === undefined) return undefined;
   const command = { program, environment: commandEnvironment() };
   const storeBytesMax = () => deps.settings.values.max_store_bytes;
   const backups = new Backups({ ...deps, store: embedded, command, storeBytesMax });
-  return { backups, scheduledBackups: new ScheduledBackups({ ...deps, store: embedded, backups }) };
+  const copies = new BackupCopies({ ...deps, store: embedded, access });
+  return { backups, copies, scheduledBackups: new ScheduledBackups({ ...deps, store: embedded, backups, copies }) };
 }
 
 interface Work {

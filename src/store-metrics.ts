@@ -127,6 +127,15 @@ function backupMetrics({ scheduledBackups }: MetricDeps): MetricSource[] {
     gauge("cairn_backup_overdue", "Whether a backup of the schedule has been due for more than an hour.", async () =>
       Number((await status()).overdue),
     ),
+    gauge(
+      "cairn_backup_copy_newest_time_seconds",
+      "Unix time of the newest backup that is in the bucket; 0 where there is none.",
+      async () => {
+        const { copies } = await status();
+        return copies === null || copies.newest_at === null ? 0 : Date.parse(copies.newest_at) / 1000;
+      },
+    ),
+    counter("cairn_backup_copies_failed_total", "Copies of backups that failed.", async () => (await status()).copies?.failures ?? 0),
     counter("cairn_backups_failed_total", "Backups of the schedule that failed.", async () => (await status()).failures),
   ];
 }

@@ -4,7 +4,6 @@
  * @module
  */
 import { expect, test } from "bun:test";
-import { OWN_PROGRAM } from "../src/backups/command.ts";
 import { openRecords } from "../src/operations/open-records.ts";
 import { createKey, deleteKey, rollKey } from "../src/keys/keys.ts";
 import { bare, NO_PARTITION } from "../src/lib/ids.ts";
@@ -13,7 +12,7 @@ import { actionCode, isAdminAction, TRACE_ACTIONS } from "../src/traces/events.t
 import { idsOf, pagesOf, refusal } from "./support/answers.ts";
 import { failingCommits, startCairn, type Cairn } from "./support/cairn.ts";
 import { startEmbeddingServer } from "./support/embedding-server.ts";
-import { leaveBackupTraces } from "./support/backups.ts";
+import { backupParts, leaveBackupTraces } from "./support/backups.ts";
 import { startReceiver } from "./support/receiver.ts";
 import { onEmbedded } from "./support/stores.ts";
 
@@ -153,8 +152,8 @@ test("what is refused, changes nothing, or is asked for twice with one Idempoten
 
 onEmbedded("it has backups")("no secret is in any trace: neither of keys, nor of webhooks, nor of the embedding provider", async () => {
   await using server = startEmbeddingServer();
-  const program = [...OWN_PROGRAM];
-  await using cairn = await startCairn({ backupProgram: program });
+  using parts = backupParts();
+  await using cairn = await startCairn(parts);
   const made = await newKey(cairn, { name: "agent" });
   const rolled = await cairn.ok(cairn.post(`/v1/api_keys/${made.id}/roll`, {}));
   await cairn.ok(cairn.delete(`/v1/api_keys/${rolled.id}`));
@@ -176,7 +175,7 @@ onEmbedded("it has backups")("no secret is in any trace: neither of keys, nor of
   expect(again.details).toEqual({ changes: { "embedding.api_key": { from: { set: true }, to: { set: true } } } });
   await cairn.createSession({ user_id: "ada" });
   await cairn.ok(cairn.delete("/v1/users/ada"));
-  await leaveBackupTraces(cairn, program);
+  await leaveBackupTraces(cairn, parts);
 
   const text = JSON.stringify(await pagesOf(cairn, "/v1/traces?limit=100"));
   for (const secret of [made.key, rolled.key, cairn.key, "a-webhook-secret-of-ours", rotated, "a-secret", "sk-"]) {

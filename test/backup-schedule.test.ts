@@ -77,6 +77,7 @@ onEmbedded(HAS_OWN)("one is made when it is due, the newest are kept, and those 
     error: null,
     failures: 0,
     overdue: false,
+    copies: null,
   });
   await cairn.deliver();
   const events = receiver.events;

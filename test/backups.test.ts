@@ -22,6 +22,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { restoreBackup } from "../src/operations/backup.ts";
+import { backupFile } from "../src/operations/backup-source.ts";
 import { LIMITS } from "../src/lib/limits.ts";
 import { BACKUP_NUMBER, meta } from "../src/storage/tables.ts";
 import { refusal } from "./support/answers.ts";
@@ -71,7 +72,7 @@ onEmbedded("a database has backups of its own")(
       `attachment; filename="${begun.id}.cairn"`,
     ]);
     const scratch = mkdtempSync(join(tmpdir(), "cairn-restored-"));
-    await restoreBackup(file, join(scratch, "data"), new FakeClock(), { force: false });
+    await restoreBackup(backupFile(file), join(scratch, "data"), new FakeClock(), { force: false });
     await using restored = await startCairn({ directory: join(scratch, "data"), clock: cairn.clock });
     restored.key = cairn.key;
     expect(await restored.session(session.id)).toEqual(session);

@@ -58,6 +58,7 @@ const VALUES: Record<string, [text: string, value: unknown]> = {
   "backups.schedule": ["sun 03:00", "sun 03:00"],
   "backups.keep": ["3", 3],
   "backups.keep_days": ["30", 30],
+  "backups.copy_to": ["s3://backups/cairn", "s3://backups/cairn"],
   "webhooks.allow_private": ["0", false],
   "webhooks.timeout": ["500ms", "500ms"],
   "webhooks.retry_schedule": ["200ms,1s,5m", "200ms,1s,5m"],

@@ -7,7 +7,6 @@ import { expect, test } from "bun:test";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { Type } from "@sinclair/typebox";
 import { withTitledComponents } from "../scripts/client-types.ts";
-import { OWN_PROGRAM } from "../src/backups/command.ts";
 import { createApp, endpointsOf } from "../src/app.ts";
 import { docsPages } from "../src/http/docs.ts";
 import { openApiSchema, type SchemaComponents } from "../src/http/openapi-schema.ts";
@@ -17,7 +16,7 @@ import { ERRORS, type ErrorCode } from "../src/lib/errors.ts";
 import { DEFAULTS } from "../src/settings/schema.ts";
 import { EVENT_TYPES, TEST_EVENT } from "../src/traces/events.ts";
 import { signatureHeaders } from "../src/webhooks/signature.ts";
-import { leaveBackupTraces } from "./support/backups.ts";
+import { backupParts, leaveBackupTraces } from "./support/backups.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
 import { startReceiver } from "./support/receiver.ts";
 import { checker, contentOf, resolved, type OpenApi, type Operation } from "./support/documented.ts";
@@ -184,8 +183,8 @@ test("a field with a default may be left out, and generators of types see that: 
 });
 
 test("the document describes what a receiver of webhooks gets of each type of event, with an example", async () => {
-  const backupProgram = [...OWN_PROGRAM];
-  await using cairn = await startCairn({ backupProgram });
+  using parts = backupParts();
+  await using cairn = await startCairn(parts);
   const document = await documentOf(cairn);
   const { callbacks } = operationOf(document, "POST", "/v1/webhooks") as Operation & { callbacks: any };
   const { requestBody, parameters } = callbacks.event["{$request.body#/url}"].post;
@@ -213,7 +212,7 @@ test("the document describes what a receiver of webhooks gets of each type of ev
   cairn.clock.advance({ seconds: 60 });
   await cairn.runTask("session expiry");
   await cairn.runTask("memory expiry");
-  if (!isOnPostgres) await leaveBackupTraces(cairn, backupProgram);
+  if (!isOnPostgres) await leaveBackupTraces(cairn, parts);
   await cairn.ok(cairn.post(`/v1/webhooks/${webhook.id}/test`));
   await cairn.deliver();
   // A database has backups of its own.
@@ -400,8 +399,8 @@ test("what is found by the example of search and by that of the context is what 
 });
 
 test("the details of every action's trace have the fields that the document names", async () => {
-  const program = [...OWN_PROGRAM];
-  await using cairn = await startCairn({ backupProgram: program });
+  using parts = backupParts();
+  await using cairn = await startCairn(parts);
   const document = await documentOf(cairn);
   const text = String(document.components.schemas["Trace"]?.properties["details"]?.["description"]);
   // A database has backups of its own, which leave no traces here.
@@ -438,7 +437,7 @@ test("the details of every action's trace have the fields that the document name
   await cairn.ok(cairn.delete(`/v1/webhooks/${webhook.id}`));
   await cairn.createSession({ user_id: "ada" });
   await cairn.ok(cairn.delete("/v1/users/ada"));
-  if (!isOnPostgres) await leaveBackupTraces(cairn, program);
+  if (!isOnPostgres) await leaveBackupTraces(cairn, parts);
   const traces = (await cairn.list("/v1/traces?limit=100")) as { action: string; details: object }[];
   // Some are left out where they say nothing.
   const fields = Array.from(

@@ -4,6 +4,7 @@ import { ApiError } from "../src/lib/errors.ts";
 import { createKey, deleteKey, getKey as getKeyOf, rollKey } from "../src/keys/keys.ts";
 import type { Scope } from "../src/lib/scopes.ts";
 import { restoreBackup, writeBackup } from "../src/operations/backup.ts";
+import { backupFile } from "../src/operations/backup-source.ts";
 import { exportLines } from "../src/operations/export.ts";
 import { importLines } from "../src/operations/import.ts";
 import { openRecords } from "../src/operations/open-records.ts";
@@ -470,7 +471,7 @@ onEmbedded("commands open its directory")(
 
     const file = join(scratch.directory, "copy");
     await writeBackup(cairn.embedded, cairn.clock, file, { force: false });
-    await restoreBackup(file, join(scratch.directory, "restored"), cairn.clock, { force: false });
+    await restoreBackup(backupFile(file), join(scratch.directory, "restored"), cairn.clock, { force: false });
     const lines = Buffer.from((await Array.fromAsync(exportLines(cairn.embedded, { secrets: false }), (line) => `${line}\n`)).join(""));
     const source = (async function* () {
       yield lines;

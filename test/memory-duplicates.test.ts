@@ -8,6 +8,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { NO_PARTITION } from "../src/lib/ids.ts";
 import { restoreBackup } from "../src/operations/backup.ts";
+import { backupFile } from "../src/operations/backup-source.ts";
 import { Store } from "../src/storage/lmdb/store.ts";
 import { MAX_KEY } from "../src/storage/keys.ts";
 import { ALL_FILLED, FILLED_FROM, fillMark, memories, meta, traces } from "../src/storage/tables.ts";
@@ -231,7 +232,7 @@ onEmbedded("a database is backed up by its own tools")(
     expect(await add(cairn, { on_duplicate: "return" })).toMatchObject({ id, duplicate: true });
     // Nothing that completes a store of before has run when it is made.
     const restored = join(cairn.directory, "restored");
-    await restoreBackup(join(cairn.directory, "backups", backups()[0]!), restored, cairn.clock, { force: false });
+    await restoreBackup(backupFile(join(cairn.directory, "backups", backups()[0]!)), restored, cairn.clock, { force: false });
     const store = await Store.open(restored, cairn.clock);
     expect(await store.read((reader) => marks.filter((mark) => reader.has(meta, mark)))).toEqual([]);
     await store.close();

@@ -21,7 +21,7 @@ const AT_FIRST = {
   memory_versions_kept: DEFAULT(20),
   max_store_bytes: DEFAULT(null),
   oauth_clients: DEFAULT("any"),
-  backups: { schedule: DEFAULT(null), keep: DEFAULT(7), keep_days: DEFAULT(null) },
+  backups: { schedule: DEFAULT(null), keep: DEFAULT(7), keep_days: DEFAULT(null), copy_to: DEFAULT(null) },
   webhooks: {
     allow_private: DEFAULT(false),
     timeout: DEFAULT("15s"),

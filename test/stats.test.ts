@@ -26,7 +26,7 @@ test("the statistics count what is stored, what is pending and how long the serv
     store: { bytes: expect.any(Number), used_bytes: expect.any(Number), max_bytes: null },
     backups: isOnPostgres
       ? null
-      : { schedule: null, newest_at: null, age_seconds: null, next_at: null, error: null, failures: 0, overdue: false },
+      : { schedule: null, newest_at: null, age_seconds: null, next_at: null, error: null, failures: 0, overdue: false, copies: null },
     uptime_seconds: 90,
   });
 });

@@ -5,31 +5,20 @@
  */
 import { lstat, readdir, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
-import { bare, bareIdTime, isId, type Id } from "../lib/ids.ts";
+import { bare, bareIdTime } from "../lib/ids.ts";
+import { DAY_MS } from "../lib/duration.ts";
 import { toJson, type JsonText } from "../lib/json.ts";
 import { isOfSystem } from "../lib/system-errors.ts";
 import { toIso } from "../lib/time.ts";
 import { describeBackup } from "../operations/backup.ts";
-import { backupsDirectory, knownBackupNumber } from "../operations/own-backups.ts";
+import { backupFile } from "../operations/backup-source.ts";
+import { backupIn, backupsDirectory, knownBackupNumber, type BackupId, type NamedBackup } from "../operations/own-backups.ts";
 import { OperationError } from "../operations/report.ts";
+import type { SettingValues } from "../settings/schema.ts";
 import type { Store } from "../storage/lmdb/store.ts";
 
-export type BackupId = Id<"bkp">;
-
-/** Occasion of a backup. */
-export type BackupTrigger = "request" | "schedule";
-
-export interface BackupFile {
-  readonly id: BackupId;
-  readonly trigger: BackupTrigger;
+export interface BackupFile extends NamedBackup {
   readonly path: string;
-}
-
-/** Ends of the names of files. */
-const SUFFIXES: Record<BackupTrigger, string> = { request: "", schedule: "-scheduled" };
-
-export function fileName(id: BackupId, trigger: BackupTrigger, number: string): string {
-  return `${id}-${number}${SUFFIXES[trigger]}.cairn`;
 }
 
 /** The store's own files by their ids. */
@@ -38,31 +27,56 @@ export async function filesOf(store: Store): Promise<ReadonlyMap<string, BackupF
   const directory = backupsDirectory(store);
   const names = number === undefined ? [] : await readdir(directory).catch(() => []);
   const files = names.flatMap((name) => {
-    const found = backupIn(name, number ?? "");
-    return found === undefined ? [] : [[found.id, { ...found, path: join(directory, name) }] as const];
+    const found = backupIn(name);
+    return found === undefined || found.number !== number ? [] : [[found.id, { ...found, path: join(directory, name) }] as const];
   });
   return new Map(files);
 }
 
-/** Reads the name of a file, or of a draft's file; undefined unless it is of the store with this number. */
-export function backupIn(name: string, number: string): Pick<BackupFile, "id" | "trigger"> | undefined {
-  const [, id, of, scheduled] = /^(bkp_\w{12})-(\d+)(-scheduled)?\.cairn$/.exec(name) ?? [];
-  if (id === undefined || of !== number || !isId("bkp", id)) return undefined;
-  return { id, trigger: scheduled === undefined ? "request" : "schedule" };
-}
-
 /** An id that is ahead of the clock does not say when it was asked for; the file says about when it was written. */
-export function madeAt(id: BackupId, writtenAt: number, now: number): number {
+function madeAt(id: BackupId, writtenAt: number, now: number): number {
   const askedAt = bareIdTime(bare(id));
   return askedAt <= now ? askedAt : Math.min(writtenAt, now);
 }
 
-/** Undefined for what is no whole backup. */
-export async function fileJson({ id, trigger, path }: BackupFile, now: number): Promise<JsonText | undefined> {
+export type KeptBackup = BackupFile & { readonly at: number };
+
+/** The store's own files with their times, newest first. */
+export async function keptBackups(store: Store): Promise<KeptBackup[]> {
+  const now = store.read((reader) => reader.now);
+  const found = await Promise.all(
+    Array.from((await filesOf(store)).values(), async (file) => {
+      const stat = await lstat(file.path).catch(() => undefined);
+      return stat?.isFile() === true ? [{ ...file, at: madeAt(file.id, stat.mtimeMs, now) }] : [];
+    }),
+  );
+  return found.flat().toSorted((a, b) => b.at - a.at || (a.id < b.id ? 1 : -1));
+}
+
+/** Those, of some with the newest first, that `backups.keep` and `backups.keep_days` do not keep. */
+export function superfluous<Backup extends { readonly at: number }>(
+  backups: readonly Backup[],
+  { "backups.keep": keep, "backups.keep_days": days }: Pick<SettingValues, "backups.keep" | "backups.keep_days">,
+  now: number,
+): Backup[] {
+  const oldest = days === null ? Number.NEGATIVE_INFINITY : now - days * DAY_MS;
+  return backups.filter(({ at }, place) => place >= keep || (place > 0 && at < oldest));
+}
+
+/**
+ * Returns a backup as the API shows it; undefined for what is no whole backup.
+ *
+ * @param problem - why it was not copied
+ */
+export async function fileJson(
+  { id, trigger, path }: BackupFile,
+  now: number,
+  problem: string | null = null,
+): Promise<JsonText | undefined> {
   try {
     const found = await lstat(path);
     if (!found.isFile()) return undefined;
-    const { cairn } = await describeBackup(path);
+    const { cairn } = await describeBackup(backupFile(path));
     const createdAt = toIso(madeAt(id, found.mtimeMs, now));
     return toJson({
       object: "backup",
@@ -72,7 +86,7 @@ export async function fileJson({ id, trigger, path }: BackupFile, now: number): 
       created_at: createdAt,
       bytes: found.size,
       version: cairn,
-      error: null,
+      error: problem,
     });
   } catch (error) {
     // Deleted meanwhile, damaged, or of somebody else.

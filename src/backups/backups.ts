@@ -19,12 +19,21 @@ import { describeError, type Log } from "../lib/log.ts";
 import { systemReason } from "../lib/system-errors.ts";
 import { toIso } from "../lib/time.ts";
 import { removeAbandoned } from "../operations/files.ts";
-import { backupNumber, backupsDirectory, knownBackupNumber, makeBackupsDirectory } from "../operations/own-backups.ts";
+import {
+  backupIn,
+  backupNumber,
+  backupsDirectory,
+  fileName,
+  knownBackupNumber,
+  makeBackupsDirectory,
+  type BackupId,
+  type BackupTrigger,
+} from "../operations/own-backups.ts";
 import { FREE_BYTES_MIN } from "../storage/lmdb/disk/disk-errors.ts";
 import type { Store } from "../storage/lmdb/store.ts";
 import { pageOf, type Page } from "../storage/page.ts";
 import { commitAdmin, commitSecret, recordAdmin, type Caller, type Deps } from "../traces/record.ts";
-import { backupIn, fileJson, fileName, FilePieces, filesOf, type BackupFile, type BackupId, type BackupTrigger } from "./backup-files.ts";
+import { fileJson, FilePieces, filesOf, type BackupFile } from "./backup-files.ts";
 import { runBackup, type BackupCommand, type RunningBackup } from "./command.ts";
 
 interface BackupsDeps extends Deps {
@@ -212,7 +221,7 @@ export class Backups {
         "service_unavailable",
         `There is no space for a backup: it needs ${megabytes(needed)} on the disk, with what is left for the store to grow, and ${megabytes(free)} are free.`,
       );
-    return (id, trigger) => join(directory, fileName(id, trigger, number));
+    return (id, trigger) => join(directory, fileName({ id, trigger, number }));
   }
 
   #madeDirectory(): string {
@@ -282,7 +291,7 @@ export class Backups {
     const number = knownBackupNumber(store);
     if (number === undefined) return;
     try {
-      removeAbandoned(realpathSync(backupsDirectory(store)), (name) => backupIn(name, number) !== undefined);
+      removeAbandoned(realpathSync(backupsDirectory(store)), (name) => backupIn(name)?.number === number);
     } catch (error) {
       if (!hasCode(error, "ENOENT")) log.warn("could not remove the drafts of interrupted backups", { reason: messageOf(error) });
     }

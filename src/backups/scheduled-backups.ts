@@ -5,9 +5,8 @@
  *
  * @module
  */
-import { lstat } from "node:fs/promises";
 import type { Clock } from "../lib/clock.ts";
-import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/duration.ts";
+import { SECOND_MS } from "../lib/duration.ts";
 import { ApiError } from "../lib/errors.ts";
 import type { Log } from "../lib/log.ts";
 import { toIso } from "../lib/time.ts";
@@ -15,12 +14,15 @@ import type { Settings } from "../settings/settings.ts";
 import type { Store } from "../storage/lmdb/store.ts";
 import type { Task } from "../tasks/task.ts";
 import type { Caller } from "../traces/record.ts";
-import { filesOf, madeAt, type BackupFile } from "./backup-files.ts";
+import { Attempts } from "./attempts.ts";
+import type { BackupCopies, CopiesStatus } from "./backup-copies.ts";
+import { keptBackups, superfluous } from "./backup-files.ts";
 import type { Backups } from "./backups.ts";
 import { isOverdue, nextBackupAt, parseBackupSchedule } from "../settings/backup-schedule.ts";
 
 interface ScheduledBackupsDeps {
   readonly backups: Backups;
+  readonly copies: Pick<BackupCopies, "status" | "problem">;
   readonly store: Store;
   readonly clock: Clock;
   readonly settings: Pick<Settings, "values">;
@@ -36,32 +38,32 @@ export interface ScheduleStatus {
   readonly next_at: string | null;
   readonly error: string | null;
   readonly failures: number;
+  /** True also where the newest copy is late. */
   readonly overdue: boolean;
+  readonly copies: CopiesStatus | null;
 }
-
-type KeptBackup = BackupFile & { readonly at: number };
 
 /** The setting, the clock and the directory are looked at so often. */
 const LOOK_MS = 10 * SECOND_MS;
-const RETRY_MS = 5 * MINUTE_MS;
-const RETRY_MS_MAX = HOUR_MS;
 
 export class ScheduledBackups {
   readonly #deps: ScheduledBackupsDeps;
   readonly #startedAt: number;
-  /** Failures since the last one that was made, and since the start. */
-  #failuresInARow = 0;
-  #failures = 0;
-  #error: string | null = null;
-  #retryAt = 0;
+  readonly #attempts: Attempts;
 
   constructor(deps: ScheduledBackupsDeps) {
     this.#deps = deps;
+    this.#attempts = new Attempts(deps.clock);
     this.#startedAt = this.#now();
   }
 
   #now(): number {
     return this.#deps.store.read((reader) => reader.now);
+  }
+
+  /** Reason why no copy can be made, whatever the bucket. */
+  get copyProblem(): string | undefined {
+    return this.#deps.copies.problem;
   }
 
   task(): Task {
@@ -71,7 +73,8 @@ export class ScheduledBackups {
   async status(): Promise<ScheduleStatus> {
     const { settings } = this.#deps;
     const { "backups.schedule": schedule } = settings.values;
-    const newest = (await this.#kept())[0]?.at;
+    const newest = (await keptBackups(this.#deps.store))[0]?.at;
+    const copies = await this.#deps.copies.status();
     const now = this.#now();
     const dueAt = this.#dueAt(newest);
     return {
@@ -79,25 +82,20 @@ export class ScheduledBackups {
       newest_at: newest === undefined ? null : toIso(newest),
       age_seconds: newest === undefined ? null : Math.floor((now - newest) / SECOND_MS),
       next_at: dueAt === undefined ? null : toIso(Math.max(dueAt, now)),
-      error: this.#error ?? this.#deps.backups.error,
-      failures: this.#failures,
-      overdue: dueAt !== undefined && isOverdue(dueAt, now),
+      error: this.#attempts.error ?? this.#deps.backups.error,
+      failures: this.#attempts.failures,
+      overdue: (dueAt !== undefined && isOverdue(dueAt, now)) || copies?.overdue === true,
+      copies,
     };
   }
 
   async #run(): Promise<number> {
-    const { backups, clock } = this.#deps;
-    const dueAt = this.#dueAt((await this.#kept())[0]?.at);
-    if (dueAt === undefined || dueAt > this.#now() || backups.isRunning || clock.elapsed() < this.#retryAt) return LOOK_MS;
+    const { backups, store } = this.#deps;
+    const dueAt = this.#dueAt((await keptBackups(store))[0]?.at);
+    if (dueAt === undefined || dueAt > this.#now() || backups.isRunning || this.#attempts.isPaused) return LOOK_MS;
     const problem = await this.#make();
-    if (problem === undefined) {
-      this.#failuresInARow = 0;
-      await this.#deleteOld();
-    } else {
-      this.#failures++;
-      this.#retryAt = clock.elapsed() + Math.min(RETRY_MS * 2 ** this.#failuresInARow++, RETRY_MS_MAX);
-    }
-    this.#error = problem ?? null;
+    if (problem === undefined) await this.#deleteOld();
+    this.#attempts.end(problem);
     return LOOK_MS;
   }
 
@@ -116,11 +114,9 @@ export class ScheduledBackups {
   }
 
   async #deleteOld(): Promise<void> {
-    const { backups, system, settings } = this.#deps;
-    const { "backups.keep": keep, "backups.keep_days": days } = settings.values;
-    const scheduled = (await this.#kept()).filter(({ trigger }) => trigger === "schedule");
-    const oldest = days === null ? Number.NEGATIVE_INFINITY : this.#now() - days * DAY_MS;
-    for (const { id } of scheduled.filter(({ at }, place) => place >= keep || (place > 0 && at < oldest)))
+    const { backups, system, settings, store } = this.#deps;
+    const scheduled = (await keptBackups(store)).filter(({ trigger }) => trigger === "schedule");
+    for (const { id } of superfluous(scheduled, settings.values, this.#now()))
       await backups.delete(system, id, "It is older than those that backups.keep and backups.keep_days keep.");
   }
 
@@ -129,17 +125,5 @@ export class ScheduledBackups {
     const { "backups.schedule": text } = this.#deps.settings.values;
     const schedule = text === null ? undefined : parseBackupSchedule(text);
     return schedule && nextBackupAt(schedule, newest, this.#startedAt);
-  }
-
-  /** Newest first. */
-  async #kept(): Promise<KeptBackup[]> {
-    const now = this.#now();
-    const found = await Promise.all(
-      Array.from((await filesOf(this.#deps.store)).values(), async (file) => {
-        const stat = await lstat(file.path).catch(() => undefined);
-        return stat?.isFile() === true ? [{ ...file, at: madeAt(file.id, stat.mtimeMs, now) }] : [];
-      }),
-    );
-    return found.flat().toSorted((a, b) => b.at - a.at || (a.id < b.id ? 1 : -1));
   }
 }

@@ -22,7 +22,7 @@ export const Backup = Type.Object(
     created_at: Timestamp("When it was asked for. It holds all that was there then, and what came until it was made."),
     bytes: OrNull(Type.Integer({ description: "Length of the file; null unless it is ready.", examples: [1_052_672] })),
     version: OrNull(Type.String({ description: "Version of the Cairn that made it; null unless it is ready.", examples: ["0.1.0"] })),
-    error: OrNull(Type.String({ description: "Why it failed." })),
+    error: OrNull(Type.String({ description: "Why it failed; in an event also why it could not be copied." })),
   },
   { title: "Backup", description: "The whole store at one moment, in one file." },
 );

@@ -10,6 +10,7 @@ import { configOf, parseFlags, UsageError, type Config } from "../config.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { describeError, type Log } from "../lib/log.ts";
 import { configureNative } from "../lib/native.ts";
+import { isBucketUrl } from "../lib/s3.ts";
 import { systemReason } from "../lib/system-errors.ts";
 import { codePointLength, userIdProblem } from "../lib/text.ts";
 import { cleanUpAfter } from "../operations/files.ts";
@@ -22,6 +23,8 @@ import { shownDatabase } from "../storage/postgres/connection/database-url.ts";
 
 export interface Usage {
   file: "needed" | "optional" | "none";
+  /** Switch with which a needed file is optional. */
+  unless?: string;
   /** Flags without a value. */
   switches?: readonly string[];
   /** Store that it works on; `damaged`: also on one whose file must not be mapped. */
@@ -46,7 +49,7 @@ export interface CommandLine {
  */
 export function storeCommand(
   name: string,
-  { file: needed, switches = [], store, checkFile, notOnDatabase }: Usage,
+  { file: needed, unless = "", switches = [], store, checkFile, notOnDatabase }: Usage,
   run: (line: CommandLine) => Promise<number>,
 ): (args: readonly string[]) => Promise<number> {
   return async (args) => {
@@ -55,7 +58,7 @@ export function storeCommand(
     if (more.length > 0 || (needed === "none" && named !== undefined))
       throw new UsageError(`cairn ${name} takes ${needed === "none" ? "no file" : "one file"}`);
     const file = named === "-" ? undefined : named;
-    if (needed === "needed" && file === undefined) throw new UsageError(`cairn ${name} needs the name of a file`);
+    if (needed === "needed" && file === undefined && !has(unless)) throw new UsageError(`cairn ${name} needs the name of a file`);
     const config = storeConfigOf(flags);
     const { dataDirectory, database } = config;
     if (database !== undefined && notOnDatabase !== undefined) throw new OperationError(notOnDatabase);
@@ -146,6 +149,11 @@ function endWhenInterrupted(): void {
 function firstMissing(path: string): string | undefined {
   if (existsSync(path)) return undefined;
   return firstMissing(dirname(path)) ?? path;
+}
+
+/** Refuses a backup as `assertReadable` does; one in a bucket is looked for when it is read. @throws {OperationError} */
+export function assertReadableBackup(place: string): void {
+  if (!isBucketUrl(place)) assertReadable(place);
 }
 
 /** Refuses a file that cannot be read, before anything is made. @throws {OperationError} */

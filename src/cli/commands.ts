@@ -5,7 +5,7 @@
  *
  * @module
  */
-import { assertReadable, prepare, storeCommand } from "./command-line.ts";
+import { assertReadable, assertReadableBackup, prepare, storeCommand } from "./command-line.ts";
 import { helpOn } from "./help.ts";
 import { escaped, print } from "./print.ts";
 import { UsageError, readConfig } from "../config.ts";
@@ -44,12 +44,12 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map(
     health: async (args) => (await import("./health.ts")).health(args),
     backup: storeCommand(
       "backup",
-      { file: "needed", switches: ["force"], store: "whole", checkFile: assertNotOwn, notOnDatabase: NO_BACKUP },
+      { file: "needed", unless: "drill", switches: ["force", "drill"], store: "whole", checkFile: assertNotOwn, notOnDatabase: NO_BACKUP },
       async (line) => (await import("./backup.ts")).backup(line),
     ),
     restore: storeCommand(
       "restore",
-      { file: "needed", switches: ["force"], store: "none", checkFile: assertReadable, notOnDatabase: NO_RESTORE },
+      { file: "needed", switches: ["force"], store: "none", checkFile: assertReadableBackup, notOnDatabase: NO_RESTORE },
       async (line) => (await import("./restore.ts")).restore(line),
     ),
     export: storeCommand(

@@ -140,11 +140,12 @@ export class DirectoryServer {
 
   async #serve(): Promise<Announcement> {
     const config = { ...this.#config, host: HOST, port: 0, tls: undefined, httpRedirectPort: undefined };
-    const { environment, database, durability, graphFrom } = config;
+    const { environment, database, durability, graphFrom, bucketAccess } = config;
     const service = await openService(config.dataDirectory, systemClock, this.#log, {
       database,
       durability,
       environment,
+      bucketAccess,
       index: { graphFrom },
       network: { loopback: true },
     });

@@ -101,12 +101,15 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   },
   "backup FILE [--force]": {
     says: "write the whole store to one file, also while a server is running",
-    flags: { "--force": "replace FILE if it is there" },
+    flags: {
+      "--force": "replace FILE if it is there",
+      "--drill": "write nothing: restore FILE, or the newest backup of the schedule, into a scratch directory, check it and remove it",
+    },
     settings: [START_SETTINGS.dataDirectory],
     example: "cairn backup /backups/today --data-dir /var/lib/cairn",
   },
   "restore FILE [--force]": {
-    says: "replace the store with a backup",
+    says: "replace the store with a backup: a file, or s3://BUCKET/PREFIX for the newest there",
     flags: { "--force": "replace the store that is there" },
     settings: [START_SETTINGS.dataDirectory],
     example: "cairn restore /backups/today --data-dir /var/lib/cairn --force",

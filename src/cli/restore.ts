@@ -4,20 +4,19 @@
  * @module
  */
 import { systemClock } from "../lib/clock.ts";
+import { placedBackup, saying } from "../operations/backup-source.ts";
 import { restoreBackup } from "../operations/backup.ts";
 import type { CommandLine } from "./command-line.ts";
 import { escaped, print } from "./print.ts";
 import { showProgress } from "./progress.ts";
 
-export async function restore({ config: { dataDirectory }, file = "", has }: CommandLine): Promise<number> {
+export async function restore({ config: { dataDirectory, bucketAccess }, file = "", has }: CommandLine): Promise<number> {
   using progress = showProgress("Restoring", "bytes");
-  const { sessions, memories, created_at, cairn } = await restoreBackup(
-    file,
-    dataDirectory,
-    systemClock,
-    { force: has("force") },
-    progress.show,
+  const source = await placedBackup(file, bucketAccess);
+  const { sessions, memories, created_at, cairn } = await saying(source.name, () =>
+    restoreBackup(source, dataDirectory, systemClock, { force: has("force") }, progress.show),
   );
+  if (source.name !== file) await print(escaped(`Restoring ${source.name}`));
   await print(escaped(`Restored ${sessions} sessions and ${memories} memories to ${dataDirectory}, as of ${created_at} (Cairn ${cairn})`));
   return 0;
 }

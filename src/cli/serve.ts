@@ -56,6 +56,7 @@ export async function serve(config: Config): Promise<number> {
   reportRejections(log);
   const service = await openService(config.dataDirectory, systemClock, log, {
     apiKey: config.apiKey,
+    bucketAccess: config.bucketAccess,
     database: config.database,
     durability: config.durability,
     environment: config.environment,

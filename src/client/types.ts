@@ -188,7 +188,7 @@ export interface Backup {
   bytes: number | null;
   /** Version of the Cairn that made it; null unless it is ready. */
   version: string | null;
-  /** Why it failed. */
+  /** Why it failed; in an event also why it could not be copied. */
   error: string | null;
 }
 
@@ -202,7 +202,7 @@ export interface BackupCreatedEvent {
   data: Backup;
 }
 
-/** A backup failed; `error` says why. The data is the backup. */
+/** A backup failed, or its copy in a bucket: then it is `ready`. `error` says why. The data is the backup. */
 export interface BackupFailedEvent {
   /** The event: the header `webhook-id`, the same in every attempt. */
   id: string;
@@ -1179,6 +1179,8 @@ export interface ListTracesQuery {
     | "backup.started"
     | "backup.created"
     | "backup.failed"
+    | "backup.copied"
+    | "backup.copy_failed"
     | "backup.downloaded"
     | "backup.deleted"
     | "user.erased"
@@ -2373,6 +2375,17 @@ export interface Settings {
       /** Where the value comes from. */
       source: "default" | "environment" | "setting" | "probes" | "built-in";
     };
+    /**
+     * A bucket that the newest backup is copied to: s3:// with the name of a bucket and, where wanted, a prefix, such as
+     * s3://backups/cairn; null or empty for none. It keeps as many copies as `backups.keep` and `backups.keep_days` say. The variables
+     * AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and, for a server that is not Amazon's, AWS_ENDPOINT_URL give the access.
+     */
+    copy_to: {
+      value: string | null;
+      default?: string | null;
+      /** Where the value comes from. */
+      source: "default" | "environment" | "setting" | "probes" | "built-in";
+    };
   };
   /** How events are delivered, from the next attempt on. */
   webhooks: {
@@ -2566,6 +2579,12 @@ export interface SettingsChanges {
     keep?: number | null;
     /** How many days a backup of the schedule is kept; the newest always is. Null: as many as `backups.keep` says, however old. */
     keep_days?: number | null;
+    /**
+     * A bucket that the newest backup is copied to: s3:// with the name of a bucket and, where wanted, a prefix, such as
+     * s3://backups/cairn; null or empty for none. It keeps as many copies as `backups.keep` and `backups.keep_days` say. The variables
+     * AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and, for a server that is not Amazon's, AWS_ENDPOINT_URL give the access.
+     */
+    copy_to?: string | null;
   };
   /** How events are delivered, from the next attempt on. */
   webhooks?: {
@@ -2757,8 +2776,21 @@ export interface Stats {
     error: string | null;
     /** Backups of the schedule that have failed since the start of the server. */
     failures: number;
-    /** True if one has been due for more than an hour. */
+    /** True if one, or its copy, has been due for more than an hour. */
     overdue: boolean;
+    /** Copies in a bucket; null while none are made. */
+    copies: {
+      /** The setting `backups.copy_to`. */
+      url: string;
+      /** When the newest backup in the bucket was made; null where there is none, or it is not known yet. */
+      newest_at: string | null;
+      /** Why the last copy failed; null once one has been made since. */
+      error: string | null;
+      /** Copies that have failed since the start of the server. */
+      failures: number;
+      /** True if the newest backup has had no copy for more than an hour. */
+      overdue: boolean;
+    } | null;
   } | null;
   /** Seconds since the start of the server. */
   uptime_seconds: number;
@@ -2931,6 +2963,8 @@ export interface Trace {
     | "backup.started"
     | "backup.created"
     | "backup.failed"
+    | "backup.copied"
+    | "backup.copy_failed"
     | "backup.downloaded"
     | "backup.deleted"
     | "user.erased"
@@ -2969,6 +3003,8 @@ export interface Trace {
    * - `backup.started`: backup_id
    * - `backup.created`: backup_id
    * - `backup.failed`: backup_id, reason
+   * - `backup.copied`: backup_id, url
+   * - `backup.copy_failed`: backup_id, url, reason
    * - `backup.downloaded`: backup_id
    * - `backup.deleted`: backup_id, reason
    * - `user.erased`: user_id, started_at, freed_space, sessions, turns, versions, retrievals, memories, documents, traces, deliveries,
@@ -3311,6 +3347,8 @@ export interface WatchTracesQuery {
     | "backup.started"
     | "backup.created"
     | "backup.failed"
+    | "backup.copied"
+    | "backup.copy_failed"
     | "backup.downloaded"
     | "backup.deleted"
     | "user.erased"

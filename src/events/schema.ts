@@ -32,7 +32,7 @@ const EVENTS: Readonly<Record<DeliveredType, { when: string; data: TSchema; exam
   "memory.expired": { when: "The time of a memory has passed. The data is the memory as it was last.", data: Memory },
   "backup.created": { when: "A backup was made, and is on disk. The data is the backup.", data: Backup },
   "backup.failed": {
-    when: "A backup failed; `error` says why. The data is the backup.",
+    when: "A backup failed, or its copy in a bucket: then it is `ready`. `error` says why. The data is the backup.",
     data: Backup,
     example: { status: "failed", bytes: null, version: null, error: "The backup cannot be written: the disk is full." },
   },

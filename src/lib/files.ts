@@ -30,19 +30,16 @@ export interface Digest {
   sha256: string;
 }
 
-/** Reads the first `bytesMax` bytes of a file in chunks, and hands each to `onChunk` before the next is read into its place. */
-export async function digest(path: string, bytesMax = Infinity, onChunk?: (chunk: Uint8Array) => Promise<void>): Promise<Digest> {
+/** Reads a file in chunks, each into the place of the one before. */
+export async function digest(path: string): Promise<Digest> {
   const hasher = new Bun.CryptoHasher("sha256");
   await using handle = await open(path, "r");
   const buffer = new Uint8Array(CHUNK_BYTES);
   let bytes = 0;
-  while (bytes < bytesMax) {
-    const { bytesRead } = await handle.read(buffer, 0, Math.min(CHUNK_BYTES, bytesMax - bytes));
-    if (bytesRead === 0) break;
-    const chunk = buffer.subarray(0, bytesRead);
-    hasher.update(chunk);
-    await onChunk?.(chunk);
+  for (;;) {
+    const { bytesRead } = await handle.read(buffer, 0, CHUNK_BYTES);
+    if (bytesRead === 0) return { bytes, sha256: hasher.digest("hex") };
+    hasher.update(buffer.subarray(0, bytesRead));
     bytes += bytesRead;
   }
-  return { bytes, sha256: hasher.digest("hex") };
 }

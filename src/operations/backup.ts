@@ -10,7 +10,7 @@
  *
  * @module
  */
-import { appendFile, open, stat } from "node:fs/promises";
+import { appendFile, open } from "node:fs/promises";
 import { join } from "node:path";
 import { mkdirSync } from "node:fs";
 import type { Clock } from "../lib/clock.ts";
@@ -23,6 +23,7 @@ import { isDamage } from "../storage/lmdb/disk/disk-errors.ts";
 import { DATA_FILE, STORE_DIRECTORY } from "../storage/lmdb/file/data-file.ts";
 import { Store } from "../storage/lmdb/store.ts";
 import { BACKUP_NUMBER, memories, meta, sessions, SCHEMA_VERSION } from "../storage/tables.ts";
+import type { BackupSource } from "./backup-source.ts";
 import { checkFile } from "./damage.ts";
 import { writeAtomically, type WriteOptions } from "./files.ts";
 import { putStore } from "./new-store.ts";
@@ -78,43 +79,49 @@ export interface Restored extends Description {
  * @throws {OperationError} when the file is no whole backup, or there is a store and `force` is not set
  */
 export async function restoreBackup(
-  path: string,
+  source: BackupSource,
   dataDirectory: string,
   clock: Clock,
   { force }: WriteOptions,
   onProgress?: OnProgress,
 ): Promise<Restored> {
-  const description = await describeBackup(path);
+  const description = await describeBackup(source);
+  const { name } = source;
   const number = backupNumberIn(dataDirectory);
   const refusal = force ? undefined : `There is a store in ${dataDirectory} already. Restore elsewhere, or replace it with --force.`;
   let counts = { sessions: 0, memories: 0 };
   await putStore(dataDirectory, refusal, async (incoming) => {
     mkdirSync(join(incoming, STORE_DIRECTORY), { mode: 0o700 });
     const copyPath = join(incoming, DATA_FILE);
-    await copyChecked(path, description, copyPath, onProgress);
+    await copyChecked(source, description, copyPath, onProgress);
     const isCurrent = description.schema === SCHEMA_VERSION;
-    assertCopy(copyPath, { decode: isCurrent }, `${path} is a backup of a damaged store. Nothing was changed.`);
+    assertCopy(copyPath, { decode: isCurrent }, `${name} is a backup of a damaged store. Nothing was changed.`);
     const store = await Store.open(incoming, clock, { older: true });
     counts = { sessions: store.count(sessions), memories: store.count(memories) };
     const { schema } = store;
     // The store that the backup is of may be in use, and the one that is replaced has backups.
     await store.commit(NO_PARTITION, (tx) => (number === undefined ? tx.remove(meta, BACKUP_NUMBER) : tx.put(meta, BACKUP_NUMBER, number)));
     await store.close();
-    if (schema !== description.schema) throw new OperationError(`${path} has another schema than it says. Nothing was changed.`);
+    if (schema !== description.schema) throw new OperationError(`${name} has another schema than it says. Nothing was changed.`);
   });
   return { ...description, ...counts };
 }
 
 /** Copies the store out of a backup. @throws {OperationError} when it is not what was written */
-async function copyChecked(path: string, { bytes, sha256 }: Description, copyPath: string, onProgress?: OnProgress): Promise<void> {
+async function copyChecked(source: BackupSource, { bytes, sha256 }: Description, copyPath: string, onProgress?: OnProgress): Promise<void> {
   await using copy = await open(copyPath, "wx", 0o600);
+  const hasher = new Bun.CryptoHasher("sha256");
   let done = 0;
-  const found = await digest(path, bytes, async (chunk) => {
+  for await (const piece of source.read()) {
+    const chunk = piece.subarray(0, bytes - done);
+    if (chunk.byteLength === 0) continue;
+    hasher.update(chunk);
     await copy.writeFile(chunk);
-    onProgress?.((done += chunk.byteLength), bytes);
-  });
-  if (found.bytes !== bytes || found.sha256 !== sha256)
-    throw new OperationError(`${path} is damaged: it is not what was written. Nothing was changed.`);
+    done += chunk.byteLength;
+    onProgress?.(done, bytes);
+  }
+  if (done !== bytes || hasher.digest("hex") !== sha256)
+    throw new OperationError(`${source.name} is damaged: it is not what was written. Nothing was changed.`);
 }
 
 /** @throws {OperationError} when a page or a row of a copy cannot be read */
@@ -126,20 +133,24 @@ function assertCopy(path: string, options: { decode: boolean }, problem: string)
 }
 
 /** Reads and checks the description of a backup, as far as that is possible without reading all of it. */
-export async function describeBackup(path: string): Promise<Description> {
-  const file = await stat(path);
-  if (!file.isFile())
-    throw new OperationError(`${path} is not a backup file but ${file.isDirectory() ? "a directory" : "something else"}.`);
-  const bytes = file.size - DESCRIPTION_BYTES;
-  const found: unknown = await Bun.file(path)
-    .slice(Math.max(0, bytes), file.size)
-    .json()
-    .catch(() => undefined);
-  if (!isDescription(found)) throw new OperationError(`${path} is not a Cairn backup, or it is truncated. Nothing was changed.`);
+export async function describeBackup(source: BackupSource): Promise<Description> {
+  const { name } = source;
+  const bytes = (await source.size()) - DESCRIPTION_BYTES;
+  const found = descriptionIn(await Array.fromAsync(source.read(Math.max(0, bytes))));
+  if (!isDescription(found)) throw new OperationError(`${name} is not a Cairn backup, or it is truncated. Nothing was changed.`);
   if (found.cairn_backup !== FORMAT || found.schema > SCHEMA_VERSION)
-    throw new OperationError(`${path} was written by Cairn ${found.cairn}, which is newer. Restore it with that one.`);
-  if (found.bytes !== bytes) throw new OperationError(`${path} is damaged: its length is wrong. Nothing was changed.`);
+    throw new OperationError(`${name} was written by Cairn ${found.cairn}, which is newer. Restore it with that one.`);
+  if (found.bytes !== bytes) throw new OperationError(`${name} is damaged: its length is wrong. Nothing was changed.`);
   return found;
+}
+
+/** Undefined for what is no JSON. */
+function descriptionIn(pieces: readonly Uint8Array[]): unknown {
+  try {
+    return JSON.parse(Buffer.concat(pieces).toString());
+  } catch {
+    return undefined;
+  }
 }
 
 function isDescription(value: unknown): value is Description {

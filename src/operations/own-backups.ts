@@ -6,9 +6,9 @@
  *
  * @module
  */
-import { mkdirSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { NO_PARTITION } from "../lib/ids.ts";
+import { isId, NO_PARTITION, type Id } from "../lib/ids.ts";
 import { DATA_FILE } from "../storage/lmdb/file/data-file.ts";
 import { Pages } from "../storage/lmdb/file/pages.ts";
 import type { Store } from "../storage/lmdb/store.ts";
@@ -24,6 +24,42 @@ export function makeBackupsDirectory(store: Store): string {
 
 export function backupsDirectory(store: Store): string {
   return join(store.directory, "backups");
+}
+
+export type BackupId = Id<"bkp">;
+
+/** Occasion of a backup. */
+export type BackupTrigger = "request" | "schedule";
+
+/** Contents of the name of a file. */
+export interface NamedBackup {
+  readonly id: BackupId;
+  readonly trigger: BackupTrigger;
+  /** Number of its store. */
+  readonly number: string;
+}
+
+/** Ends of the names of files. */
+const SUFFIXES: Record<BackupTrigger, string> = { request: "", schedule: "-scheduled" };
+
+export function fileName({ id, trigger, number }: NamedBackup): string {
+  return `${id}-${number}${SUFFIXES[trigger]}.cairn`;
+}
+
+/** Reads the name of a file, or of a draft's file; undefined for any other. */
+export function backupIn(name: string): NamedBackup | undefined {
+  const [, id, number, scheduled] = /^(bkp_\w{12})-(\d+)(-scheduled)?\.cairn$/.exec(name) ?? [];
+  if (id === undefined || number === undefined || !isId("bkp", id)) return undefined;
+  return { id, number, trigger: scheduled === undefined ? "request" : "schedule" };
+}
+
+/** Returns the path of the newest backup that a store has made by itself; undefined where there is none. */
+export function newestOwn(store: Store): string | undefined {
+  const [number, directory] = [knownBackupNumber(store), backupsDirectory(store)];
+  if (number === undefined || !existsSync(directory)) return undefined;
+  const own = readdirSync(directory).filter((name) => backupIn(name)?.number === number);
+  const newest = own.toSorted().at(-1);
+  return newest === undefined ? undefined : join(directory, newest);
 }
 
 /** Returns the number of a store, and gives it one by chance where it has none. */

@@ -26,8 +26,18 @@ export function assertStore(dataDirectory: string): void {
   assertMappable(dataDirectory);
 }
 
+/** Scratch directory of `cairn backup --drill`. */
+export const DRILL_DIRECTORY = "drill";
+
 /** Names that Cairn uses in a data directory. All others are the operator's, such as those of backups. */
-const OWN_NAMES = [STORE_DIRECTORY, ...Object.values(COLLECTIONS).map(({ directory }) => directory), "incoming", ".native", SERVE_LOCK];
+const OWN_NAMES = [
+  STORE_DIRECTORY,
+  ...Object.values(COLLECTIONS).map(({ directory }) => directory),
+  "incoming",
+  DRILL_DIRECTORY,
+  ".native",
+  SERVE_LOCK,
+];
 
 /** @throws {OperationError} for a file that would be written among, or over, what Cairn itself keeps in a data directory */
 export function assertNotOwn(file: string, dataDirectory: string): void {

@@ -25,7 +25,7 @@ export interface SettingsDeps extends Deps {
   readonly log: Log;
   readonly backfill: Activator;
   /** None on a database. */
-  readonly scheduledBackups: object | undefined;
+  readonly scheduledBackups: { readonly copyProblem: string | undefined } | undefined;
 }
 
 /** Below this a provider tells related from unrelated hardly better than words do. */
@@ -38,12 +38,10 @@ export async function getSettings({ settings, embeddings }: SettingsDeps): Promi
 /** @throws {ApiError} `invalid_request` with the reason, when a provider does not work */
 export async function changeSettings(deps: SettingsDeps, caller: Caller, changes: SettingChanges): Promise<JsonText> {
   const { settings, embeddings, scheduledBackups } = deps;
-  if (scheduledBackups === undefined && (changes["backups.schedule"] ?? "") !== "")
-    throw new ApiError(
-      "invalid_request",
-      "The records of this server are in PostgreSQL, which has backups of its own: schedule pg_dump, or use its point-in-time recovery.",
-      { param: "backups.schedule" },
-    );
+  for (const param of ["backups.schedule", "backups.copy_to"] as const) {
+    const problem = (changes[param] ?? "") === "" ? undefined : backupProblem(param, scheduledBackups);
+    if (problem !== undefined) throw new ApiError("invalid_request", problem, { param });
+  }
   if (Object.keys(settings.with(changes).changesSince(settings.with({}))).length === 0) return getSettings(deps);
   if (Object.keys(membersOf("embedding", changes)).length === 0) return commitChanges(deps, caller, changes, undefined);
   return settings.serialize(async () => {
@@ -131,6 +129,13 @@ interface Embedders {
 }
 
 /** The settings as the API shows them, with what is known of the embedding provider. */
+/** Returns why a setting of backups has no effect on this server; undefined where it has one. */
+function backupProblem(name: "backups.schedule" | "backups.copy_to", own: SettingsDeps["scheduledBackups"]): string | undefined {
+  if (own === undefined)
+    return "The records of this server are in PostgreSQL, which has backups of its own: schedule pg_dump, or use its point-in-time recovery.";
+  return name === "backups.copy_to" && own.copyProblem !== undefined ? `No copy can be made: ${own.copyProblem}.` : undefined;
+}
+
 export function describeSettings(
   effective: EffectiveSettings,
   { remote, builtin }: Embedders,

@@ -7,6 +7,7 @@
  * @module
  */
 import { Type, type Static, type TSchema } from "@sinclair/typebox";
+import { BUCKET_URL_FORM, parseBucketUrl } from "../lib/s3.ts";
 import { BACKUP_SCHEDULE_FORM, parseBackupSchedule } from "./backup-schedule.ts";
 import { DIMENSION_MAX } from "../embeddings/embedder.ts";
 import { apiKeyProblem, baseUrlProblem, PROVIDER_DEFAULTS } from "../embeddings/provider-settings.ts";
@@ -230,6 +231,12 @@ export const SETTINGS = {
     null,
     "How many days a backup of the schedule is kept; the newest always is. Null: as many as `backups.keep` says, however old.",
     { variable: "CAIRN_BACKUP_KEEP_DAYS", defaultText: "none" },
+  ),
+  "backups.copy_to": atRunTime(
+    formed(TEXT_LENGTH_MAX, BUCKET_URL_FORM, (text) => parseBucketUrl(text) !== undefined),
+    null,
+    `A bucket that the newest backup is copied to: ${BUCKET_URL_FORM}; null or empty for none. It keeps as many copies as \`backups.keep\` and \`backups.keep_days\` say. The variables AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and, for a server that is not Amazon's, AWS_ENDPOINT_URL give the access.`,
+    { variable: "CAIRN_BACKUP_COPY_TO", defaultText: "none" },
   ),
   "webhooks.allow_private": atRunTime(
     yesOrNo,

@@ -86,7 +86,24 @@ export const Stats = Type.Object(
           next_at: OrNull(Timestamp("When the next one is due; null without a schedule.")),
           error: OrNull(Type.String({ description: "Why the last one failed; null once one has been made since." })),
           failures: count("Backups of the schedule that have failed since the start of the server.", 0),
-          overdue: Type.Boolean({ description: "True if one has been due for more than an hour.", examples: [false] }),
+          overdue: Type.Boolean({ description: "True if one, or its copy, has been due for more than an hour.", examples: [false] }),
+          copies: OrNull(
+            Type.Object(
+              {
+                url: Type.String({ description: "The setting `backups.copy_to`.", examples: ["s3://backups/cairn"] }),
+                newest_at: OrNull(
+                  Timestamp("When the newest backup in the bucket was made; null where there is none, or it is not known yet."),
+                ),
+                error: OrNull(Type.String({ description: "Why the last copy failed; null once one has been made since." })),
+                failures: count("Copies that have failed since the start of the server.", 0),
+                overdue: Type.Boolean({
+                  description: "True if the newest backup has had no copy for more than an hour.",
+                  examples: [false],
+                }),
+              },
+              { description: "Copies in a bucket; null while none are made." },
+            ),
+          ),
         },
         { description: "Backups, and how their schedule stands; null on PostgreSQL, which has backups of its own." },
       ),

@@ -34,6 +34,8 @@ const ACTIONS = {
   "backup.started": { code: "F", isAdmin: true },
   "backup.created": { code: "G", event: "backup.created", isAdmin: true },
   "backup.failed": { code: "H", event: "backup.failed", isAdmin: true },
+  "backup.copied": { code: "K", isAdmin: true },
+  "backup.copy_failed": { code: "L", event: "backup.failed", isAdmin: true },
   "backup.downloaded": { code: "I", isAdmin: true },
   "backup.deleted": { code: "J", isAdmin: true },
   "user.erased": { code: "E", isAdmin: true },

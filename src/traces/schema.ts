@@ -43,6 +43,8 @@ const DETAILS: Record<TraceAction, readonly string[]> = {
   "backup.started": ["backup_id"],
   "backup.created": ["backup_id"],
   "backup.failed": ["backup_id", "reason"],
+  "backup.copied": ["backup_id", "url"],
+  "backup.copy_failed": ["backup_id", "url", "reason"],
   "backup.downloaded": ["backup_id"],
   "backup.deleted": ["backup_id", "reason"],
   "user.erased": [

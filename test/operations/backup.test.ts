@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { NO_PARTITION } from "../../src/lib/ids.ts";
 import { restoreBackup, writeBackup } from "../../src/operations/backup.ts";
+import { backupFile } from "../../src/operations/backup-source.ts";
 import { examineAll } from "../../src/operations/doctor.ts";
 import { exportLines } from "../../src/operations/export.ts";
 import { rebuildGraph } from "../../src/operations/graph.ts";
@@ -35,7 +36,7 @@ test("a restored backup answers as the store did that it was taken of, to the sa
   const description = await writeBackup(cairn.embedded, clock, file, { force: false });
   expect({ mode: (statSync(file).mode & 0o777).toString(8), others: readdirSync(scratch) }).toEqual({ mode: "600", others: ["backup"] });
 
-  const restored = await restoreBackup(file, target, clock, { force: false });
+  const restored = await restoreBackup(backupFile(file), target, clock, { force: false });
   expect(restored).toMatchObject({ ...description, created_at: "2026-05-07T08:00:00.000Z" });
   await using again = await startCairn({ directory: target, clock: cairn.clock });
   again.key = cairn.key;
@@ -51,7 +52,7 @@ test("a backup does not replace a file unless told to, and then whole", async ()
   expect(readFileSync(file, "utf8")).toBe("something else");
   await writeBackup(cairn.embedded, clock, file, { force: true });
   expect(readdirSync(scratch)).toEqual(["backup"]);
-  await restoreBackup(file, target, clock, { force: false });
+  await restoreBackup(backupFile(file), target, clock, { force: false });
 });
 
 const DAMAGED: { name: string; damage: (bytes: Buffer) => Uint8Array; says: string }[] = [
@@ -93,7 +94,7 @@ for (const { name, damage, says } of DAMAGED) {
     await writeBackup(cairn.embedded, clock, file, { force: false });
     await cairn.close();
     writeFileSync(file, damage(readFileSync(file)));
-    expect(await refusalOf(restoreBackup(file, target, clock, { force: true }))).toContain(says);
+    expect(await refusalOf(restoreBackup(backupFile(file), target, clock, { force: true }))).toContain(says);
     expect(existsSync(join(target, "incoming"))).toBe(false);
     await using after = await startCairn({ directory: target, clock: cairn.clock });
     after.key = cairn.key;
@@ -110,15 +111,15 @@ test("a restore replaces a store only when told to, never one that is served, an
   const other = await startCairn({ directory: target });
   const session = await other.createSession();
   await other.addMemory(session.id, "A memory of the other store");
-  expect(await refusalOf(restoreBackup(file, target, clock, { force: true }))).toContain("Another Cairn is using");
+  expect(await refusalOf(restoreBackup(backupFile(file), target, clock, { force: true }))).toContain("Another Cairn is using");
   await other.close();
   const store = await Store.open(target, clock);
   await rebuildGraph(store, { graphFrom: 0 });
   await store.close();
-  expect(await refusalOf(restoreBackup(file, target, clock, { force: false }))).toContain("There is a store in");
+  expect(await refusalOf(restoreBackup(backupFile(file), target, clock, { force: false }))).toContain("There is a store in");
   expect(existsSync(join(target, "vectors"))).toBe(true);
 
-  await restoreBackup(file, target, clock, { force: true });
+  await restoreBackup(backupFile(file), target, clock, { force: true });
   expect(existsSync(join(target, "vectors"))).toBe(false);
   const restored = await Store.open(target, clock);
   expect(await exported(restored)).toEqual(lines);
@@ -129,11 +130,11 @@ test("a restore that was killed leaves nothing that the next one minds", async (
   const cairn = await startCairn();
   await writeBackup(cairn.embedded, clock, file, { force: false });
   await cairn[Symbol.asyncDispose]();
-  await restoreBackup(file, target, clock, { force: false });
+  await restoreBackup(backupFile(file), target, clock, { force: false });
   // As it is in the middle of one.
   const draft = await Store.open(join(target, "incoming"), clock);
   await draft.commit(NO_PARTITION, (tx) => tx.put(meta, "name", "7"));
   await draft.close();
-  await restoreBackup(file, target, clock, { force: true });
+  await restoreBackup(backupFile(file), target, clock, { force: true });
   expect(readdirSync(target).toSorted()).toEqual(["serve.lock", "store"]);
 });

@@ -9,6 +9,7 @@ import * as fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { restoreBackup } from "../../src/operations/backup.ts";
+import { backupFile } from "../../src/operations/backup-source.ts";
 import { examineAll } from "../../src/operations/doctor.ts";
 import { withStore } from "../../src/operations/with-store.ts";
 import { MAX_KEY } from "../../src/storage/keys.ts";
@@ -90,7 +91,7 @@ test("a start on an older store makes a backup, brings it up to date, and answer
 
   // The backup is the older store, and goes the same way when it is restored.
   const restored = join(scratch, "restored");
-  expect(await restoreBackup(join(directory, "backups", name), restored, clock, { force: false })).toMatchObject({
+  expect(await restoreBackup(backupFile(join(directory, "backups", name)), restored, clock, { force: false })).toMatchObject({
     schema: SCHEMA_VERSION - 2,
     sessions: await open((store) => store.count(sessions)),
   });
@@ -165,7 +166,7 @@ test("stores that keep their backups in one directory delete their own alone, a 
   fs.symlinkSync(shared, join(directory, "backups"));
   await startRefused([failingIn(toMiddle), toLatest], before);
   const [first = ""] = fs.readdirSync(shared);
-  await restoreBackup(join(shared, first), copy, clock, { force: false });
+  await restoreBackup(backupFile(join(shared, first)), copy, clock, { force: false });
   fs.symlinkSync(shared, join(copy, "backups"));
   const draft = `.${first.replace(/-2026.*/, "-20260101T000000Z.cairn-abcdef.draft")}`;
   fs.mkdirSync(join(shared, draft), { mode: 0o700 });

@@ -99,7 +99,7 @@ test("a store is backed up, restored, exported, imported and checked as the page
   await using server = await startProcess({ dataDirectory: scratch.at("data") });
   const { id } = await server.createSession();
   expect(await server.stop()).toBe(0);
-  const lines = block("src/docs/operate/backup-restore.md", "sh", "cairn backup").trimEnd().split("\n");
+  const lines = block("src/docs/operate/backup-restore.md", "sh", "cairn backup /backups/today").trimEnd().split("\n");
   expect(lines.length).toBe(7);
   for (const line of lines) {
     // What is restored and imported needs a data directory without a store.

@@ -107,6 +107,14 @@ export const BLOCKS: Readonly<Record<string, Readonly<Record<string, Held>>>> = 
       "backup-schedule.test.ts",
       "one is made when it is due, the newest are kept, and those that were asked for stay",
     ),
+    "export AWS_ACCESS_KEY_ID": by(
+      "backup-copies.test.ts",
+      "the newest backup is copied whole to a bucket, old copies go, and a restore and a drill find it there",
+    ),
+    "cairn restore s3:": by(
+      "backup-copies.test.ts",
+      "the newest backup is copied whole to a bucket, old copies go, and a restore and a drill find it there",
+    ),
     "0 3 * * *": none("it is a line of cron; the command is run with another name"),
     "curl -sX POST localhost": by("process/pages.test.ts", "a backup is made and downloaded over HTTP as the page says"),
   },

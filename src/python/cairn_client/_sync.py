@@ -2024,7 +2024,7 @@ class TracesApi:
         starting_after: str | None = None,
         session_id: str | Omit = OMIT,
         user_id: str | Omit = OMIT,
-        action: Literal["turn.added", "state.updated", "memory.created", "session.created", "session.expired", "session.updated", "session.deleted", "session.forked", "state.rolled_back", "memory.updated", "memory.deleted", "memory.superseded", "memory.expired", "retrieval.rated", "api_key.created", "api_key.rolled", "api_key.revoked", "backup.started", "backup.created", "backup.failed", "backup.downloaded", "backup.deleted", "user.erased", "settings.updated", "webhook.created", "webhook.updated", "webhook.disabled", "webhook.secret_rotated", "webhook.deleted"] | Omit = OMIT,
+        action: Literal["turn.added", "state.updated", "memory.created", "session.created", "session.expired", "session.updated", "session.deleted", "session.forked", "state.rolled_back", "memory.updated", "memory.deleted", "memory.superseded", "memory.expired", "retrieval.rated", "api_key.created", "api_key.rolled", "api_key.revoked", "backup.started", "backup.created", "backup.failed", "backup.copied", "backup.copy_failed", "backup.downloaded", "backup.deleted", "user.erased", "settings.updated", "webhook.created", "webhook.updated", "webhook.disabled", "webhook.secret_rotated", "webhook.deleted"] | Omit = OMIT,
         created_after: str | Omit = OMIT,
         created_before: str | Omit = OMIT,
         timeout: float | None = None,
@@ -2797,7 +2797,7 @@ class Cairn(Blocking):
         *,
         session_id: str | Omit = OMIT,
         user_id: str | Omit = OMIT,
-        action: Literal["turn.added", "state.updated", "memory.created", "session.created", "session.expired", "session.updated", "session.deleted", "session.forked", "state.rolled_back", "memory.updated", "memory.deleted", "memory.superseded", "memory.expired", "retrieval.rated", "api_key.created", "api_key.rolled", "api_key.revoked", "backup.started", "backup.created", "backup.failed", "backup.downloaded", "backup.deleted", "user.erased", "settings.updated", "webhook.created", "webhook.updated", "webhook.disabled", "webhook.secret_rotated", "webhook.deleted"] | Omit = OMIT,
+        action: Literal["turn.added", "state.updated", "memory.created", "session.created", "session.expired", "session.updated", "session.deleted", "session.forked", "state.rolled_back", "memory.updated", "memory.deleted", "memory.superseded", "memory.expired", "retrieval.rated", "api_key.created", "api_key.rolled", "api_key.revoked", "backup.started", "backup.created", "backup.failed", "backup.copied", "backup.copy_failed", "backup.downloaded", "backup.deleted", "user.erased", "settings.updated", "webhook.created", "webhook.updated", "webhook.disabled", "webhook.secret_rotated", "webhook.deleted"] | Omit = OMIT,
         last_event_id: str | None = None,
     ) -> Generator[Trace, None, None]:
         """Watch the traces: traces as they happen, until the loop is left. It reconnects by itself, and misses nothing meanwhile.

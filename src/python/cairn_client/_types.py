@@ -180,7 +180,7 @@ class Backup(Record):
     version: str | None
     """Version of the Cairn that made it; null unless it is ready."""
     error: str | None
-    """Why it failed."""
+    """Why it failed; in an event also why it could not be copied."""
 
 
 class BackupTicket(Record):
@@ -1348,7 +1348,7 @@ class Settings(Record):
 class SettingsBackups(Record):
     """Backups that the server makes by itself."""
 
-    __nested__: ClassVar[Mapping[str, str]] = {"schedule": "SettingsBackupsSchedule", "keep": "SettingsBackupsKeep", "keep_days": "SettingsBackupsKeepDays"}
+    __nested__: ClassVar[Mapping[str, str]] = {"schedule": "SettingsBackupsSchedule", "keep": "SettingsBackupsKeep", "keep_days": "SettingsBackupsKeepDays", "copy_to": "SettingsBackupsCopyTo"}
     schedule: SettingsBackupsSchedule
     """When the server makes a backup by itself: a time of day in UTC such as 03:00, a day and a time such as sun 03:00, or a wait of
     10m to 31d such as 6h; null or empty for never. A backup of any kind that was made since its time counts as one. One that fails
@@ -1358,6 +1358,23 @@ class SettingsBackups(Record):
     """How many backups of the schedule are kept; older ones are deleted once a newer one is complete."""
     keep_days: SettingsBackupsKeepDays
     """How many days a backup of the schedule is kept; the newest always is. Null: as many as `backups.keep` says, however old."""
+    copy_to: SettingsBackupsCopyTo
+    """A bucket that the newest backup is copied to: s3:// with the name of a bucket and, where wanted, a prefix, such as
+    s3://backups/cairn; null or empty for none. It keeps as many copies as `backups.keep` and `backups.keep_days` say. The variables
+    AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and, for a server that is not Amazon's, AWS_ENDPOINT_URL give the access.
+    """
+
+
+class SettingsBackupsCopyTo(Record):
+    """A bucket that the newest backup is copied to: s3:// with the name of a bucket and, where wanted, a prefix, such as
+    s3://backups/cairn; null or empty for none. It keeps as many copies as `backups.keep` and `backups.keep_days` say. The variables
+    AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and, for a server that is not Amazon's, AWS_ENDPOINT_URL give the access.
+    """
+
+    value: str | None
+    default: str | None = None
+    source: Literal["default", "environment", "setting", "probes", "built-in"]
+    """Where the value comes from."""
 
 
 class SettingsBackupsKeep(Record):
@@ -1402,6 +1419,11 @@ class SettingsChangesBackups(TypedDict):
     """How many backups of the schedule are kept; older ones are deleted once a newer one is complete."""
     keep_days: NotRequired[int | None]
     """How many days a backup of the schedule is kept; the newest always is. Null: as many as `backups.keep` says, however old."""
+    copy_to: NotRequired[str | None]
+    """A bucket that the newest backup is copied to: s3:// with the name of a bucket and, where wanted, a prefix, such as
+    s3://backups/cairn; null or empty for none. It keeps as many copies as `backups.keep` and `backups.keep_days` say. The variables
+    AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and, for a server that is not Amazon's, AWS_ENDPOINT_URL give the access.
+    """
 
 
 class SettingsChangesEmbedding(TypedDict):
@@ -1840,6 +1862,7 @@ class Stats(Record):
 class StatsBackups(Record):
     """Backups, and how their schedule stands; null on PostgreSQL, which has backups of its own."""
 
+    __nested__: ClassVar[Mapping[str, str]] = {"copies": "StatsBackupsCopies"}
     schedule: str | None
     """The setting `backups.schedule`; null while none are made by themselves."""
     newest_at: str | None
@@ -1853,7 +1876,24 @@ class StatsBackups(Record):
     failures: int
     """Backups of the schedule that have failed since the start of the server."""
     overdue: bool
-    """True if one has been due for more than an hour."""
+    """True if one, or its copy, has been due for more than an hour."""
+    copies: StatsBackupsCopies | None
+    """Copies in a bucket; null while none are made."""
+
+
+class StatsBackupsCopies(Record):
+    """Copies in a bucket; null while none are made."""
+
+    url: str
+    """The setting `backups.copy_to`."""
+    newest_at: str | None
+    """When the newest backup in the bucket was made; null where there is none, or it is not known yet."""
+    error: str | None
+    """Why the last copy failed; null once one has been made since."""
+    failures: int
+    """Copies that have failed since the start of the server."""
+    overdue: bool
+    """True if the newest backup has had no copy for more than an hour."""
 
 
 class StatsDeliveries(Record):
@@ -2026,7 +2066,7 @@ class Trace(Record):
     """The session it concerns; null for traces of administration, and of memories without a session."""
     user_id: str | None = None
     """The user whose record it concerns; left out when there is none."""
-    action: Literal["turn.added", "state.updated", "memory.created", "session.created", "session.expired", "session.updated", "session.deleted", "session.forked", "state.rolled_back", "memory.updated", "memory.deleted", "memory.superseded", "memory.expired", "retrieval.rated", "api_key.created", "api_key.rolled", "api_key.revoked", "backup.started", "backup.created", "backup.failed", "backup.downloaded", "backup.deleted", "user.erased", "settings.updated", "webhook.created", "webhook.updated", "webhook.disabled", "webhook.secret_rotated", "webhook.deleted"]
+    action: Literal["turn.added", "state.updated", "memory.created", "session.created", "session.expired", "session.updated", "session.deleted", "session.forked", "state.rolled_back", "memory.updated", "memory.deleted", "memory.superseded", "memory.expired", "retrieval.rated", "api_key.created", "api_key.rolled", "api_key.revoked", "backup.started", "backup.created", "backup.failed", "backup.copied", "backup.copy_failed", "backup.downloaded", "backup.deleted", "user.erased", "settings.updated", "webhook.created", "webhook.updated", "webhook.disabled", "webhook.secret_rotated", "webhook.deleted"]
     """What happened."""
     actor: str
     """First 8 characters of the API key that did it, `local` for programs of the server's own user such as `cairn mcp`, or `system`."""
@@ -2058,6 +2098,8 @@ class Trace(Record):
     - `backup.started`: backup_id
     - `backup.created`: backup_id
     - `backup.failed`: backup_id, reason
+    - `backup.copied`: backup_id, url
+    - `backup.copy_failed`: backup_id, url, reason
     - `backup.downloaded`: backup_id
     - `backup.deleted`: backup_id, reason
     - `user.erased`: user_id, started_at, freed_space, sessions, turns, versions, retrievals, memories, documents, traces,

@@ -86,7 +86,16 @@ function Schedule() {
   return status === null ? null : <ScheduleLine {...status} />;
 }
 
-function ScheduleLine({ schedule, newest_at, next_at, error, overdue }: NonNullable<Stats["backups"]>) {
+function CopiesLine({ url, newest_at, error }: NonNullable<NonNullable<Stats["backups"]>["copies"]>) {
+  return (
+    <>
+      Copies: <code>{url}</code>, the newest of {newest_at === null ? "none yet" : <Time at={newest_at} />}.{" "}
+      {error !== null && <span class="bad">✗ The last copy failed: {error}</span>}
+    </>
+  );
+}
+
+function ScheduleLine({ schedule, newest_at, next_at, error, overdue, copies }: NonNullable<Stats["backups"]>) {
   return (
     <p>
       {schedule === null ? (
@@ -99,7 +108,8 @@ function ScheduleLine({ schedule, newest_at, next_at, error, overdue }: NonNulla
           {newest_at === null ? "none yet" : <Time at={newest_at} />}.
         </>
       )}{" "}
-      {overdue && <strong class="bad">Overdue.</strong>} {error !== null && <span class="bad">✗ The last one failed: {error}</span>}
+      {overdue && <strong class="bad">Overdue.</strong>} {error !== null && <span class="bad">✗ The last one failed: {error}</span>}{" "}
+      {copies === null ? "Copies: none." : <CopiesLine {...copies} />}
     </p>
   );
 }

@@ -67,6 +67,11 @@ const SETTINGS: Record<SettingName, Described> = {
     kind: "text",
     hint: "03:00 for every day (UTC), sun 03:00 for every week, 6h for every six hours. Empty: never by itself.",
   },
+  "backups.copy_to": {
+    label: "Bucket that the newest is copied to",
+    kind: "text",
+    hint: "s3://bucket/prefix; the environment of the server gives the access. Empty: none.",
+  },
   "backups.keep": { label: "Backups of the schedule kept", kind: "number", hint: "The newest." },
   "backups.keep_days": { label: "Days that they are kept", kind: "number", hint: "The newest stays. Empty: however old." },
   "webhooks.allow_private": {

@@ -48,6 +48,8 @@ const ACTIONS = Object.fromEntries(
     "backup.started": 0,
     "backup.created": 0,
     "backup.failed": 0,
+    "backup.copied": 0,
+    "backup.copy_failed": 0,
     "backup.downloaded": 0,
     "backup.deleted": 0,
     "user.erased": 0,
