@@ -31,28 +31,45 @@ export async function* events(http: Http, query: WatchTracesQuery, { signal, las
   const given = new Set(lastEventId === undefined ? [] : [lastEventId]);
   let failures = 0;
   for (let hasBegun = false; ;) {
-    const exchange = http.exchange(signal);
     try {
-      exchange.limit(SILENCE_MS);
-      const headers = last === undefined ? {} : { "Last-Event-ID": last };
-      const response = await http.send(exchange, { method: "GET", path: "/v1/events", query, headers });
-      for await (const message of messages(response, exchange)) {
-        [hasBegun, failures] = [true, 0];
-        last = field(message, "id: ") ?? last;
-        const data = field(message, "data: ");
-        if (data === undefined) continue;
-        const trace = JSON.parse(data) as Trace;
-        if (given.has(trace.id)) continue;
-        remember(given, trace.id);
-        yield trace;
+      for await (const messages of connection(http, query, signal, last)) {
+        for (const { id, trace } of messages) {
+          [hasBegun, failures] = [true, 0];
+          last = id ?? last;
+          if (trace === undefined || given.has(trace.id)) continue;
+          remember(given, trace.id);
+          yield trace;
+        }
       }
       await http.backoff(failures++, {}, signal);
     } catch (error) {
       if (!(error instanceof CairnError) || !isTemporary(error) || (!hasBegun && failures > 1)) throw error;
       await http.backoff(failures++, error, signal);
-    } finally {
-      exchange.close();
     }
+  }
+}
+
+/** A message of the stream; without a trace where it is a comment. */
+interface Message {
+  readonly id: string | undefined;
+  readonly trace: Trace | undefined;
+}
+
+/** Gives the messages of one connection as they came together: none once it is open, and there can be hundreds in a second. */
+export async function* connection(
+  http: Http,
+  query: WatchTracesQuery,
+  signal: AbortSignal | undefined,
+  lastEventId?: string,
+): AsyncGenerator<readonly Message[], void> {
+  const exchange = http.exchange(signal);
+  try {
+    exchange.limit(SILENCE_MS);
+    const headers = lastEventId === undefined ? {} : { "Last-Event-ID": lastEventId };
+    const response = await http.send(exchange, { method: "GET", path: "/v1/events", query, headers });
+    yield* messages(response, exchange);
+  } finally {
+    exchange.close();
   }
 }
 
@@ -65,9 +82,9 @@ function remember(given: Set<string>, id: string): void {
   }
 }
 
-/** Gives the lines of each message, and those of what is between them. */
-async function* messages(response: Response, exchange: Exchange): AsyncGenerator<string[], void> {
+async function* messages(response: Response, exchange: Exchange): AsyncGenerator<readonly Message[], void> {
   if (response.body === null || response.headers.get("content-type")?.startsWith("text/event-stream") !== true) throw unexpected(response);
+  yield [];
   const reader = response.body.getReader();
   const decoder = new TextDecoder();
   for (let rest = ""; ;) {
@@ -76,8 +93,14 @@ async function* messages(response: Response, exchange: Exchange): AsyncGenerator
     exchange.limit(SILENCE_MS);
     const blocks = (rest + decoder.decode(value, { stream: true })).split("\n\n");
     rest = blocks.pop() ?? "";
-    for (const block of blocks) yield block.split("\n");
+    yield blocks.map(messageIn);
   }
+}
+
+function messageIn(block: string): Message {
+  const lines = block.split("\n");
+  const data = field(lines, "data: ");
+  return { id: field(lines, "id: "), trace: data === undefined ? undefined : (JSON.parse(data) as Trace) };
 }
 
 function field(lines: readonly string[], name: string): string | undefined {

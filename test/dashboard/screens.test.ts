@@ -209,12 +209,12 @@ test("a server that goes away is said to be away, and what was read stays; when 
   using tab = await signedInTab(first, `/sessions/${id}`);
   await tab.has("#version-0");
   await first.kill();
-  await tab.sees("Cairn cannot be reached");
+  await tab.sees("cannot be reached");
   await tab.has("#version-0");
   const port = new URL(first.address).port;
   await using again = await startProcess({ dataDirectory: scratch.path, flags: ["--port", port] });
   expect(again.address).toBe(first.address);
-  await tab.seesNo("Cairn cannot be reached");
+  await tab.seesNo("cannot be reached");
   scratch[Symbol.dispose]();
 });
 

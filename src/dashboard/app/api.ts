@@ -29,8 +29,11 @@ import type {
   UserDetails as UserDetailsSchema,
 } from "../../users/schema.ts";
 import type { Turn as TurnSchema } from "../../turns/schema.ts";
+import { CairnError } from "../../client/errors.ts";
+import { Http, type Call } from "../../client/http.ts";
 import { forgetKey, hasEnded, keepKey, key } from "./session.ts";
 
+export { CairnError };
 export type { ApiKey, OAuthRequest };
 export type Session = Static<typeof SessionSchema>;
 export type StateVersion = Static<typeof StateVersionSchema>;
@@ -73,19 +76,6 @@ export interface List<Item> {
   hidden?: number;
 }
 
-/** Error that the server answered; status 0: it did not answer. */
-export class Refused extends Error {
-  constructor(
-    readonly status: number,
-    readonly code: string,
-    message: string,
-    readonly param: string | null = null,
-    readonly requestId: string | null = null,
-  ) {
-    super(message);
-  }
-}
-
 type Query = Readonly<Record<string, string | number | undefined | null>>;
 
 interface CallOptions {
@@ -96,53 +86,35 @@ interface CallOptions {
   key?: string;
 }
 
-interface ErrorBody {
-  error?: { code: string; message: string; param?: string | null };
+/** Sends each request once: screens read again by themselves, and a change is repeated by the person who wanted it. */
+function clientOf(apiKey: string): Http {
+  return new Http({ apiKey, baseUrl: location.origin, fetch: (request) => fetch(request, { credentials: "omit", cache: "no-store" }) });
 }
 
-async function call<Answer>(method: string, path: string, options: CallOptions = {}): Promise<Answer> {
-  const used = options.key ?? key.value ?? "";
-  const response = await send(method, path, options, used);
-  const body = (await response.json().catch(() => ({}))) as ErrorBody;
-  if (response.ok) return body as Answer;
-  // An answer to an earlier key says nothing about the one that is there now.
-  if (response.status === 401 && options.key === undefined && used === key.value) {
-    hasEnded.value = true;
-    forgetKey();
-  }
-  const { code = "unknown", message = `Cairn answered ${response.status}.`, param = null } = body.error ?? {};
-  throw new Refused(response.status, code, message, param, response.headers.get("x-request-id"));
-}
+/** Client of who is signed in. Without a key the server says that one is missing. */
+export const signedIn = () => clientOf(key.value ?? "none");
 
-/** A stream of what the server sends as it happens. */
-async function stream(path: string, query: Query, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
-  const response = await send("GET", path, { query, signal }, key.value ?? "");
-  if (response.ok && response.body !== null) return response.body;
-  throw new Refused(response.status, "unknown", `Cairn answered ${response.status}.`);
-}
-
-async function send(method: string, path: string, { query = {}, body, signal }: CallOptions, used: string): Promise<Response> {
+async function call<Answer>(method: Call["method"], path: string, options: CallOptions = {}): Promise<Answer> {
+  const http = options.key === undefined ? signedIn() : clientOf(options.key);
+  const used = key.value;
+  const exchange = http.exchange(options.signal);
   try {
-    return await fetch(urlOf(path, query), {
-      method,
-      headers: { "X-API-Key": used, ...(body && { "Content-Type": "application/json" }) },
-      ...(body && { body: JSON.stringify(body) }),
-      ...(signal && { signal }),
-      credentials: "omit",
-      cache: "no-store",
-    });
+    const response = await http.send(exchange, { method, path: `/v1/${path}`, query: filled(options.query), body: options.body });
+    return (await exchange.part(response.json())) as Answer;
   } catch (error) {
-    if (signal?.aborted === true) throw error;
-    throw new Refused(0, "unreachable", "Cairn cannot be reached. Is it running?");
+    // An answer to an earlier key says nothing about the one that is there now.
+    if (error instanceof CairnError && error.status === 401 && options.key === undefined && used !== null && used === key.value) {
+      hasEnded.value = true;
+      forgetKey();
+    }
+    throw error;
+  } finally {
+    exchange.close();
   }
 }
 
-function urlOf(path: string, query: Query): URL {
-  const url = new URL(`/v1/${path}`, location.origin);
-  for (const [name, value] of Object.entries(query)) {
-    if (value !== undefined && value !== null && value !== "") url.searchParams.set(name, String(value));
-  }
-  return url;
+function filled(query: Query = {}): Query {
+  return Object.fromEntries(Object.entries(query).filter(([, value]) => value !== ""));
 }
 
 const get = <Answer>(path: string, query: Query, signal?: AbortSignal) => call<Answer>("GET", path, { query, ...(signal && { signal }) });
@@ -213,7 +185,6 @@ export const api = {
   traces: (query: Query, signal?: AbortSignal, limit = PAGE) => list<Trace>("traces", query, signal, limit),
   memory: (id: string, signal?: AbortSignal) => get<Memory>(`memory/${encodeURIComponent(id)}`, {}, signal),
   trace: (id: string, signal?: AbortSignal) => get<Trace>(`traces/${encodeURIComponent(id)}`, {}, signal),
-  events: (query: Query, signal: AbortSignal) => stream("events", query, signal),
   stats: (query: Query, signal?: AbortSignal) => get<Stats>("stats", query, signal),
   /** Outside of the API's paths, and 503 with the same body when something is wrong. */
   health: async (signal: AbortSignal): Promise<Health> =>

@@ -6,7 +6,8 @@
  */
 import { useSignal, type Signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { api, type Trace } from "./api.ts";
+import { connection } from "../../client/events.ts";
+import { signedIn, type Trace } from "./api.ts";
 
 /** Time that a broken stream waits before it is opened again. */
 const PAUSE_MS = 2_000;
@@ -52,12 +53,13 @@ async function follow(
 ): Promise<void> {
   while (!signal.aborted) {
     try {
-      for await (const event of tracesIn(await api.events(filter, signal))) {
-        if (event !== "open") on.current.traces(event);
-        else {
+      for await (const messages of connection(signedIn(), filter, signal)) {
+        if (!isOpen.value) {
           isOpen.value = true;
           on.current.start();
         }
+        const traces = messages.flatMap(({ trace }) => (trace === undefined ? [] : [trace]));
+        if (traces.length > 0) on.current.traces(traces);
       }
     } catch {
       // It is opened again, or its screen is left.
@@ -67,25 +69,4 @@ async function follow(
     isOpen.value = false;
     if (!signal.aborted) await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   }
-}
-
-/** The traces in a stream of server-sent events, after a word that it is open. */
-async function* tracesIn(body: ReadableStream<Uint8Array>): AsyncGenerator<"open" | Trace[]> {
-  yield "open";
-  const reader = body.pipeThrough(new TextDecoderStream() as unknown as ReadableWritablePair<string, Uint8Array>).getReader();
-  let text = "";
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return;
-    text += value;
-    const blocks = text.split("\n\n");
-    text = blocks.pop() ?? "";
-    const traces = blocks.flatMap(traceIn);
-    if (traces.length > 0) yield traces;
-  }
-}
-
-function traceIn(block: string): Trace[] {
-  const data = block.split("\n").flatMap((line) => (line.startsWith("data: ") ? [line.slice("data: ".length)] : []));
-  return data.length === 0 ? [] : [JSON.parse(data.join("\n")) as Trace];
 }

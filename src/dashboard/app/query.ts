@@ -17,7 +17,7 @@ import {
   type QueryObserverResult,
 } from "@tanstack/query-core";
 import { useLayoutEffect, useReducer, useState } from "preact/hooks";
-import { Refused, type List } from "./api.ts";
+import { CairnError, type List } from "./api.ts";
 import { key } from "./session.ts";
 
 const RETRIES = 2;
@@ -28,7 +28,7 @@ export const client = new QueryClient({
       staleTime: 5_000,
       // Cairn can be on this machine: a browser without a network reaches it.
       networkMode: "always",
-      retry: (failures, error) => failures < RETRIES && !(error instanceof Refused && error.status > 0),
+      retry: (failures, error) => failures < RETRIES && !(error instanceof CairnError && error.status !== undefined),
     },
   },
 });

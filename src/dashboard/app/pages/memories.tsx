@@ -6,7 +6,7 @@
  */
 import { useSignal, type Signal } from "@preact/signals";
 import { useLocation } from "preact-iso";
-import { api, Refused, type Memory } from "../api.ts";
+import { api, CairnError, type Memory } from "../api.ts";
 import { useCan } from "../access.ts";
 import { Filters, JsonFilter, NameFilter, TextFilter, useFilters, type FiltersInUrl } from "../parts/filters.tsx";
 import { parsedObject } from "../parts/json.tsx";
@@ -61,7 +61,7 @@ function Actions({ opened, filter }: { opened: Signal<Opened>; filter: object | 
 
 /** Returns the server's complaint about a field, if that is the error. */
 function faultOf(error: Error | null, name: string): string | undefined {
-  return error instanceof Refused && error.param?.split(".")[0] === name ? error.message : undefined;
+  return error instanceof CairnError && error.param?.split(".")[0] === name ? error.message : undefined;
 }
 
 function SearchForm({ text, filters, fault }: { text: string; filters: FiltersInUrl; fault: string | undefined }) {

@@ -6,7 +6,7 @@
 import { useLocation, useRoute } from "preact-iso";
 import { useEffect } from "preact/hooks";
 import { boundTo } from "../access.ts";
-import { api, Refused, type List, type Memory, type Trace, type Webhook } from "../api.ts";
+import { api, CairnError, type List, type Memory, type Trace, type Webhook } from "../api.ts";
 import { bare, partitionOf, idAt, timeOf } from "../ids.ts";
 import { Loaded } from "../parts/list.tsx";
 import { Page } from "../parts/page.tsx";
@@ -93,14 +93,14 @@ async function deliveryOf(webhook: string, event: string, signal: AbortSignal): 
   return data.find(({ event_id }) => event_id === event)?.id;
 }
 
-const notFound = (message: string) => new Refused(404, "not_found", message);
+const notFound = (message: string) => new CairnError(message, { code: "resource_not_found", status: 404 });
 
 async function isFound(asked: Promise<unknown>): Promise<boolean> {
   try {
     await asked;
     return true;
   } catch (error) {
-    if (error instanceof Refused && error.status === 404) return false;
+    if (error instanceof CairnError && error.status === 404) return false;
     throw error;
   }
 }

@@ -6,11 +6,11 @@
 import { useSignal, type Signal } from "@preact/signals";
 import { createContext, type ComponentChildren } from "preact";
 import { useContext, useId } from "preact/hooks";
-import { Refused } from "../api.ts";
+import { CairnError } from "../api.ts";
 import { Problem } from "./list.tsx";
 
 /** The fault of the last try, for the field that it names. */
-const Fault = createContext<Refused | null>(null);
+const Fault = createContext<CairnError | null>(null);
 
 interface FormProps {
   /** Text of the button. */
@@ -40,7 +40,7 @@ export function Form({ submit, onSubmit, danger = false, disabled = false, more,
       busy.value = false;
     }
   };
-  const fault = problem.value instanceof Refused ? problem.value : null;
+  const fault = problem.value instanceof CairnError ? problem.value : null;
   return (
     <form onSubmit={(event) => void send(event)}>
       <Fault.Provider value={fault}>{children}</Fault.Provider>

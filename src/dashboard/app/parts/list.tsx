@@ -8,7 +8,7 @@ import { useSignal } from "@preact/signals";
 import type { QueryObserverResult } from "@tanstack/query-core";
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import { Refused } from "../api.ts";
+import { CairnError } from "../api.ts";
 import type { Pages } from "../query.ts";
 import { counted } from "../words.ts";
 import { withLocalTimes } from "./time.tsx";
@@ -23,14 +23,14 @@ export function Loading() {
 
 /** An error: what was wrong, the request to look for in the log, and another try. */
 export function Problem({ error, again }: { error: Error; again?: (() => void) | undefined }) {
-  const requestId = error instanceof Refused ? error.requestId : null;
+  const requestId = error instanceof CairnError ? error.requestId : undefined;
   return (
     <div class="problem" role="alert">
       <p>{withLocalTimes(error.message)}</p>
-      {(requestId !== null || again !== undefined) && (
+      {(requestId !== undefined || again !== undefined) && (
         <p class="row">
           {again && <button onClick={again}>Try again</button>}
-          {requestId !== null && (
+          {requestId !== undefined && (
             <span class="quiet">
               Request <code>{requestId}</code>
             </span>
@@ -50,7 +50,7 @@ interface LoadedProps<Data> {
 
 /** One record, or anything else that is read at once. What was read before stays when reading it again fails. */
 export function Loaded<Data>({ result, children, missing }: LoadedProps<Data>) {
-  const isMissing = result.error instanceof Refused && result.error.status === 404;
+  const isMissing = result.error instanceof CairnError && result.error.status === 404;
   const again = isMissing ? undefined : () => void result.refetch();
   return (
     <>

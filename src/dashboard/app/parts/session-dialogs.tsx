@@ -5,7 +5,7 @@
  */
 import { useSignal } from "@preact/signals";
 import { useLocation } from "preact-iso";
-import { api, Refused, type Session } from "../api.ts";
+import { api, CairnError, type Session } from "../api.ts";
 import { changesBetween } from "../changes.ts";
 import { changed, client, useQuery } from "../query.ts";
 import { counted } from "../words.ts";
@@ -39,7 +39,7 @@ function useBase(session: Session) {
       await took(now);
       return now;
     } catch (error) {
-      if (error instanceof Refused && error.status === 409) {
+      if (error instanceof CairnError && error.status === 409) {
         await changed(["session", session.id]);
         base.value = client.getQueryData<Session>(["session", session.id]) ?? session;
       }
