@@ -134,6 +134,38 @@ test("a memory says whether it holds, and its history leads from what it said be
   await cairn.ok(cairn.post("/v1/memory/forget", { filter: { user_id: "mover" }, dry_run: false }));
 });
 
+test("a search that finds nothing says what came nearest and at which threshold, and why a memory is missing; one is superseded", async () => {
+  const add = (content: string, more: object) => cairn.ok(cairn.post("/v1/memory", { user_id: "eater", content, ...more }));
+  const old = await add("Lives in Lyon.", { tags: ["home"] });
+  const other = await add("Eats satay.", { type: "fact" });
+  using tab = await signedInTab(cairn, "/memories?q=zebra&user_id=eater&type=general&threshold=0.9");
+  await tab.sees("An agent finds nothing with this threshold.");
+  await tab.click("Why is a memory not found?");
+  const why = async (id: string) => {
+    await tab.fill("Memory that is missing", id);
+    await tab.click("Why");
+  };
+  await why(old.id);
+  await tab.seesFlat("below the threshold of 0.90");
+  await why(other.id);
+  await tab.sees("The search is for the type general; it has fact.");
+  expect(await tab.accessibilityProblems()).toEqual([]);
+  await tab.run(`([...document.querySelectorAll(".trouble button")].at(0).click(), true)`);
+  await tab.seesFlat("1 of 1 passes");
+  await tab.click("Supersede");
+  await tab.fill("What holds now", "Lives in Nice.");
+  await tab.fill("Reason", "She moved.");
+  await tab.click("Supersede");
+  await tab.sees("Superseded");
+  await tab.sees("Lives in Nice.");
+  const [next] = await cairn.all("/v1/memory?user_id=eater&type=general");
+  expect(next).toMatchObject({ content: "Lives in Nice.", tags: ["home"], supersedes: [old.id] });
+  await why(old.id);
+  await tab.sees("It is past: superseded, the search is for current ones.");
+  expect(tab.complaints).toEqual([]);
+  await cairn.ok(cairn.post("/v1/memory/forget", { filter: { user_id: "eater" }, dry_run: false }));
+});
+
 test("a search takes a filter as the API does, and says at the field what is wrong with it", async () => {
   using tab = await signedInTab(cairn, `/memories?q=${encodeURIComponent(QUESTION)}`);
   await tab.fill("Filter", '{"type": "fa');

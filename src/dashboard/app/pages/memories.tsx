@@ -13,17 +13,18 @@ import { parsedObject } from "../parts/json.tsx";
 import { Listed, Loaded } from "../parts/list.tsx";
 import { Forget, forgetFilter } from "../parts/forget.tsx";
 import { LongText } from "../parts/long-text.tsx";
-import { MemoryFacts } from "../parts/memory-facts.tsx";
-import { AddMemory, DeleteMemory, EditMemory, MEMORY_TYPES } from "../parts/memory-dialogs.tsx";
+import { MemoryFacts, type MemoryAction } from "../parts/memory-facts.tsx";
+import { AddMemory, DeleteMemory, EditMemory, MEMORY_TYPES, SupersedeMemory } from "../parts/memory-dialogs.tsx";
 import { Page } from "../parts/page.tsx";
 import { Matches } from "../parts/matches.tsx";
 import { SearchField } from "../parts/search-field.tsx";
 import { toast } from "../parts/toast.tsx";
+import { WhyNot } from "../parts/why-not.tsx";
 import { usePages, useQuery } from "../query.ts";
 
 const FILTERS = ["user_id", "agent_id", "session_id", "type", "tags", "status", "filter"];
 
-type Opened = { kind: "add" } | { kind: "forget"; filter: object } | { kind: "edit" | "delete"; memory: Memory } | null;
+type Opened = { kind: "add" } | { kind: "forget"; filter: object } | { kind: "edit" | "supersede" | "delete"; memory: Memory } | null;
 
 export function Memories() {
   const { query } = useLocation();
@@ -106,7 +107,7 @@ interface SearchResultsProps extends MemoryListProps {
 
 function SearchResults({ search: { body, result }, filters, threshold, mayWrite, opened }: SearchResultsProps) {
   /** A result does not hold all of its memory. */
-  const open = (kind: "edit" | "delete", id: string) => {
+  const open = (kind: MemoryAction, id: string) => {
     api.memory(id).then(
       (memory) => (opened.value = { kind, memory }),
       (error: Error) => toast(error.message),
@@ -115,15 +116,18 @@ function SearchResults({ search: { body, result }, filters, threshold, mayWrite,
   return (
     <Loaded result={result}>
       {({ data, retrieval_id: retrievalId }) => (
-        <Matches
-          key={retrievalId}
-          matches={data}
-          retrievalId={retrievalId}
-          body={body}
-          threshold={Number(threshold ?? DEFAULT_THRESHOLD)}
-          onOpen={mayWrite ? open : undefined}
-          onThreshold={(threshold) => filters.set({ threshold: threshold === DEFAULT_THRESHOLD ? "" : String(threshold) })}
-        />
+        <>
+          <WhyNot body={body} threshold={Number(threshold ?? DEFAULT_THRESHOLD)} />
+          <Matches
+            key={retrievalId}
+            matches={data}
+            retrievalId={retrievalId}
+            body={body}
+            threshold={Number(threshold ?? DEFAULT_THRESHOLD)}
+            onOpen={mayWrite ? open : undefined}
+            onThreshold={(threshold) => filters.set({ threshold: threshold === DEFAULT_THRESHOLD ? "" : String(threshold) })}
+          />
+        </>
       )}
     </Loaded>
   );
@@ -179,5 +183,7 @@ function Dialogs({ opened, sessionId }: { opened: Signal<Opened>; sessionId: str
   if (opened.value.kind === "forget") return <Forget filter={opened.value.filter} onClose={close} />;
   if (opened.value.kind === "add") return <AddMemory sessionId={sessionId ?? ""} onClose={close} />;
   const { kind, memory } = opened.value;
-  return kind === "edit" ? <EditMemory memory={memory} onClose={close} /> : <DeleteMemory memory={memory} onClose={close} />;
+  if (kind === "edit") return <EditMemory memory={memory} onClose={close} />;
+  if (kind === "supersede") return <SupersedeMemory memory={memory} onClose={close} />;
+  return <DeleteMemory memory={memory} onClose={close} />;
 }

@@ -7,7 +7,7 @@ import type { Match } from "../api.ts";
 import { CopyButton } from "./copy.tsx";
 import { useDraft } from "./draft.ts";
 import { LongText } from "./long-text.tsx";
-import { MemoryFacts } from "./memory-facts.tsx";
+import { MemoryFacts, type MemoryAction } from "./memory-facts.tsx";
 import { RatingButtons, useRating, type Rating } from "./rating.tsx";
 import { counted } from "../words.ts";
 
@@ -20,7 +20,7 @@ interface MatchesProps {
   threshold: number;
   onThreshold: (threshold: number) => void;
   /** Changes or deletes what was found; left out for a key that may not. */
-  onOpen: ((kind: "edit" | "delete", id: string) => void) | undefined;
+  onOpen: ((kind: MemoryAction, id: string) => void) | undefined;
 }
 
 /** A threshold that is suggested when nothing passes. */
@@ -63,6 +63,7 @@ export function Matches({ matches, retrievalId, body, threshold, onThreshold, on
         <p role="status">{summary(matches, best, passing.length, line.value)}</p>
         <CopyButton label="Copy as request" text={asRequest(body, line.value)} />
       </div>
+      {passing.length === 0 && <Nearest best={best} onThreshold={onThreshold} />}
       <ol class="cards matches">
         {passing.map((match) => (
           <Result key={match.id} match={match} rating={rating} onOpen={onOpen} />
@@ -77,6 +78,22 @@ export function Matches({ matches, retrievalId, body, threshold, onThreshold, on
         ))}
       </ol>
     </>
+  );
+}
+
+/** The best of those that an agent would not have found, and the threshold at which it would. */
+function Nearest({ best, onThreshold }: { best: Match; onThreshold: (threshold: number) => void }) {
+  const lower = Math.floor(best.score * 100) / 100;
+  return (
+    <div class="note trouble">
+      <p>An agent finds nothing with this threshold. The nearest has {best.score.toFixed(2)}:</p>
+      <LongText text={best.content} />
+      <p>
+        <button class="small" onClick={() => onThreshold(lower)}>
+          Use {lower.toFixed(2)}
+        </button>
+      </p>
+    </div>
   );
 }
 

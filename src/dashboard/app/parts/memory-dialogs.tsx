@@ -97,6 +97,30 @@ export function EditMemory({ memory, onClose }: { memory: Memory; onClose: () =>
   );
 }
 
+/** A newer memory of the same owner, which takes the place of this one from now on. The old one stays readable as what was. */
+export function SupersedeMemory({ memory, onClose }: { memory: Memory; onClose: () => void }) {
+  const { id, session_id, user_id, agent_id, type, tags } = memory;
+  const content = useSignal(memory.content);
+  const reason = useSignal("");
+  const owner = session_id === null ? { ...(user_id !== null && { user_id }), ...(agent_id !== null && { agent_id }) } : { session_id };
+  const submit = async () => {
+    const why = reason.value.trim();
+    await api.addMemory({ ...owner, content: content.value, type, tags, supersedes: [id], ...(why !== "" && { reason: why }) });
+    await changed(["memories"], ["sessions"], ["session", session_id ?? ""]);
+    onClose();
+    toast("Superseded");
+  };
+  return (
+    <Dialog title="Supersede this memory" onClose={onClose} wide>
+      <Form submit="Supersede" onSubmit={submit} disabled={content.value.trim() === "" || content.value === memory.content}>
+        <blockquote>{memory.content.slice(0, 300)}</blockquote>
+        <TextField label="What holds now" name="content" value={content} rows={4} required />
+        <ReasonField value={reason} />
+      </Form>
+    </Dialog>
+  );
+}
+
 export function DeleteMemory({ memory, onClose }: { memory: Memory; onClose: () => void }) {
   const reason = useSignal("");
   const submit = async () => {

@@ -12,17 +12,24 @@ import { Time } from "./time.tsx";
 type Validity = Pick<Memory, "valid_from" | "valid_until" | "superseded_by" | "superseded_at">;
 
 /** A search result says nothing of these: it is current. */
-function statusOf({ valid_from: from, valid_until: until, superseded_at: superseded }: Partial<Validity>): "current" | "past" | "future" {
+export function statusOf({
+  valid_from: from,
+  valid_until: until,
+  superseded_at: superseded,
+}: Partial<Validity>): "current" | "past" | "future" {
   const hasCome = (at: string | null | undefined) => typeof at === "string" && Date.parse(at) <= Date.now();
   if (typeof from === "string" && !hasCome(from)) return "future";
   return hasCome(until) || hasCome(superseded) ? "past" : "current";
 }
 
+/** Changes of a memory that a person makes. */
+export type MemoryAction = "edit" | "supersede" | "delete";
+
 interface MemoryFactsProps {
   memory: Pick<Memory, "id" | "type" | "tags" | "session_id" | "user_id" | "agent_id" | "created_at"> &
     Partial<Pick<Memory, "external_id" | "pinned" | "expires_at" | "supersedes" | keyof Validity>>;
   /** Left out for a key that may not change it. */
-  onOpen?: ((kind: "edit" | "delete") => void) | undefined;
+  onOpen?: ((kind: MemoryAction) => void) | undefined;
   /** More that is known. */
   children?: ComponentChildren;
 }
@@ -96,6 +103,9 @@ function Actions({ id, onOpen }: Pick<MemoryFactsProps, "onOpen"> & { id: string
           <>
             <button class="small" onClick={() => onOpen("edit")}>
               Edit
+            </button>
+            <button class="small" onClick={() => onOpen("supersede")}>
+              Supersede
             </button>
             <button class="small danger" onClick={() => onOpen("delete")}>
               Delete
