@@ -153,6 +153,16 @@ test("metrics are typed: what only rises is a counter", async () => {
     cairn_expiry_lag_seconds: "gauge",
     cairn_cache_hits_total: "counter",
     cairn_cache_misses_total: "counter",
+    // A database has backups of its own.
+    ...(isOnPostgres
+      ? {}
+      : {
+          cairn_backup_newest_time_seconds: "gauge",
+          cairn_backup_overdue: "gauge",
+          cairn_backups_failed_total: "counter",
+          cairn_backup_copy_newest_time_seconds: "gauge",
+          cairn_backup_copies_failed_total: "counter",
+        }),
     process_resident_memory_bytes: "gauge",
     process_cpu_seconds_total: "counter",
   });
