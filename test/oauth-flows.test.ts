@@ -11,9 +11,8 @@ import { afterAll, expect, test } from "bun:test";
 import { join } from "node:path";
 import { consentAt, consentingBrowser } from "./support/consent.ts";
 import { CLAUDE_CODE, CODEX } from "./support/npm-agents.ts";
-import { needs } from "./support/platform.ts";
 import { scratchDirectory, type Scratch } from "./support/process.ts";
-import { longRounds } from "./support/rounds.ts";
+import { onlyLong } from "./support/rounds.ts";
 import { startServer } from "./support/server.ts";
 
 const server = await startServer();
@@ -122,7 +121,7 @@ async function run(home: Scratch, command: string, ...args: string[]): Promise<s
 const endsOf = async (application: string) =>
   (await grants()).filter(({ name }: any) => name === application).map(({ expires_at }: any) => expires_at);
 
-longRounds(undefined, needs(CLAUDE_CODE))?.(
+onlyLong(CLAUDE_CODE)(
   "Claude Code logs in, is connected, refreshes, needs another login once its grant has ended, and ends it when it logs out",
   async () => {
     using home = scratchDirectory();
@@ -170,7 +169,7 @@ function silentModel(): { url: string; asked: string[] } & Disposable {
   return { url: listener.url.origin, asked, [Symbol.dispose]: () => void listener.stop(true) };
 }
 
-longRounds(undefined, needs(CODEX))?.(
+onlyLong(CODEX)(
   "Codex logs in, gives its model the tools, refreshes, and needs another login once its grant has ended",
   async () => {
     using home = scratchDirectory();

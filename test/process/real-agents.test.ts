@@ -7,9 +7,8 @@
 import { expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { CLAUDE_CODE, CODEX, GEMINI, type NpmAgent } from "../support/npm-agents.ts";
-import { needs } from "../support/platform.ts";
 import { runCairn, scratchDirectory, startProcess, type CairnProcess, type Scratch } from "../support/process.ts";
-import { longRounds } from "../support/rounds.ts";
+import { onlyLong } from "../support/rounds.ts";
 import { standInModel } from "../support/stand-in-model.ts";
 
 interface RealAgent {
@@ -86,40 +85,36 @@ async function prepared({ name, agent, environment, files }: RealAgent, work: Sc
 
 for (const real of REAL_AGENTS) {
   const { name, agent, first, next } = real;
-  const it = longRounds(undefined, needs(agent));
-  it?.(
-    `${agent.name} shows its model what was remembered, and each of its turns is logged once, also after a resume and a kill of the server`,
-    async () => {
-      using work = scratchDirectory();
-      using model = standInModel("Yes, it is.");
-      const dataDirectory = work.at("data");
-      const ask = await prepared(real, work, model.url);
-      {
-        await using cairn = await startProcess({ dataDirectory });
-        await cairn.ok(cairn.post("/v1/memory", { content: "Ada deploys on Thursdays.", user_id: "ada" }));
-        await ask(...first, "Is it Thursday?");
-        const withMemory = model.asked.filter((body) => body.includes("Ada deploys on Thursdays."));
-        expect(withMemory.length).toBeGreaterThan(0);
-        for (const body of withMemory) expect(body.split("Ada deploys on Thursdays.").length).toBe(2);
-        expect(await turnsOf(cairn, name)).toEqual([["Is it Thursday? Yes, it is."]]);
-        await cairn.kill();
-      }
-      await ask(...next, "Without a server?");
+  const it = onlyLong(agent);
+  it(`${agent.name} shows its model what was remembered, and each of its turns is logged once, also after a resume and a kill of the server`, async () => {
+    using work = scratchDirectory();
+    using model = standInModel("Yes, it is.");
+    const dataDirectory = work.at("data");
+    const ask = await prepared(real, work, model.url);
+    {
       await using cairn = await startProcess({ dataDirectory });
-      await ask(...next, "And now?");
-      expect((await turnsOf(cairn, name)).flat().sort()).toEqual([
-        "And now? Yes, it is.",
-        "Is it Thursday? Yes, it is.",
-        "Without a server? Yes, it is.",
-      ]);
-      expect(model.asked.at(-1)?.split("Ada deploys on Thursdays.").length).toBe(2);
-      expect((await cairn.all("/v1/memory")).length).toBe(1);
-      const status = await runCairn(["hook", "status", "--data-dir", dataDirectory]);
-      expect(status.stdout).toContain(`${name}: last event `);
-      expect(status.stdout).not.toContain("not understood");
-    },
-    240_000,
-  );
+      await cairn.ok(cairn.post("/v1/memory", { content: "Ada deploys on Thursdays.", user_id: "ada" }));
+      await ask(...first, "Is it Thursday?");
+      const withMemory = model.asked.filter((body) => body.includes("Ada deploys on Thursdays."));
+      expect(withMemory.length).toBeGreaterThan(0);
+      for (const body of withMemory) expect(body.split("Ada deploys on Thursdays.").length).toBe(2);
+      expect(await turnsOf(cairn, name)).toEqual([["Is it Thursday? Yes, it is."]]);
+      await cairn.kill();
+    }
+    await ask(...next, "Without a server?");
+    await using cairn = await startProcess({ dataDirectory });
+    await ask(...next, "And now?");
+    expect((await turnsOf(cairn, name)).flat().sort()).toEqual([
+      "And now? Yes, it is.",
+      "Is it Thursday? Yes, it is.",
+      "Without a server? Yes, it is.",
+    ]);
+    expect(model.asked.at(-1)?.split("Ada deploys on Thursdays.").length).toBe(2);
+    expect((await cairn.all("/v1/memory")).length).toBe(1);
+    const status = await runCairn(["hook", "status", "--data-dir", dataDirectory]);
+    expect(status.stdout).toContain(`${name}: last event `);
+    expect(status.stdout).not.toContain("not understood");
+  }, 240_000);
 }
 
 test("the stand-in streams an answer as each API does", async () => {
