@@ -70,7 +70,7 @@ test("a session is listed by what was said first in it, with its name or id, and
 });
 
 test("one search finds names, users, and words in turns and memories, and the slash goes to it from any screen", async () => {
-  await cairn.createSession({ agent_id: "finder", user_id: "peanut-fan", external_id: "peanut" });
+  const { id } = await cairn.createSession({ agent_id: "finder", user_id: "peanut-fan", external_id: "peanut" });
   using tab = await signedInTab(cairn, "/traces");
   await tab.has(".rows li");
   await tab.press("/");
@@ -88,6 +88,7 @@ test("one search finds names, users, and words in turns and memories, and the sl
   await tab.press("Enter");
   await tab.has("#version-0");
   expect(tab.complaints).toEqual([]);
+  await cairn.ok(cairn.delete(`/v1/sessions/${id}`));
 });
 
 test("what is being written into a filter stays when the list comes", async () => {
