@@ -131,7 +131,7 @@ async function handle(environment: HookEnvironment, event: HookEvent, held: Held
     file.save();
     if (event.kind === "prompt") return { version: event.version };
   }
-  return environment.noCapture ? {} : logTurns(server, environment, event, file);
+  return environment.noCapture ? {} : await logTurns(server, environment, event, file);
 }
 
 /** At the start of an agent its `cairn mcp` starts, too: it is waited for until the deadline. */

@@ -3,7 +3,6 @@
  *
  * @module
  */
-import { hasCode } from "../../lib/errors.ts";
 import { announced } from "../announcement.ts";
 import { send, type Answered } from "../http-client.ts";
 import { ProvenServer } from "../proven-server.ts";
@@ -66,12 +65,7 @@ export class HookServer implements Disposable {
 
   /** @throws {Refusal} unless it is a success */
   async ask(method: Method, path: string, body?: object): Promise<Readonly<Record<string, unknown>>> {
-    const sent = () => this.#send(method, path, body === undefined ? undefined : JSON.stringify(body));
-    // The server may have closed the connection that was kept. Nothing that hooks ask for is done twice.
-    const { status, body: text } = await sent().catch((error: unknown) => {
-      if (hasCode(error, "ECONNRESET")) return sent();
-      throw error;
-    });
+    const { status, body: text } = await this.#send(method, path, body === undefined ? undefined : JSON.stringify(body));
     if (status < 200 || status > 299) throw new Refusal(status);
     return JSON.parse(text) as Record<string, unknown>;
   }
