@@ -103,11 +103,11 @@ for (const { agent: name, promptEvent, stopEvent, begun, rest, turns, version } 
     expect(await status()).toMatch(
       new RegExp(`^${name}: last event SessionEnd at .*${version === undefined ? "" : `, version ${version}`}`, "m"),
     );
-    expect(await status()).not.toContain("not understood");
+    expect(await status()).not.toContain("problem:");
 
     appendFileSync(work.at("s-1.jsonl"), lines({ kind: "entry", who: "person", says: "And now?" }));
     expect(await hook(event(stopEvent, agent), agent)).toEqual(SILENT);
-    expect(await status()).toContain("not understood: the transcript has neither a prompt nor an answer that is known");
+    expect(await status()).toContain("problem: the transcript has neither a prompt nor an answer that is known");
   });
 }
 
@@ -150,7 +150,7 @@ test("cursor: turns are what its events say, logged once, also those of a time w
   expect(context(await cursor("sessionStart", "g-5")).additional_context).toContain("two cats");
   await cursor("beforeSubmitPrompt", "g-6", { prompt: "Will the format change?" });
   expect(await cursor("stop", "g-6")).toEqual(SILENT);
-  expect(await status()).toContain("not understood: there was no answer before its end");
+  expect(await status()).toContain("problem: there was no answer before its end");
   const claude = { session_id: "s-2", conversation_id: "s-1", hook_event_name: "SessionStart", cwd: work.path };
   expect(await hook(claude, { ...agent, name: "codex" })).toEqual(SILENT);
 });

@@ -9,11 +9,12 @@
 import { existsSync, writeSync } from "node:fs";
 import { systemClock } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/errors.ts";
+import { systemReason } from "../../lib/system-errors.ts";
 import { isOffIn, readHook, type HookEnvironment } from "./environment.ts";
 import { CURSOR, type EventKind } from "./agents.ts";
 import { eventIn, type HookEvent } from "./event.ts";
 import { isPaused, noteEvent, removeOld, SessionFile } from "./kept.ts";
-import { HookServer, Refusal } from "./server.ts";
+import { HookServer } from "./server.ts";
 import { keepSaid, logTurns } from "./turns.ts";
 import { blockOf, type FoundMemory } from "./block.ts";
 
@@ -66,7 +67,11 @@ async function withInput(environment: HookEnvironment, held: Held): Promise<void
   if (event === undefined || (server === undefined && !existsSync(directory))) return;
   if ("problem" in event) note(environment, { event: "unknown", problem: event.problem });
   else if (event.cwd === undefined || !isOffIn(event.cwd)) {
-    systemClock.timer(waitMs ?? deadlineMs(event), held.end);
+    const ms = waitMs ?? deadlineMs(event);
+    systemClock.timer(ms, () => {
+      note(environment, { event: event.name, problem: `it was not done within ${ms} ms` });
+      held.end();
+    });
     await answer(environment, event, held);
   }
 }
@@ -86,7 +91,7 @@ async function answer(environment: HookEnvironment, event: HookEvent, held: Held
   try {
     seen = await handle(environment, event, held);
   } catch (error) {
-    seen = { problem: error instanceof Refusal ? error.message : "no server answers" };
+    seen = { problem: systemReason(error) };
   }
   note(environment, { event: event.name, ...seen }, event.kind === "prompt" ? process.uptime() * 1000 : undefined);
 }
@@ -140,7 +145,7 @@ async function serverFor(environment: HookEnvironment, kind: EventKind): Promise
     const server = HookServer.find(environment);
     if (server !== undefined && (kind !== "start" || (await server.isThere()))) return server;
     server?.[Symbol.dispose]();
-    if (kind !== "start") throw new Error("there is no server");
+    if (kind !== "start") throw new Error("no server is running");
     await systemClock.sleep(LOOK_MS);
   }
 }

@@ -34,7 +34,7 @@ export async function run(subcommand: Subcommand, { directory, server, isOff }: 
     const p95 = sorted[Math.ceil(sorted.length * P95) - 1];
     const parts = [`last event ${event} at ${at}`, version && `version ${version}`, p95 !== undefined && `prompts take ${p95} ms (p95)`];
     await print(escaped(`${agent}: ${parts.filter(Boolean).join(", ")}`));
-    if (problem !== undefined) await print(escaped(`  not understood: ${problem}`));
+    if (problem !== undefined) await print(escaped(`  problem: ${problem}`));
   }
   return 0;
 }
