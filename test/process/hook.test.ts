@@ -105,7 +105,7 @@ test("turns are logged once from the transcript, also after a resume, a kill of 
   expect(await cairn.all("/v1/memory")).toEqual([]);
   const status = await runCairn(["hook", "status", "--data-dir", dataDirectory]);
   expect(status.stdout).toMatch(/^claude-code: last event Stop at .*, version 2\.1\.332$/m);
-  expect(status.stdout).toMatch(/^ {2}not understood: 1 lines of the transcript are not JSON$/m);
+  expect(status.stdout).toMatch(/^ {2}problem: 1 lines of the transcript are not JSON$/m);
 });
 
 test("a transcript of more than a step is read on, and one that is a link is not read", async () => {
@@ -113,16 +113,62 @@ test("a transcript of more than a step is read on, and one that is a link is not
   await using cairn = await startProcess();
   const agent = { dataDirectory: cairn.dataDirectory, directory: work.path, transcript: work.at("s-1.jsonl") };
   const result = user("r", [{ type: "tool_result", content: "x".repeat(3_000_000) }]);
-  writeFileSync(
-    agent.transcript,
-    lines(...["1", "2", "3"].flatMap((n) => [user(`u-${n}`, `Question ${n}`), result, assistant(text(`Answer ${n}`))])),
-  );
+  // Longer than a step, and than any line that is read.
+  const longer = [5_000_000, 17_000_000].map((length) => user("r", [{ type: "tool_result", content: "x".repeat(length) }]));
+  const turn = (n: string) => [user(`u-${n}`, `Question ${n}`), assistant(text("I look.")), result, ...longer, assistant(text(`Answer ${n}`))];
+  const image = { type: "image", source: { data: "x".repeat(5_000_000) } };
+  const pasted = [user("u-4", [image, ...text("What is this?")]), assistant(text("A cat."))];
+  writeFileSync(agent.transcript, lines(...["1", "2", "3"].flatMap(turn), ...pasted));
   symlinkSync(agent.transcript, work.at("link.jsonl"));
   expect(await hook(event("Stop", { ...agent, transcript: work.at("link.jsonl") }), agent)).toEqual(SILENT);
   expect(await turnsOf(cairn)).toEqual([]);
   expect(await hook(event("Stop", agent), agent)).toEqual(SILENT);
-  expect(await turnsOf(cairn)).toEqual(["1", "2", "3"].map((n) => [`Question ${n}`, `Answer ${n}`]));
+  const expected = ["1", "2", "3"].map((n) => [`Question ${n}`, `I look.\n\nAnswer ${n}`]);
+  expect(await turnsOf(cairn)).toEqual([...expected, ["What is this?", "A cat."]]);
   expect(await hook(event("Stop", agent), agent, { args: [...PATIENT, "--no-capture"] })).toEqual(SILENT);
+});
+
+test("turns whose texts grow sixfold in a body, or whose times are none or still to come, are logged", async () => {
+  using work = scratchDirectory();
+  await using cairn = await startProcess();
+  const agent = { dataDirectory: cairn.dataDirectory, directory: work.path, transcript: work.at("s-1.jsonl") };
+  const grows = "\u0001".repeat(50_000);
+  const times = ["3026-01-01T00:00:00.000Z", "5 November 2026", "1", ""];
+  writeFileSync(agent.transcript, lines(...times.flatMap((timestamp, i) => [user(`u-${i}`, grows, { timestamp }), assistant(text(grows))])));
+  expect(await hook(event("Stop", agent), agent)).toEqual(SILENT);
+  expect((await turnsOf(cairn)).map(([input, output]) => [input.length, output.length])).toEqual(times.map(() => [50_000, 50_000]));
+});
+
+test("a turn that the server refuses is left out and told, and those after it are logged; one that cannot be asked is named", async () => {
+  using work = scratchDirectory();
+  const agent = { dataDirectory: work.at("data"), directory: work.path, transcript: work.at("s-1.jsonl") };
+  writeFileSync(agent.transcript, lines(...["One", "bad", "Two"].flatMap((said) => [user(`u-${said}`, said), assistant(text("Yes."))])));
+  const logged: string[] = [];
+  const args = (url: string) => ({ args: [...PATIENT, "--url", url], env: { CAIRN_API_KEY: "key" } });
+  const status = async () => (await runCairn(["hook", "status", "--data-dir", agent.dataDirectory])).stdout;
+  {
+    await using server = Bun.serve({
+      port: 0,
+      async fetch(request) {
+        const { turns } = (await request.json()) as { turns?: { input: { content: string } }[] };
+        const said = turns?.map(({ input }) => input.content) ?? [];
+        if (said.includes("bad")) return Response.json({}, { status: 400 });
+        logged.push(...said);
+        return Response.json({ id: "sess_1" });
+      },
+    });
+    expect(await hook(event("Stop", agent), agent, args(server.url.href))).toEqual(SILENT);
+    expect(logged).toEqual(["One", "Two"]);
+    expect(await status()).toMatch(/^ {2}problem: the server refused 1 turn$/m);
+    expect(await hook(event("SessionEnd", agent), agent, args(server.url.href))).toEqual(SILENT);
+    expect(logged).toEqual(["One", "Two"]);
+    expect(await status()).not.toContain("problem");
+  }
+  appendFileSync(agent.transcript, lines(user("u-3", "Three"), assistant(text("Yes."))));
+  expect(await hook(event("Stop", agent), agent, args("http://127.0.0.1:1"))).toEqual(SILENT);
+  expect(await status()).toMatch(/^ {2}problem: nothing listens there$/m);
+  expect(await hook(event("Stop", agent), agent)).toEqual(SILENT);
+  expect(await status()).toMatch(/^ {2}problem: no server is running$/m);
 });
 
 const EVENTS = ["SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "SessionEnd"];
@@ -143,6 +189,8 @@ test("with a server that is dead, hangs, or is full a hook ends with 0, in its t
     process.kill(cairn.pid, "SIGSTOP");
     // They end by their own times, of 2 s at most.
     expect(await all(["--user", "ada"])).toEqual(silent);
+    const status = await runCairn(["hook", "status", "--data-dir", dataDirectory]);
+    expect(status.stdout).toMatch(/problem: it was not done within \d+ ms/);
     process.kill(cairn.pid, "SIGCONT");
     expect((await cairn.ok(cairn.get("/v1/sessions"))).data).toEqual([]);
     await cairn.kill();
@@ -157,7 +205,7 @@ test("with a server that is dead, hangs, or is full a hook ends with 0, in its t
   expect(await hook(event("Stop", agent), agent)).toEqual(SILENT);
   expect(await turnsOf(full)).toEqual([]);
   const status = await runCairn(["hook", "status", "--data-dir", dataDirectory]);
-  expect(status.stdout).toMatch(/not understood: the server answered 503/);
+  expect(status.stdout).toMatch(/problem: the server answered 503/);
 });
 
 test("it makes nothing where there is no data directory, and is silent on whatever comes in", async () => {
@@ -180,7 +228,7 @@ test("it makes nothing where there is no data directory, and is silent on whatev
   ];
   for (const input of odd) expect(await hook(input, agent)).toEqual(SILENT);
   const status = await runCairn(["hook", "status", "--data-dir", agent.dataDirectory]);
-  expect(status.stdout).toMatch(/not understood: there is no event "Notification"$/m);
+  expect(status.stdout).toMatch(/problem: there is no event "Notification"$/m);
   expect(await hook("{}", agent, { args: ["--bogus"] })).toMatchObject({ code: 0, stdout: "", stderr: expect.stringMatching(/--bogus/) });
 });
 

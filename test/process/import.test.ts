@@ -148,19 +148,25 @@ test("rollouts of Codex become sessions and turns, also where a step of reading 
       output,
       rollout("event_msg", { type: "user_message", message: "Thanks" }),
       message("assistant", "Welcome."),
+      ...["And then?", "And after that?"].flatMap((said) => [
+        rollout("event_msg", { type: "user_message", message: said }),
+        message("assistant", `Of ${said}`),
+      ]),
     ),
   );
   const command = ["import", "--from", "codex", "--data-dir", cairn.dataDirectory, "--user", "ada"];
   const environment = { CODEX_HOME: work.path };
-  expect(await runCairn(command, { environment })).toEqual(succeeded(/^Imported 2 turns, .*; 1 session new\.\n$/));
-  expect(await runCairn([...command, "--project=/srv/ada"], { environment })).toEqual(succeeded(/There already: 2 turns\.\n$/));
+  expect(await runCairn(command, { environment })).toEqual(succeeded(/^Imported 4 turns, .*; 1 session new\.\n$/));
+  expect(await runCairn([...command, "--project=/srv/ada"], { environment })).toEqual(succeeded(/There already: 4 turns\.\n$/));
   expect(await runCairn([...command, "--project=/srv/a"], { environment })).toEqual(succeeded("Imported 0 turns; 0 sessions new.\n"));
   const turns = await turnsOf(cairn, `code:codex:${id}`);
   expect(saidIn(turns)).toEqual([
     ["Fix the cart.", "I look.\n\nFixed."],
     ["Thanks", "Welcome."],
+    ["And then?", "Of And then?"],
+    ["And after that?", "Of And after that?"],
   ]);
-  expect(turns.map(({ external_id: name }) => name)).toEqual(["p-1", "p-2"]);
+  expect(turns.map(({ external_id: name }) => name).slice(0, 2)).toEqual(["p-1", "p-2"]);
 });
 
 test("a year that was imported is found by what was said, and shown at its own times", async () => {

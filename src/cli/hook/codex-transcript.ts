@@ -28,7 +28,8 @@ export function codexTurnsIn(bytes: Uint8Array): Seen {
     // A version may write both kinds of event.
     if (prompt !== undefined && prompt.input !== "" && prompt.input !== unanswered) {
       const at = textOf(line["timestamp"]);
-      turns.prompt({ id: prompt.id ?? at ?? String(from), at, input: prompt.input }, from);
+      // A fork writes all that was said before at one time.
+      turns.prompt({ id: prompt.id ?? `${at ?? ""}#${Bun.hash(prompt.input).toString(36)}`, at, input: prompt.input }, from);
       unanswered = prompt.input;
     }
     if (answer === undefined) return;

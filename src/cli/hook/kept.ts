@@ -20,6 +20,7 @@ import { dirname, join } from "node:path";
 import { systemClock } from "../../lib/clock.ts";
 import { DAY_MS } from "../../lib/duration.ts";
 import { hasCode } from "../../lib/errors.ts";
+import type { SeenTurn } from "./transcript.ts";
 
 const FOLDER = "hooks";
 const PAUSED = "paused";
@@ -39,6 +40,8 @@ export interface KeptSession {
   /** Place in its transcript up to which turns are logged. */
   inode: number;
   offset: number;
+  /** A turn that began before that place, further back than is read at once. */
+  open?: SeenTurn | undefined;
   /** Its session in Cairn. */
   session?: string | undefined;
   /** Turns that events have said, until they are logged. */
@@ -85,8 +88,8 @@ export class SessionFile implements Disposable {
 
   private constructor(path: string) {
     this.#path = path;
-    const { shown = [], prompts = [], inode = 0, offset = 0, session, said = [] } = (readJson(path) ?? {}) as Partial<KeptSession>;
-    this.kept = { shown, prompts, inode, offset, session, said };
+    const { shown = [], prompts = [], inode = 0, offset = 0, open, session, said = [] } = (readJson(path) ?? {}) as Partial<KeptSession>;
+    this.kept = { shown, prompts, inode, offset, open, session, said };
   }
 
   /** Waits for the hook that has it. */

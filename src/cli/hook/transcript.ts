@@ -17,7 +17,12 @@ export interface SeenTurn {
   readonly from: number;
 }
 
+/** An answer, of which parts may be known already. */
+export type Answered = Pick<SeenTurn, "output" | "model" | "tools">;
+
 export interface Seen {
+  /** What stands before the first prompt: the rest of an answer. */
+  readonly rest: Answered;
   readonly turns: readonly SeenTurn[];
   /** Version of the agent. */
   readonly version: string | undefined;
@@ -38,6 +43,8 @@ export interface SeenAnswer {
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
+/** Length of a text in a turn. */
+export const TEXT_LENGTH_MAX = 50_000;
 const TOOLS_MAX = 50;
 /** Text that the agent or a hook put into a prompt, and what its author wants nobody to keep. */
 const NOT_SAID = /<(cairn-memory|hook_context|system-reminder|private)\b[^>]*>[^]*?(<\/\1>|$)/g;
@@ -48,6 +55,7 @@ const NEWLINE = 10;
 /** Collects the turns of a transcript in their order. */
 export class SeenTurns {
   readonly #turns: { prompt: Pick<SeenTurn, "id" | "at" | "input">; from: number; answers: Map<string | number, SeenAnswer> }[] = [];
+  readonly #rest = new Map<string | number, SeenAnswer>();
   #understood = 0;
 
   prompt(prompt: Pick<SeenTurn, "id" | "at" | "input">, from: number): void {
@@ -57,24 +65,31 @@ export class SeenTurns {
 
   answer(answer: SeenAnswer): void {
     this.#understood += 1;
-    const answers = this.#turns.at(-1)?.answers;
-    answers?.set(answer.id ?? answers.size, answer);
+    const answers = this.#turns.at(-1)?.answers ?? this.#rest;
+    answers.set(answer.id ?? answers.size, answer);
   }
 
   /** @param unread - number of lines that are not JSON */
   seen(version: string | undefined, unread: number): Seen {
-    const turns = this.#turns.map(({ prompt, from, answers }) => {
-      const all = [...answers.values()];
-      return {
-        ...prompt,
-        output: all.flatMap(({ text }) => (text === "" ? [] : [text])).join("\n\n"),
-        model: all.findLast(({ model }) => model !== undefined)?.model,
-        tools: all.flatMap(({ tools = [] }) => tools).slice(0, TOOLS_MAX),
-        from,
-      };
-    });
-    return { turns, version, unread, understood: this.#understood };
+    const turns = this.#turns.map(({ prompt, from, answers }) => ({ ...prompt, ...answered(answers), from }));
+    return { rest: answered(this.#rest), turns, version, unread, understood: this.#understood };
   }
+}
+
+function answered(answers: ReadonlyMap<string | number, SeenAnswer>): Answered {
+  const all = [...answers.values()];
+  return {
+    output: all.flatMap(({ text }) => (text === "" ? [] : [text])).join("\n\n"),
+    model: all.findLast(({ model }) => model !== undefined)?.model,
+    tools: all.flatMap(({ tools = [] }) => tools).slice(0, TOOLS_MAX),
+  };
+}
+
+/** Adds to the answer of a turn what was read after it. */
+export function continued(open: SeenTurn, rest: Answered): SeenTurn {
+  const output = [open.output, rest.output].filter((text) => text !== "").join("\n\n");
+  const tools = [...open.tools, ...rest.tools].slice(0, TOOLS_MAX);
+  return { ...open, output: output.slice(0, TEXT_LENGTH_MAX), tools, model: rest.model ?? open.model };
 }
 
 /** Goes through lines of JSON. @returns how many are none */

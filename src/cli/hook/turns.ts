@@ -6,16 +6,25 @@
  */
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { systemClock } from "../../lib/clock.ts";
+import { parseInstant } from "../../lib/time.ts";
+import { pastTime } from "../import/found.ts";
 import type { HookEnvironment } from "./environment.ts";
 import type { HookEvent } from "./event.ts";
 import type { KeptSession, SessionFile } from "./kept.ts";
 import { Refusal, type HookServer } from "./server.ts";
-import type { Seen, SeenTurn } from "./transcript.ts";
+import { continued, TEXT_LENGTH_MAX, type SeenTurn } from "./transcript.ts";
 
 const STEP_BYTES = 4 * 1_048_576;
-/** Several such have room in a body. */
-const TEXT_LENGTH_MAX = 50_000;
-const TURNS_AT_ONCE = 4;
+/** A longer one is no text of a conversation. */
+export const LINE_BYTES_MAX = 16 * 1_048_576;
+/** A body has at most twice that, and a turn has room in it whatever its characters: of one JSON makes six bytes at most. */
+const BATCH_BYTES_MAX = 700_000;
+/** Of a name of a tool with its file, and of the name of a model. */
+const NAME_LENGTH_MAX = 200;
+const EXTERNAL_ID_LENGTH_MAX = 256;
+const TURNS_AT_ONCE = 100;
+/** Answers to a turn that does not fit. */
+const NEVER_TAKEN = [400, 413, 422];
 /** Turns that wait for a server. */
 const SAID_MAX = 20;
 const NEWLINE = 10;
@@ -37,23 +46,30 @@ export async function logTurns(
   const { turnsIn } = event.agent;
   if (turnsIn === undefined) return logSaid(server, environment, event, file);
   let version: string | undefined;
-  let [unread, understood, bytes] = [0, 0, 0];
+  let [unread, understood, bytes, refused] = [0, 0, 0, 0];
   for (;;) {
     const read = event.transcript === undefined ? undefined : stepOf(event.transcript, kept);
     if (read === undefined) return { version, problem: "there is no transcript" };
     const seen = turnsIn(read.bytes);
+    const found = kept.open === undefined ? seen.turns : [continued(kept.open, seen.rest), ...seen.turns];
     version = seen.version ?? version;
     unread += seen.unread;
     understood += seen.understood;
     bytes += read.bytes.length;
     const isDone = read.isWhole && (event.kind === "stop" || event.kind === "end");
-    const turns = completeTurns(seen, isDone || (!read.isWhole && seen.turns.length === 1), event);
-    for (let i = 0; i < turns.length; i += TURNS_AT_ONCE) await send(server, environment, event, kept, turns.slice(i, i + TURNS_AT_ONCE));
-    const open = seen.turns[turns.length];
-    kept.offset += open?.from ?? read.bytes.length;
+    const turns = completeTurns(found, isDone, event);
+    refused += await send(server, environment, event, kept, turns);
+    moveOn(kept, read, turns.length, found[turns.length]);
     file.save();
-    if (read.isWhole) return { version, problem: problemOf({ unread, isForeign: event.kind === "stop" && bytes > 0 && understood === 0 }) };
+    const isForeign = event.kind === "stop" && bytes > 0 && understood === 0;
+    if (read.isWhole) return { version, problem: problemOf({ unread, isForeign, refused }) };
   }
+}
+
+/** Moves the place to the turn that is not complete: it is read again, unless it has filled a step. */
+function moveOn(kept: KeptSession, { bytes, isWhole }: Read, complete: number, open: SeenTurn | undefined): void {
+  if (open === undefined || (complete === 0 && !isWhole)) Object.assign(kept, { open, offset: kept.offset + bytes.length });
+  else if (complete > 0 || kept.open === undefined) Object.assign(kept, { open: undefined, offset: kept.offset + open.from });
 }
 
 /** Keeps what an event says of a turn. */
@@ -74,21 +90,26 @@ async function logSaid(server: HookServer, environment: HookEnvironment, event: 
   const isDone = event.kind === "stop" || event.kind === "end";
   const done = isDone ? kept.said : kept.said.slice(0, -1);
   const seen = done.map(({ outputs, ...turn }) => ({ ...turn, output: outputs.join("\n\n"), model: undefined, tools: [], from: 0 }));
-  for (let i = 0; i < seen.length; i += TURNS_AT_ONCE) await send(server, environment, event, kept, seen.slice(i, i + TURNS_AT_ONCE));
+  const refused = await send(server, environment, event, kept, seen);
   kept.said = kept.said.slice(done.length);
   file.save();
   const isForeign = event.kind === "stop" && seen.some(({ id, output }) => id === event.promptId && output === "");
-  return { version: event.version, problem: isForeign ? "there was no answer before its end: its events may have changed" : undefined };
+  const foreign = isForeign ? "there was no answer before its end: its events may have changed" : undefined;
+  return { version: event.version, problem: refused > 0 ? refusedText(refused) : foreign };
+}
+
+function refusedText(count: number): string {
+  return `the server refused ${count} ${count === 1 ? "turn" : "turns"}`;
 }
 
 /** @param isForeign - after an answer the transcript has grown, and nothing of that is known */
-function problemOf({ unread, isForeign }: { unread: number; isForeign: boolean }): string | undefined {
+function problemOf({ unread, isForeign, refused }: { unread: number; isForeign: boolean; refused: number }): string | undefined {
   if (isForeign) return "the transcript has neither a prompt nor an answer that is known: its format may have changed";
+  if (refused > 0) return refusedText(refused);
   return unread === 0 ? undefined : `${unread} lines of the transcript are not JSON`;
 }
 
-/** @param isLastDone - also of a turn that fills a step: what follows of it is left out */
-function completeTurns({ turns }: Seen, isLastDone: boolean, { kind, lastMessage }: HookEvent): readonly SeenTurn[] {
+function completeTurns(turns: readonly SeenTurn[], isLastDone: boolean, { kind, lastMessage }: HookEvent): readonly SeenTurn[] {
   const last = turns.at(-1);
   if (last === undefined || !isLastDone) return turns.slice(0, -1);
   if (kind !== "stop") return turns;
@@ -105,33 +126,64 @@ function stepOf(path: string, kept: KeptSession): Read | undefined {
     const { size, ino, uid, mode } = fstatSync(file);
     const isRegular = (mode & constants.S_IFMT) === constants.S_IFREG;
     if (!isRegular || (process.geteuid !== undefined && uid !== process.geteuid())) return undefined;
-    if (kept.inode !== ino || kept.offset > size) Object.assign(kept, { inode: ino, offset: 0 });
-    const bytes = Buffer.alloc(Math.min(STEP_BYTES, size - kept.offset));
-    const length = readSync(file, bytes, 0, bytes.length, kept.offset);
-    const isWhole = kept.offset + length >= size;
-    const end = bytes.subarray(0, length).lastIndexOf(NEWLINE) + 1;
-    // A line that is longer than a step is no text of a conversation.
-    return { bytes: bytes.subarray(0, end === 0 && !isWhole ? length : end), isWhole };
+    if (kept.inode !== ino || kept.offset > size) Object.assign(kept, { inode: ino, offset: 0, open: undefined });
+    for (const most of [STEP_BYTES, LINE_BYTES_MAX]) {
+      const bytes = Buffer.alloc(Math.min(most, size - kept.offset));
+      const length = readSync(file, bytes, 0, bytes.length, kept.offset);
+      const isWhole = length === 0 || kept.offset + length >= size;
+      const end = bytes.subarray(0, length).lastIndexOf(NEWLINE) + 1;
+      if (end > 0 || isWhole) return { bytes: bytes.subarray(0, end), isWhole };
+      if (most === LINE_BYTES_MAX) return { bytes: bytes.subarray(0, length), isWhole };
+    }
+    return undefined;
   } finally {
     closeSync(file);
   }
 }
 
+type SentTurn = ReturnType<typeof turnOf>;
+
+/** Logs turns, as many at once as have room in a body. @returns the number of those that the server refused */
 async function send(
   server: HookServer,
   environment: HookEnvironment,
   event: HookEvent,
   kept: KeptSession,
   turns: readonly SeenTurn[],
-): Promise<void> {
-  kept.session ??= await sessionOf(server, environment, event);
-  const body = { turns: turns.map(turnOf) };
+): Promise<number> {
+  let refused = 0;
+  for (const batch of batchesOf(turns.map(turnOf))) {
+    kept.session ??= await sessionOf(server, environment, event);
+    refused += await sendBatch(server, kept, batch);
+  }
+  return refused;
+}
+
+function batchesOf(turns: readonly SentTurn[]): SentTurn[][] {
+  const batches: SentTurn[][] = [];
+  let left = 0;
+  for (const turn of turns) {
+    const bytes = Buffer.byteLength(JSON.stringify(turn));
+    if (bytes > left || batches.at(-1)?.length === TURNS_AT_ONCE) [left] = [BATCH_BYTES_MAX, batches.push([])];
+    left -= bytes;
+    batches.at(-1)?.push(turn);
+  }
+  return batches;
+}
+
+/** Leaves out what the server will never take: those after it would wait for it. */
+async function sendBatch(server: HookServer, kept: KeptSession, turns: readonly SentTurn[]): Promise<number> {
   try {
-    await server.ask("POST", `/v1/sessions/${kept.session}/turns/batch`, body);
+    await server.ask("POST", `/v1/sessions/${kept.session ?? ""}/turns/batch`, { turns });
+    return 0;
   } catch (error) {
     // Somebody has deleted it: the next event makes another one.
     if (error instanceof Refusal && error.status === 404) kept.session = undefined;
-    throw error;
+    if (!(error instanceof Refusal) || !NEVER_TAKEN.includes(error.status)) throw error;
+    if (turns.length === 1) return 1;
+    let refused = 0;
+    for (const turn of turns) refused += await sendBatch(server, kept, [turn]);
+    return refused;
   }
 }
 
@@ -153,12 +205,20 @@ async function sessionOf(server: HookServer, { user }: HookEnvironment, { agent,
 }
 
 export function turnOf({ id, at, input, output, model, tools }: SeenTurn) {
-  const isTime = at !== undefined && !Number.isNaN(Date.parse(at));
+  const ms = parseInstant(at ?? "");
+  const time = ms === undefined ? undefined : pastTime(ms, systemClock.now());
   return {
-    input: { type: "text", content: input.slice(0, TEXT_LENGTH_MAX).toWellFormed() },
-    output: { type: "text", content: output.slice(0, TEXT_LENGTH_MAX).toWellFormed() },
-    external_id: id.slice(0, 256),
-    ...(isTime ? { occurred_at: at } : {}),
-    metadata: { ...(model === undefined ? {} : { model }), ...(tools.length === 0 ? {} : { tools }) },
+    input: { type: "text", content: textOf(input, TEXT_LENGTH_MAX) },
+    output: { type: "text", content: textOf(output, TEXT_LENGTH_MAX) },
+    external_id: textOf(id, EXTERNAL_ID_LENGTH_MAX),
+    ...(time === undefined ? {} : { occurred_at: time }),
+    metadata: {
+      ...(model === undefined ? {} : { model: textOf(model, NAME_LENGTH_MAX) }),
+      ...(tools.length === 0 ? {} : { tools: tools.map((tool) => textOf(tool, NAME_LENGTH_MAX)) }),
+    },
   };
+}
+
+function textOf(text: string, lengthMax: number): string {
+  return text.slice(0, lengthMax).toWellFormed();
 }

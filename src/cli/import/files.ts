@@ -8,12 +8,11 @@ import { open, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { systemReason } from "../../lib/system-errors.ts";
 import { OperationError } from "../../operations/report.ts";
+import { LINE_BYTES_MAX } from "../hook/turns.ts";
 
 const CHUNK_BYTES = 262_144;
 /** Buffers and texts of lines pile up, since the collector is in no hurry. */
 const COLLECTED_EACH_CHUNKS = 64;
-/** A longer one is no text of a conversation. */
-export const LINE_BYTES_MAX = 16 * 1_048_576;
 const NEWLINE = 10;
 
 export interface Line {

@@ -8,10 +8,10 @@ import type { JsonObject } from "../../lib/json.ts";
 import { parseInstant } from "../../lib/time.ts";
 import { OperationError } from "../../operations/report.ts";
 import { codexTurnsIn } from "../hook/codex-transcript.ts";
-import { isObject, turnsIn, type Seen, type SeenTurn } from "../hook/transcript.ts";
-import { turnOf } from "../hook/turns.ts";
-import { pastTime, type Found, type Selection, type SourceSession, type SourceTurn } from "./found.ts";
-import { filesOf, LINE_BYTES_MAX, linesOf } from "./files.ts";
+import { continued, isObject, turnsIn, type Seen, type SeenTurn } from "../hook/transcript.ts";
+import { LINE_BYTES_MAX, turnOf } from "../hook/turns.ts";
+import type { Found, Selection, SourceSession } from "./found.ts";
+import { filesOf, linesOf } from "./files.ts";
 
 export interface TranscriptAgent {
   readonly name: string;
@@ -21,8 +21,6 @@ export interface TranscriptAgent {
   readonly placeIn: (line: JsonObject) => { readonly session: unknown; readonly directory: unknown };
   /** Finds the session in the name of a file, which counts before lines: a resumed session may hold those of another. */
   readonly sessionOfFile: (name: string) => string | undefined;
-  /** The line of a prompt with this id, before the rest of an answer. */
-  readonly prompt: (id: string) => JsonObject;
 }
 
 export const CLAUDE_CODE: TranscriptAgent = {
@@ -31,7 +29,6 @@ export const CLAUDE_CODE: TranscriptAgent = {
   turnsIn,
   placeIn: ({ sessionId, cwd }) => ({ session: sessionId, directory: cwd }),
   sessionOfFile: (name) => /^([\da-f]{8}-[\da-f-]{27})\.jsonl$/i.exec(name)?.[1],
-  prompt: (id) => ({ type: "user", uuid: id, message: { content: id } }),
 };
 
 export const CODEX: TranscriptAgent = {
@@ -41,21 +38,13 @@ export const CODEX: TranscriptAgent = {
   placeIn: ({ type, payload }) =>
     type === "session_meta" && isObject(payload) ? { session: payload["id"], directory: payload["cwd"] } : NO_PLACE,
   sessionOfFile: (name) => /-([\da-f]{8}-[\da-f-]{27})\.jsonl$/i.exec(name)?.[1],
-  prompt: (id) => ({
-    type: "event_msg",
-    payload: { type: "item_completed", item: { type: "UserMessage", id, content: [{ type: "text", text: id }] } },
-  }),
 };
 const NO_PLACE = { session: undefined, directory: undefined };
 
 const STEP_BYTES = 1_048_576;
-const TEXT_LENGTH_MAX = 50_000;
-const TOOLS_MAX = 50;
 /** An agent whose transcript was written later may still be at work. */
 const AT_WORK_MS = 10 * 60_000;
 const NEWLINE = Buffer.from("\n");
-/** Id of no prompt. */
-const CONTINUED = "cairn: the answer continues";
 
 /** @throws {OperationError} where nothing is a transcript of the agent */
 export async function* transcripts(agent: TranscriptAgent, paths: readonly string[], selection: Selection): AsyncGenerator<Found> {
@@ -135,27 +124,23 @@ class Transcript {
   /** Gives the turns of a step that are whole: the last one may continue in the next. */
   *#take(step: readonly Buffer[]): Generator<Found> {
     const open = this.#open;
-    const before = open === undefined ? [] : [Buffer.from(`${JSON.stringify(this.#agent.prompt(CONTINUED))}\n`)];
-    const { turns } = this.#agent.turnsIn(Buffer.concat([...before, ...step]));
-    const all = open === undefined || turns[0] === undefined ? [...turns] : [joined(open, turns[0]), ...turns.slice(1)];
+    const { rest, turns } = this.#agent.turnsIn(Buffer.concat([...step]));
+    const all = open === undefined ? [...turns] : [continued(open, rest), ...turns];
     // A version of it writes a prompt twice; here the step ended in between.
     const [first, again] = all;
     if (open !== undefined && this.#agent === CODEX && first?.output === "" && first.input === again?.input)
-      all.splice(0, 2, joined(first, again));
+      all.splice(0, 2, continued(first, again));
     for (const turn of all.slice(0, -1)) yield* this.#turn(turn);
     this.#open = all.at(-1);
   }
 
   *#turn(seen: SeenTurn): Generator<Found> {
-    const { since, project, now } = this.#selection;
+    const { since, project } = this.#selection;
     const at = parseInstant(seen.at ?? "");
     if (this.#sessionId === undefined) return;
     if (since !== undefined && (at === undefined || at < since)) return;
     if (project !== undefined && !isBelow(this.#directory, project)) return;
-    const { occurred_at: _, ...turn } = turnOf(seen);
-    const time = at === undefined ? undefined : pastTime(at, now);
-    const dated: SourceTurn = { ...turn, ...(time === undefined ? {} : { occurred_at: time }) };
-    yield { kind: "turn", session: (this.#session ??= this.#named(this.#sessionId)), turn: dated };
+    yield { kind: "turn", session: (this.#session ??= this.#named(this.#sessionId)), turn: turnOf(seen) };
   }
 
   #named(sessionId: string): SourceSession {
@@ -163,12 +148,6 @@ class Transcript {
     const directory = this.#directory === undefined ? {} : { directory: this.#directory };
     return { externalId: `code:${name}:${sessionId}`.slice(0, 256), agentId: name, metadata: { source: "import", ...directory } };
   }
-}
-
-function joined(open: SeenTurn, more: SeenTurn): SeenTurn {
-  const output = [open.output, more.output].filter((text) => text !== "").join("\n\n");
-  const tools = [...open.tools, ...more.tools].slice(0, TOOLS_MAX);
-  return { ...open, output: output.slice(0, TEXT_LENGTH_MAX), tools, model: more.model ?? open.model };
 }
 
 function isBelow(directory: string | undefined, project: string): boolean {
