@@ -225,7 +225,7 @@ test("what does not fit is skipped and its place named; --strict stops there, an
   writeFileSync(path, lines(...day(1, "One", "Uno."), ...odd, clock, assistant("2026-02-05T10:00:00.000Z", text("Dos."))));
 
   const strict = await importFrom(cairn, [path], "--strict");
-  expect(strict).toMatchObject({ code: 1, stdout: "", stderr: `cairn: ${path}, line 3: is not JSON. What was read before is imported.\n` });
+  expect(strict).toMatchObject({ code: 1, stdout: "", stderr: `cairn: ${path}, line 3: is not JSON. Turns that end before it are imported.\n` });
   expect(await importFrom(cairn, [path], "--report", work.at("report"))).toEqual(
     succeeded(new RegExp(`Skipped 3 records\\. The first: ${path}, line 3: is not JSON\n$`)),
   );
@@ -260,6 +260,26 @@ test("what does not fit is skipped and its place named; --strict stops there, an
   expect(await runCairn(["import", "--from=claude-code", "--data-dir", cairn.dataDirectory, "--since", "soon", path])).toMatchObject({
     code: 2,
   });
+});
+
+test("a mark of byte order, ends of lines of Windows and bytes that are no UTF-8 are read; another system's directory is below none of this one", async () => {
+  using work = scratchDirectory();
+  await using cairn = await startProcess();
+  const [question, answer] = day(1, "Shall we?", "Yes \ufffd");
+  const odd = `\ufeff${lines(question, answer).replaceAll("\n", "\r\n\r\n").replace("/srv/ada/shop", String.raw`C:\\shop`)}`;
+  const bytes = Buffer.from(odd);
+  const at = bytes.indexOf("\ufffd");
+  const invalid = Buffer.concat([bytes.subarray(0, at), Buffer.from([0xff]), bytes.subarray(at + 3)]);
+  writeFileSync(work.at(`${SESSION}.jsonl`), invalid);
+  writeFileSync(work.at("1.jsonl"), "");
+  const paths = [work.path];
+  expect(await importFrom(cairn, paths, "--project", process.cwd())).toEqual(succeeded("Imported 0 turns; 0 sessions new.\n"));
+  // A line that does not fit ends it after what stands before.
+  writeFileSync(work.at(`${SESSION}.jsonl`), Buffer.concat([invalid, Buffer.from(lines(...day(2, "And now?", "No."), "{"))]));
+  expect(await importFrom(cairn, paths, "--strict")).toMatchObject({ code: 1, stderr: expect.stringMatching(/is not JSON\. Turns that end/) });
+  expect(saidIn(await turnsOf(cairn))).toEqual([["Shall we?", "Yes \ufffd"]]);
+  const all = await importFrom(cairn, paths);
+  expect(all).toEqual(succeeded(/^Imported 1 turn, .*; 0 sessions new\.\nThere already: 1 turn\.\nSkipped 1 record\./));
 });
 
 test("without a server the import serves the data directory itself, and a dry run makes none", async () => {

@@ -98,17 +98,18 @@ export function eachLine(bytes: Uint8Array, use: (line: JsonObject, from: number
   for (let from = 0; from < bytes.length;) {
     const end = bytes.indexOf(NEWLINE, from);
     const to = end === -1 ? bytes.length : end;
-    const line = lineIn(bytes.subarray(from, to));
+    const text = new TextDecoder().decode(bytes.subarray(from, to));
+    const line = lineIn(text);
     if (line !== undefined) use(line, from);
-    else if (to > from) unread += 1;
+    else if (text.trim() !== "") unread += 1;
     from = to + 1;
   }
   return unread;
 }
 
-function lineIn(bytes: Uint8Array): JsonObject | undefined {
+function lineIn(text: string): JsonObject | undefined {
   try {
-    const line = JSON.parse(new TextDecoder().decode(bytes)) as unknown;
+    const line = JSON.parse(text) as unknown;
     return isObject(line) ? line : undefined;
   } catch {
     return undefined;

@@ -131,7 +131,10 @@ class Run implements AsyncDisposable {
   }
 
   async #skip(place: string, reason: string): Promise<void> {
-    if (this.#config.has("strict")) throw new OperationError(`${place}: ${reason}. What was read before is imported.`);
+    if (this.#config.has("strict")) {
+      await this.#writer.end();
+      throw new OperationError(`${place}: ${reason}. Turns that end before it are imported.`);
+    }
     this.#skipped += 1;
     this.#firstSkipped ??= `${place}: ${reason}`;
     await this.#report?.write(`${JSON.stringify({ place, reason })}\n`);

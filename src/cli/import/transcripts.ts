@@ -87,14 +87,14 @@ class Transcript {
     let bytesOfStep = 0;
     for await (const { number, bytes } of linesOf(this.#path)) {
       const reason = bytes === undefined ? `longer than ${LINE_BYTES_MAX / 1_048_576} MiB` : this.#note(bytes);
-      if (reason !== undefined) yield { kind: "skipped", place: `${this.#path}, line ${number}`, reason };
-      else if (bytes !== undefined) {
+      if (reason === undefined && bytes !== undefined) {
         step.push(Buffer.from(bytes), NEWLINE);
         bytesOfStep += bytes.length + 1;
       }
-      if (bytesOfStep < STEP_BYTES) continue;
+      if (reason === undefined && bytesOfStep < STEP_BYTES) continue;
       yield* this.#take(step);
       [step, bytesOfStep] = [[], 0];
+      if (reason !== undefined) yield { kind: "skipped", place: `${this.#path}, line ${number}`, reason };
     }
     yield* this.#take(step);
     if (this.#open === undefined) return;
@@ -105,10 +105,11 @@ class Transcript {
 
   /** @returns why the line does not fit */
   #note(bytes: Buffer): string | undefined {
-    if (bytes.length === 0) return undefined;
+    const text = new TextDecoder().decode(bytes);
+    if (text.trim() === "") return undefined;
     let line: unknown;
     try {
-      line = JSON.parse(bytes.toString());
+      line = JSON.parse(text);
     } catch {
       return "is not JSON";
     }
@@ -151,7 +152,8 @@ class Transcript {
 }
 
 function isBelow(directory: string | undefined, project: string): boolean {
-  if (directory === undefined) return false;
+  // One of another system would be one below the directory of this process.
+  if (directory === undefined || !isAbsolute(directory)) return false;
   const path = relative(project, directory);
   return path !== ".." && !path.startsWith("../") && !isAbsolute(path);
 }
