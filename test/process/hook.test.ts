@@ -115,7 +115,13 @@ test("a transcript of more than a step is read on, and one that is a link is not
   const result = user("r", [{ type: "tool_result", content: "x".repeat(3_000_000) }]);
   // Longer than a step, and than any line that is read.
   const longer = [5_000_000, 17_000_000].map((length) => user("r", [{ type: "tool_result", content: "x".repeat(length) }]));
-  const turn = (n: string) => [user(`u-${n}`, `Question ${n}`), assistant(text("I look.")), result, ...longer, assistant(text(`Answer ${n}`))];
+  const turn = (n: string) => [
+    user(`u-${n}`, `Question ${n}`),
+    assistant(text("I look.")),
+    result,
+    ...longer,
+    assistant(text(`Answer ${n}`)),
+  ];
   const image = { type: "image", source: { data: "x".repeat(5_000_000) } };
   const pasted = [user("u-4", [image, ...text("What is this?")]), assistant(text("A cat."))];
   writeFileSync(agent.transcript, lines(...["1", "2", "3"].flatMap(turn), ...pasted));
@@ -134,7 +140,10 @@ test("turns whose texts grow sixfold in a body, or whose times are none or still
   const agent = { dataDirectory: cairn.dataDirectory, directory: work.path, transcript: work.at("s-1.jsonl") };
   const grows = "\u0001".repeat(50_000);
   const times = ["3026-01-01T00:00:00.000Z", "5 November 2026", "1", ""];
-  writeFileSync(agent.transcript, lines(...times.flatMap((timestamp, i) => [user(`u-${i}`, grows, { timestamp }), assistant(text(grows))])));
+  writeFileSync(
+    agent.transcript,
+    lines(...times.flatMap((timestamp, i) => [user(`u-${i}`, grows, { timestamp }), assistant(text(grows))])),
+  );
   expect(await hook(event("Stop", agent), agent)).toEqual(SILENT);
   expect((await turnsOf(cairn)).map(([input, output]) => [input.length, output.length])).toEqual(times.map(() => [50_000, 50_000]));
 });
@@ -174,15 +183,28 @@ test("a turn that the server refuses is left out and told, and those after it ar
 const EVENTS = ["SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "SessionEnd"];
 const TOLD = { prompt: "Which cats does Ada have?", prompt_id: "p", source: "startup" };
 
+/** Events of each agent, with what it says of itself. */
+const RUNS: readonly [string | undefined, readonly [string, object][]][] = [
+  [undefined, EVENTS.map((name) => [name, {}])],
+  ["codex", ["UserPromptSubmit", "Stop"].map((name) => [name, { turn_id: "t" }])],
+  ["gemini", ["BeforeAgent", "AfterAgent"].map((name) => [name, {}])],
+  ["cursor", ["beforeSubmitPrompt", "afterAgentResponse", "stop"].map((name) => [name, { conversation_id: "s-1", text: "Two." }])],
+];
+
 const BULKY = { input: { type: "text", content: "x".repeat(400_000) }, output: { type: "text", content: "" } };
 
 test("with a server that is dead, hangs, or is full a hook ends with 0, in its time, and says nothing", async () => {
   using work = scratchDirectory();
   const dataDirectory = work.at("data");
   const agent = { dataDirectory, directory: work.path, transcript: work.at("s-1.jsonl") };
-  writeFileSync(agent.transcript, lines(user("u-1", "Question"), assistant(text("Answer"))));
-  const all = (args: readonly string[]) => Promise.all(EVENTS.map(async (name) => hook(event(name, agent, TOLD), agent, { args })));
-  const silent = EVENTS.map(() => SILENT);
+  // A turn for each agent, which passes over those of others.
+  const ofCodex = { type: "event_msg", timestamp: "2026-11-20T10:00:00Z", payload: { type: "user_message", message: "Question" } };
+  const ofGemini = { type: "user", id: "u-1", content: "Question" };
+  writeFileSync(agent.transcript, lines(user("u-1", "Question"), assistant(text("Answer")), ofCodex, ofGemini));
+  const run = (name: string | undefined, [kind, more]: (typeof RUNS)[number][1][number], args: readonly string[]) =>
+    hook(event(kind, agent, { ...TOLD, ...more }), { ...agent, ...(name === undefined ? {} : { name }) }, { args });
+  const all = (args: readonly string[]) => Promise.all(RUNS.flatMap(([name, events]) => events.map((one) => run(name, one, args))));
+  const silent = RUNS.flatMap(([, events]) => events.map(() => SILENT));
   {
     await using cairn = await startProcess({ dataDirectory });
     await remember(cairn, "Ada has two cats.");
@@ -202,10 +224,13 @@ test("with a server that is dead, hangs, or is full a hook ends with 0, in its t
   const { id } = await full.createSession();
   const fill = async () => (await full.post(`/v1/sessions/${id}/turns`, BULKY)).status === 503;
   await until("the store to be full", fill);
-  expect(await hook(event("Stop", agent), agent)).toEqual(SILENT);
-  expect(await turnsOf(full)).toEqual([]);
+  for (const [name, events] of RUNS) {
+    const stop = events.find(([kind]) => ["Stop", "AfterAgent", "stop"].includes(kind));
+    expect(await run(name, stop!, PATIENT)).toEqual(SILENT);
+    expect(await turnsOf(full, "s-1", name)).toEqual([]);
+  }
   const status = await runCairn(["hook", "status", "--data-dir", dataDirectory]);
-  expect(status.stdout).toMatch(/problem: the server answered 503/);
+  expect(status.stdout.match(/problem: the server answered 503/g)?.length).toBe(RUNS.length);
 });
 
 test("it makes nothing where there is no data directory, and is silent on whatever comes in", async () => {

@@ -225,7 +225,11 @@ test("what does not fit is skipped and its place named; --strict stops there, an
   writeFileSync(path, lines(...day(1, "One", "Uno."), ...odd, clock, assistant("2026-02-05T10:00:00.000Z", text("Dos."))));
 
   const strict = await importFrom(cairn, [path], "--strict");
-  expect(strict).toMatchObject({ code: 1, stdout: "", stderr: `cairn: ${path}, line 3: is not JSON. Turns that end before it are imported.\n` });
+  expect(strict).toMatchObject({
+    code: 1,
+    stdout: "",
+    stderr: `cairn: ${path}, line 3: is not JSON. Turns that end before it are imported.\n`,
+  });
   expect(await importFrom(cairn, [path], "--report", work.at("report"))).toEqual(
     succeeded(new RegExp(`Skipped 3 records\\. The first: ${path}, line 3: is not JSON\n$`)),
   );
@@ -266,7 +270,9 @@ test("a mark of byte order, ends of lines of Windows and bytes that are no UTF-8
   using work = scratchDirectory();
   await using cairn = await startProcess();
   const [question, answer] = day(1, "Shall we?", "Yes \ufffd");
-  const odd = `\ufeff${lines(question, answer).replaceAll("\n", "\r\n\r\n").replace("/srv/ada/shop", String.raw`C:\\shop`)}`;
+  const odd = `\ufeff${lines(question, answer)
+    .replaceAll("\n", "\r\n\r\n")
+    .replace("/srv/ada/shop", String.raw`C:\\shop`)}`;
   const bytes = Buffer.from(odd);
   const at = bytes.indexOf("\ufffd");
   const invalid = Buffer.concat([bytes.subarray(0, at), Buffer.from([0xff]), bytes.subarray(at + 3)]);
@@ -276,7 +282,10 @@ test("a mark of byte order, ends of lines of Windows and bytes that are no UTF-8
   expect(await importFrom(cairn, paths, "--project", process.cwd())).toEqual(succeeded("Imported 0 turns; 0 sessions new.\n"));
   // A line that does not fit ends it after what stands before.
   writeFileSync(work.at(`${SESSION}.jsonl`), Buffer.concat([invalid, Buffer.from(lines(...day(2, "And now?", "No."), "{"))]));
-  expect(await importFrom(cairn, paths, "--strict")).toMatchObject({ code: 1, stderr: expect.stringMatching(/is not JSON\. Turns that end/) });
+  expect(await importFrom(cairn, paths, "--strict")).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/is not JSON\. Turns that end/),
+  });
   expect(saidIn(await turnsOf(cairn))).toEqual([["Shall we?", "Yes \ufffd"]]);
   const all = await importFrom(cairn, paths);
   expect(all).toEqual(succeeded(/^Imported 1 turn, .*; 0 sessions new\.\nThere already: 1 turn\.\nSkipped 1 record\./));
