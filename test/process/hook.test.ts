@@ -112,6 +112,9 @@ test("a transcript of more than a step is read on, and one that is a link is not
   using work = scratchDirectory();
   await using cairn = await startProcess();
   const agent = { dataDirectory: cairn.dataDirectory, directory: work.path, transcript: work.at("s-1.jsonl") };
+  const status = async () => (await runCairn(["hook", "status", "--data-dir", agent.dataDirectory])).stdout;
+  expect(await hook(event("SessionStart", agent, { source: "startup" }), agent)).toEqual(SILENT);
+  expect(await status()).not.toContain("problem");
   const result = user("r", [{ type: "tool_result", content: "x".repeat(3_000_000) }]);
   // Longer than a step, and than any line that is read.
   const longer = [5_000_000, 17_000_000].map((length) => user("r", [{ type: "tool_result", content: "x".repeat(length) }]));
@@ -128,6 +131,7 @@ test("a transcript of more than a step is read on, and one that is a link is not
   symlinkSync(agent.transcript, work.at("link.jsonl"));
   expect(await hook(event("Stop", { ...agent, transcript: work.at("link.jsonl") }), agent)).toEqual(SILENT);
   expect(await turnsOf(cairn)).toEqual([]);
+  expect(await status()).toMatch(/^ {2}problem: there is no transcript$/m);
   expect(await hook(event("Stop", agent), agent)).toEqual(SILENT);
   const expected = ["1", "2", "3"].map((n) => [`Question ${n}`, `I look.\n\nAnswer ${n}`]);
   expect(await turnsOf(cairn)).toEqual([...expected, ["What is this?", "A cat."]]);

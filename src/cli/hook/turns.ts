@@ -6,6 +6,7 @@
  */
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { systemClock } from "../../lib/clock.ts";
+import { hasCode } from "../../lib/errors.ts";
 import { parseInstant } from "../../lib/time.ts";
 import { pastTime } from "../import/found.ts";
 import type { HookEnvironment } from "./environment.ts";
@@ -49,7 +50,8 @@ export async function logTurns(
   let [unread, understood, bytes, refused] = [0, 0, 0, 0];
   for (;;) {
     const read = event.transcript === undefined ? undefined : stepOf(event.transcript, kept);
-    if (read === undefined) return { version, problem: "there is no transcript" };
+    // Before the first prompt there is none.
+    if (read === undefined) return { version, problem: event.kind === "start" ? undefined : "there is no transcript" };
     const seen = turnsIn(read.bytes);
     const found = kept.open === undefined ? seen.turns : [continued(kept.open, seen.rest), ...seen.turns];
     version = seen.version ?? version;
@@ -68,8 +70,13 @@ export async function logTurns(
 
 /** Moves the place to the turn that is not complete: it is read again, unless it has filled a step. */
 function moveOn(kept: KeptSession, { bytes, isWhole }: Read, complete: number, open: SeenTurn | undefined): void {
-  if (open === undefined || (complete === 0 && !isWhole)) Object.assign(kept, { open, offset: kept.offset + bytes.length });
+  if (open === undefined || (complete === 0 && !isWhole))
+    Object.assign(kept, { open: shortened(open), offset: kept.offset + bytes.length });
   else if (complete > 0 || kept.open === undefined) Object.assign(kept, { open: undefined, offset: kept.offset + open.from });
+}
+
+function shortened(open: SeenTurn | undefined): SeenTurn | undefined {
+  return open && { ...open, input: open.input.slice(0, TEXT_LENGTH_MAX), output: open.output.slice(0, TEXT_LENGTH_MAX) };
 }
 
 /** Keeps what an event says of a turn. */
@@ -121,7 +128,8 @@ function completeTurns(turns: readonly SeenTurn[], isLastDone: boolean, { kind, 
 
 /** Reads whole lines of a regular file of this user; from its beginning where it is another one than before. */
 function stepOf(path: string, kept: KeptSession): Read | undefined {
-  const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  const file = opened(path);
+  if (file === undefined) return undefined;
   try {
     const { size, ino, uid, mode } = fstatSync(file);
     const isRegular = (mode & constants.S_IFMT) === constants.S_IFREG;
@@ -138,6 +146,16 @@ function stepOf(path: string, kept: KeptSession): Read | undefined {
     return undefined;
   } finally {
     closeSync(file);
+  }
+}
+
+/** @returns undefined where there is nothing, or a link */
+function opened(path: string): number | undefined {
+  try {
+    return openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  } catch (error) {
+    if (hasCode(error, "ENOENT") || hasCode(error, "ELOOP")) return undefined;
+    throw error;
   }
 }
 
