@@ -4,7 +4,7 @@
  * @module
  */
 import { expect, test } from "bun:test";
-import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { buildBinary } from "../support/binary.ts";
 import { longRounds } from "../support/rounds.ts";
 import { runCairn, scratchDirectory, startProcess, succeeded, until, type CairnProcess } from "../support/process.ts";
@@ -291,13 +291,14 @@ test("a mark of byte order, ends of lines of Windows and bytes that are no UTF-8
   expect(all).toEqual(succeeded(/^Imported 1 turn, .*; 0 sessions new\.\nThere already: 1 turn\.\nSkipped 1 record\./));
 });
 
-test("without a server the import serves the data directory itself, and a dry run makes none", async () => {
+test("without a server the import serves the data directory itself; a dry run and a removal make none", async () => {
   using work = scratchDirectory();
   const path = work.at(`${SESSION}.jsonl`);
   writeFileSync(path, lines(...day(1, "One", "Uno.")));
   const args = ["import", "--from", "claude-code", "--data-dir", work.at("data"), "--user", "ada", path];
   expect(await runCairn([...args, "--dry-run"])).toEqual(succeeded(/^Would import 1 turn, /));
-  expect(await Bun.file(work.at("data/data.mdb")).exists()).toBe(false);
+  expect(await runCairn([...args, "--remove"])).toEqual(succeeded("Removed 0 sessions of earlier imports.\n"));
+  expect(existsSync(work.at("data"))).toBe(false);
   expect(await runCairn(args)).toEqual(succeeded(/^Imported 1 turn, .*; 1 session new\.\n$/));
   expect(await runCairn(args)).toEqual(succeeded(/There already: 1 turn\.\n$/));
 });

@@ -67,10 +67,14 @@ function selectionOf({ flags }: ImportConfig): Selection {
   return { now, since, project: project === undefined ? undefined : resolve(project) };
 }
 
-/** Checks whether a dry run has nothing to compare with, and would make a store in order to. */
+/** Checks whether a dry run, or a removal, has no store, and would make one. */
 function hasNoStore({ has, server, config: { database, dataDirectory } }: ImportConfig): boolean {
   return (
-    has("dry-run") && server === undefined && database === undefined && !holdsStore(dataDirectory) && announced(dataDirectory) === undefined
+    (has("dry-run") || has("remove")) &&
+    server === undefined &&
+    database === undefined &&
+    !holdsStore(dataDirectory) &&
+    announced(dataDirectory) === undefined
   );
 }
 
