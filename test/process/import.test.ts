@@ -4,7 +4,7 @@
  * @module
  */
 import { expect, test } from "bun:test";
-import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { appendFileSync, existsSync, mkdirSync, readFileSync, realpathSync, symlinkSync, writeFileSync } from "node:fs";
 import { buildBinary } from "../support/binary.ts";
 import { longRounds } from "../support/rounds.ts";
 import { runCairn, scratchDirectory, startProcess, succeeded, until, type CairnProcess } from "../support/process.ts";
@@ -297,6 +297,11 @@ test("without a server the import serves the data directory itself; a dry run an
   writeFileSync(path, lines(...day(1, "One", "Uno.")));
   const args = ["import", "--from", "claude-code", "--data-dir", work.at("data"), "--user", "ada", path];
   expect(await runCairn([...args, "--dry-run"])).toEqual(succeeded(/^Would import 1 turn, /));
+  mkdirSync(work.at("shop"));
+  symlinkSync(work.at("shop"), work.at("link"));
+  writeFileSync(work.at("linked.jsonl"), lines(...day(1, "One", "Uno.")).replaceAll("/srv/ada/shop", realpathSync(work.at("shop"))));
+  const linked = [...args, work.at("linked.jsonl"), "--dry-run", "--project", work.at("link")];
+  expect(await runCairn(linked)).toEqual(succeeded(/^Would import 1 turn, /));
   expect(await runCairn([...args, "--remove"])).toEqual(succeeded("Removed 0 sessions of earlier imports.\n"));
   expect(existsSync(work.at("data"))).toBe(false);
   expect(await runCairn(args)).toEqual(succeeded(/^Imported 1 turn, .*; 1 session new\.\n$/));

@@ -33,8 +33,8 @@ export interface Selection {
   /** Unix milliseconds. */
   readonly now: number;
   readonly since: number | undefined;
-  /** Only conversations in this directory, or below. */
-  readonly project: string | undefined;
+  /** Only conversations in one of these directories, or below. */
+  readonly projects: readonly string[] | undefined;
 }
 
 /** Returns a time as the API takes it; undefined for one that is none, or is still to come. */

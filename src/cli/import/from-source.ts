@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { existsSync, realpathSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { resolve } from "node:path";
 import { readImportConfig, UsageError, type ImportConfig } from "../../config.ts";
@@ -64,7 +65,13 @@ function selectionOf({ flags }: ImportConfig): Selection {
   const since = ms === undefined ? (parseInstant(text ?? "") ?? parseInstant(`${text}T00:00Z`)) : now - ms;
   if (text !== undefined && since === undefined)
     throw new UsageError(`--since must be a duration such as 90d, or a time such as 2026-01-31; got ${text}`);
-  return { now, since, project: project === undefined ? undefined : resolve(project) };
+  return { now, since, projects: project === undefined ? undefined : namesOf(project) };
+}
+
+/** Names of a directory that agents may have written down: as it was called, and without links. */
+function namesOf(directory: string): readonly string[] {
+  const path = resolve(directory);
+  return existsSync(path) ? [path, realpathSync(path)] : [path];
 }
 
 /** Checks whether a dry run, or a removal, has no store, and would make one. */

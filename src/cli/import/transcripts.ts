@@ -136,11 +136,11 @@ class Transcript {
   }
 
   *#turn(seen: SeenTurn): Generator<Found> {
-    const { since, project } = this.#selection;
+    const { since, projects } = this.#selection;
     const at = parseInstant(seen.at ?? "");
     if (this.#sessionId === undefined) return;
     if (since !== undefined && (at === undefined || at < since)) return;
-    if (project !== undefined && !isBelow(this.#directory, project)) return;
+    if (projects?.some((project) => isBelow(this.#directory, project)) === false) return;
     yield { kind: "turn", session: (this.#session ??= this.#named(this.#sessionId)), turn: turnOf(seen) };
   }
 
