@@ -21,7 +21,7 @@ export interface SeenTurn {
 export type Answered = Pick<SeenTurn, "output" | "model" | "tools">;
 
 export interface Seen {
-  /** What stands before the first prompt: the rest of an answer. */
+  /** Rest of an answer, before the first prompt. */
   readonly rest: Answered;
   readonly turns: readonly SeenTurn[];
   /** Version of the agent. */

@@ -20,7 +20,7 @@ const STEP_BYTES = 4 * 1_048_576;
 export const LINE_BYTES_MAX = 16 * 1_048_576;
 /** A body has at most twice that, and a turn has room in it whatever its characters: of one JSON makes six bytes at most. */
 const BATCH_BYTES_MAX = 700_000;
-/** Of a name of a tool with its file, and of the name of a model. */
+/** Length of the name of a model, and of a tool with its file. */
 const NAME_LENGTH_MAX = 200;
 const EXTERNAL_ID_LENGTH_MAX = 256;
 const TURNS_AT_ONCE = 100;
