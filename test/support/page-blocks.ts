@@ -162,6 +162,7 @@ export const BLOCKS: Readonly<Record<string, Readonly<Record<string, Held>>>> = 
     "from claude_agent_sdk import ClaudeAgentOptions": PYTHON,
     "from strands.memory import": PYTHON,
     "from langchain_core.messages import": PYTHON,
+    "from llama_index.core.llms import": PYTHON,
   },
   "test/README.md": { "scripts/mutate": none("it takes an hour or two; test/mutations.test.ts holds that every mutation applies") },
 };
