@@ -104,6 +104,22 @@ def test_what_could_not_be_read_again_is_refused_and_nothing_is_added() -> None:
     assert store.get_keys() == []
 
 
+def test_of_large_messages_nothing_is_left_when_they_are_replaced_or_deleted() -> None:
+    documents, namespace = Cairn().documents, ["llama-index", uuid.uuid4().hex]
+    store, large = CairnChatStore(documents, namespace=namespace), ChatMessage('"' * 500_000)
+    deletions = [
+        lambda: store.set_messages("a", []),
+        lambda: store.delete_message("a", 0),
+        lambda: store.delete_last_message("a"),
+        lambda: store.delete_messages("a"),
+    ]
+    for delete in deletions:
+        store.set_messages("a", [large])
+        assert store.get_messages("a") == [large] and documents.count([*namespace, "parts"]) > 1
+        delete()
+        assert documents.count([*namespace, "parts"]) == 0
+
+
 def test_messages_of_twenty_writers_are_all_there_and_each_is_taken_once() -> None:
     store = CairnChatStore(AsyncCairn().documents, namespace=["llama-index", uuid.uuid4().hex])
 
