@@ -192,6 +192,27 @@ onEmbedded(HAS_OWN)("what half came of a copy is none, and a server that never a
   await cairn.close();
   await task;
   expect(bucket.objects.size).toBe(0);
+  // A server that stops is no failure.
+  bucket.answer = () => undefined;
+  await cairn.open();
+  expect((await cairn.list("/v1/traces")).map(({ action }) => action)).not.toContain("backup.copy_failed");
+});
+
+onEmbedded(HAS_OWN)("old copies that may not be deleted stay, and the new one counts", async () => {
+  using bucket = startBucket();
+  await using cairn = await startCairn({ bucketAccess: bucket.access });
+  await set(cairn, { copy_to: URL, keep: 1, schedule: "1h" });
+  bucket.refused = "DELETE";
+  for (let i = 1; i <= 2; i++) {
+    await run(cairn);
+    expect(bucket.objects.size).toBe(i);
+    expect((await status(cairn)).copies).toMatchObject({ error: null, failures: 0, overdue: false });
+    cairn.clock.advance({ hours: 1 });
+  }
+  expect(cairn.logged.some((line) => line.includes("old copies of backups cannot be deleted"))).toBe(true);
+  bucket.refused = undefined;
+  await run(cairn);
+  expect(bucket.objects.size).toBe(1);
 });
 
 onEmbedded(HAS_OWN)("backups of other stores in the bucket stay, and are not taken for its own", async () => {

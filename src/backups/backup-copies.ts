@@ -60,6 +60,7 @@ export class BackupCopies {
   #bucket: { readonly url: string; readonly opened: Bucket } | undefined;
   /** Copies in it, newest first; undefined until they have been asked for. */
   #copies: readonly Copy[] | undefined;
+  #isClosed = false;
 
   constructor(deps: BackupCopiesDeps) {
     this.#deps = deps;
@@ -98,15 +99,16 @@ export class BackupCopies {
     };
   }
 
-  /** Ends a copy that is being made. */
+  /** Ends a copy that is being made: that is no failure of it. */
   close(): void {
+    this.#isClosed = true;
     this.#bucket?.opened.close();
   }
 
   async #run(): Promise<number> {
     const { "backups.copy_to": url } = this.#deps.settings.values;
     if (url !== this.#bucket?.url) this.#forget();
-    if (url === null || this.#attempts.isPaused) return LOOK_MS;
+    if (url === null || this.#isClosed || this.#attempts.isPaused) return LOOK_MS;
     const due = await this.#due();
     if (this.#copies !== undefined && due === undefined) return LOOK_MS;
     this.#attempts.end(await this.#problemOf(url));
@@ -114,7 +116,7 @@ export class BackupCopies {
   }
 
   #forget(): void {
-    this.close();
+    this.#bucket?.opened.close();
     this.#bucket = undefined;
     this.#copies = undefined;
     this.#attempts.end(undefined);
@@ -156,7 +158,7 @@ export class BackupCopies {
       this.#copies = [{ id: due.id, name, at: due.at }, ...this.#copies];
     } catch (error) {
       const due = await this.#due();
-      if (due !== undefined) await this.#recordFailure(due, bucket.url(fileName(due)), messageOf(error));
+      if (due !== undefined && !this.#isClosed) await this.#recordFailure(due, bucket.url(fileName(due)), messageOf(error));
       throw error;
     }
     await this.#deleteOld(bucket, this.#copies);
@@ -173,11 +175,16 @@ export class BackupCopies {
   }
 
   async #deleteOld(bucket: Bucket, copies: readonly Copy[]): Promise<void> {
-    const { store, settings } = this.#deps;
+    const { store, settings, log } = this.#deps;
     const now = store.read((reader) => reader.now);
     const old = superfluous(copies, settings.values, now);
-    for (const { name } of old) await bucket.delete(name);
-    this.#copies = copies.filter((copy) => !old.includes(copy));
+    try {
+      for (const { name } of old) await bucket.delete(name);
+      this.#copies = copies.filter((copy) => !old.includes(copy));
+    } catch (error) {
+      // The copy is there. Access that may only write is as it should be where a rule of the bucket deletes.
+      log.warn("old copies of backups cannot be deleted", { url: bucket.url(), reason: messageOf(error) });
+    }
   }
 
   async #recordFailure(due: KeptBackup, url: string, reason: string): Promise<void> {

@@ -86,6 +86,8 @@ interface MadeBucket extends Disposable {
   readonly objects: Map<string, Uint8Array>;
   /** False: what is written is acknowledged, and lost. */
   keeps: boolean;
+  /** Method that is refused. */
+  refused: string | undefined;
   /** Answers in the place of the bucket. */
   answer: () => Promise<Response> | undefined;
 }
@@ -95,6 +97,7 @@ export function startBucket(): MadeBucket {
   const bucket = {
     objects: new Map<string, Uint8Array>(),
     keeps: true,
+    refused: undefined as string | undefined,
     answer: (): Promise<Response> | undefined => undefined,
     access: ACCESS as BucketAccess,
     [Symbol.dispose]: () => void server.stop(true),
@@ -112,9 +115,10 @@ export function startBucket(): MadeBucket {
   return bucket;
 }
 
-async function answerOf({ objects, keeps }: MadeBucket, key: string, request: Request): Promise<Response> {
+async function answerOf({ objects, keeps, refused }: MadeBucket, key: string, request: Request): Promise<Response> {
   const { searchParams } = new URL(request.url);
   if (request.method === "GET" && key === "") return xml(listing(objects, searchParams.get("prefix") ?? ""));
+  if (request.method === refused) return refusedBy("AccessDenied", "Access Denied");
   if (request.method === "PUT" && keeps) objects.set(key, await request.bytes());
   if (request.method === "DELETE") objects.delete(key);
   const found = objects.get(key);
