@@ -146,12 +146,12 @@ export class Tab implements Disposable {
   }
 
   async choose(name: string, value: string): Promise<void> {
-    await this.#focus(name);
-    await this.run(`(() => {
-      document.activeElement.value = ${JSON.stringify(value)};
-      for (const type of ["input", "change"]) document.activeElement.dispatchEvent(new Event(type, { bubbles: true }));
-      return true;
-    })()`);
+    await this.#focus(
+      name,
+      "",
+      `one.value = ${JSON.stringify(value)};
+      for (const type of ["input", "change"]) one.dispatchEvent(new Event(type, { bubbles: true }));`,
+    );
   }
 
   /** Presses keys as a person does who has no mouse. */
@@ -171,7 +171,8 @@ export class Tab implements Disposable {
     })()`);
   }
 
-  async #focus(name: string, within = ""): Promise<void> {
+  /** @param then is done with the element in the same step: the page may move the focus elsewhere right after it. */
+  async #focus(name: string, within = "", then = ""): Promise<void> {
     const scope =
       within === ""
         ? `(${NAMED})`
@@ -185,7 +186,9 @@ export class Tab implements Disposable {
         if (document.querySelector("dialog:not([open])") !== null) return false;
         const one = ${found};
         one?.focus();
-        return one !== undefined && !one.disabled;
+        if (one === undefined || one.disabled) return false;
+        ${then}
+        return true;
       })()`,
     );
   }
