@@ -267,7 +267,9 @@ test("of five thousand entries only some are asked for, and in the document, how
 
   await tab.fill("Turn to go to", "2500");
   await tab.press("Enter");
-  await tab.holds(`document.activeElement.matches(".turn.target") && document.activeElement.querySelector("h2").textContent === "Turn 2,500"`);
+  await tab.holds(
+    `document.activeElement.matches(".turn.target") && document.activeElement.querySelector("h2").textContent === "Turn 2,500"`,
+  );
   await tab.choose("Go to a", "version");
   await tab.fill("State to go to", "99999");
   await tab.press("Enter");
