@@ -356,6 +356,7 @@ test("a registration is kept nowhere, and one that cannot be used is refused", a
     status: 201,
     body: { client_name: "Notes", token_endpoint_auth_method: "none", grant_types: ["authorization_code"] },
   });
+  expect((await registration(cairn, { client_name: "\u3164\u2800\u115f" })).client_name).toBe("A program on this machine");
   const error = async (body: object) => {
     const answer = await cairn.post("/register", body, { key: null });
     return [answer.status, answer.body.error];

@@ -106,9 +106,12 @@ function isTexts(value: unknown): value is string[] {
   return Array.isArray(value) && value.every((one) => typeof one === "string" && one.length <= URI_LENGTH_MAX);
 }
 
+/** Characters that nobody sees, or that move what is around them: U+2800 is braille without a dot. */
+const INVISIBLE = /[\p{C}\p{Default_Ignorable_Code_Point}\p{Zl}\p{Zp}\u2800]/gu;
+
 /** The name that the application gives itself, or the host that it is sent back to. */
 function nameOf(said: unknown, redirectUri: string): string {
-  const name = typeof said === "string" ? said.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, "").trim() : "";
+  const name = typeof said === "string" ? said.replaceAll(INVISIBLE, "").trim() : "";
   if (name === "") return isLoopbackUrl(new URL(redirectUri)) ? "A program on this machine" : new URL(redirectUri).host;
   return codePointLength(name) > NAME_LENGTH_MAX ? firstCodePoints(name, NAME_LENGTH_MAX) : name;
 }
