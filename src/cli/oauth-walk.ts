@@ -69,7 +69,7 @@ const WITH_KEY: readonly Part[] = [
  */
 export async function* walkOAuth(address: URL, send: Ask, key: string | undefined): AsyncGenerator<Step> {
   const { origin } = address;
-  const ask: Walk["ask"] = (path, sent = {}) => send(new URL(path, origin), sent);
+  const ask: Walk["ask"] = (path, sent = {}) => send(new URL(origin + path), sent);
   const verifier = randomBase62(VERIFIER_LENGTH);
   const walk: Walk = { origin, ask, key: key ?? "", verifier, metadataPath: "", clientId: "", code: "", grantId: "", tokens: {} };
   try {

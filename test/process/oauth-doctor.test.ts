@@ -154,6 +154,20 @@ for (const { name, change, steps, says } of FAULTS)
     expect(await grants()).toEqual([]);
   });
 
+test("it asks the one server alone, also for a path that begins like another one", async () => {
+  let asked = 0;
+  const nobody = () => new Response(String(++asked), { status: 404 });
+  const other = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: nobody });
+  await using proxy = proxyWith(async (request, path, forward) => {
+    if (path !== "/mcp") return forward();
+    const metadata = `${new URL(request.url).origin}//${other.url.host}/metadata`;
+    return new Response("", { status: 401, headers: { "WWW-Authenticate": `Bearer resource_metadata="${metadata}"` } });
+  });
+  const { code, stdout } = await doctor(proxy.address, KEY);
+  await other.stop(true);
+  expect({ code, asked, stdout }).toEqual({ code: 1, asked: 0, stdout: expect.stringContaining("BROKEN  The resource names this server") });
+});
+
 test("it says what is wrong with the key, with nobody there, and with the address", async () => {
   const { key } = await cairn.ok(cairn.post("/v1/api_keys", { scopes: ["read", "write"] }));
   expect((await doctor(cairn.address, key)).stdout).toContain("CAIRN_API_KEY is no admin's.");
