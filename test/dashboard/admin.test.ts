@@ -124,6 +124,11 @@ test("an application that asks is shown by where its answer goes, connected with
   await tab.sees("No application is connected.");
   expect(await cairn.all("/v1/api_keys?kind=oauth")).toEqual([]);
 
+  await tab.go(`${cairn.address}/dashboard/authorize#${asked.toString()}&user_id=mallory&agent_id=mallory`);
+  await tab.click("Connect");
+  await tab.sees("back");
+  expect(await cairn.all("/v1/api_keys?kind=oauth")).toMatchObject([{ user_id: null, agent_id: null }]);
+
   await tab.go(`${cairn.address}/authorize?${asked.toString()}`);
   await tab.click("Refuse");
   await tab.sees("back");

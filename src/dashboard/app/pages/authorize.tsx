@@ -15,11 +15,14 @@ import { useQuery } from "../query.ts";
 
 const SCOPES = { read: "Read: records, searches, contexts", write: "Write: add, change and delete records" };
 
+/** Parameters that an application sends. The rest of a consent is the person's choice, which no link may fill in unseen. */
+const PARAMETERS = "client_id redirect_uri response_type code_challenge code_challenge_method scope state resource".split(" ");
+
 /** The request as the application sent it, which the server hands on behind the `#`. */
 function useAsked(): Record<string, string> {
   return useMemo(() => {
-    const asked = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
-    return { resource: `${location.origin}/mcp`, ...asked };
+    const asked = [...new URLSearchParams(location.hash.slice(1))].filter(([name]) => PARAMETERS.includes(name));
+    return { resource: `${location.origin}/mcp`, ...Object.fromEntries(asked) };
   }, []);
 }
 
