@@ -111,7 +111,8 @@ function tokensFor(deps: OAuthDeps, system: Caller, form: URLSearchParams): Prom
     });
   const needed = ["client_id", ...(type === "refresh_token" ? ["refresh_token"] : ["code", "code_verifier"])];
   const missing = needed.find((name) => !value(name));
-  const twice = [...form.keys()].find((name) => form.getAll(name).length > 1);
+  const seen = new Set<string>();
+  const twice = [...form.keys()].find((name) => seen.size === seen.add(name).size);
   const problem = missing === undefined ? twice && `${twice.slice(0, 64)} is given twice.` : `${missing} is missing.`;
   if (problem !== undefined) return Promise.resolve({ error: "invalid_request", error_description: problem });
   const [clientId = "", code = "", verifier = "", refreshToken = ""] = ["client_id", "code", "code_verifier", "refresh_token"].map(value);
