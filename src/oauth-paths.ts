@@ -46,10 +46,27 @@ export function serveOAuth(app: Elysia, pipeline: Pipeline, deps: OAuthPathsDeps
   for (const path of Object.keys(METADATA)) at(path, "GET", (_, own) => metadataAnswer(path, own, deps.oauth.clients() === "any"));
   at("/authorize", "GET", ({ request }) => authorizeAnswer(parametersOf(request.url)));
   at("/register", "POST", (exchange) =>
-    pipeline.answerStranger(exchange, readBody, ({ value }) => registerAnswer(value, deps.oauth.clients(), clock.now())),
+    refusing("invalid_client_metadata", () =>
+      pipeline.answerStranger(exchange, readBody, ({ value }) => registerAnswer(value, deps.oauth.clients(), clock.now())),
+    ),
   );
-  at("/token", "POST", (exchange) => pipeline.answerStranger(exchange, readForm, (form) => tokenAnswer(deps, system, form)));
-  at("/revoke", "POST", (exchange) => pipeline.answerStranger(exchange, readForm, (form) => revokeAnswer(deps, system, form)));
+  at("/token", "POST", (exchange) =>
+    refusing("invalid_request", () => pipeline.answerStranger(exchange, readForm, (form) => tokenAnswer(deps, system, form))),
+  );
+  at("/revoke", "POST", (exchange) =>
+    refusing("invalid_request", () => pipeline.answerStranger(exchange, readForm, (form) => revokeAnswer(deps, system, form))),
+  );
+}
+
+/** Has errors say what RFC 6749 calls them, which clients of OAuth read. @param fault - one of what was sent */
+async function refusing(fault: string, work: () => Promise<Answer>): Promise<Answer> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    const oauthError = error.code === "invalid_request" || error.code === "payload_too_large" ? fault : "temporarily_unavailable";
+    throw new ApiError(error.code, error.message, { ...error.detail, oauthError });
+  }
 }
 
 function oauthIsOff(path: string): ApiError {

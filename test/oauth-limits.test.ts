@@ -10,6 +10,34 @@ import { asking, codeIn, form, PUBLIC, registration, statusOf, VERIFIER } from "
 const cairn = await startCairn(PUBLIC);
 afterAll(() => cairn[Symbol.asyncDispose]());
 
+test("what is no form or no JSON is refused as RFC 6749 says, for pages, too", async () => {
+  const sent = { key: null, raw: "{", headers: { "Content-Type": "application/json" } };
+  const large = { key: null, raw: `token=${"a".repeat(40_000)}`, headers: { "Content-Type": "application/x-www-form-urlencoded" } };
+  for (const [path, what, status] of [
+    ["/token", sent, 400],
+    ["/revoke", sent, 400],
+    ["/register", sent, 400],
+    ["/token", large, 413],
+  ] as const) {
+    const answer = await cairn.post(path, undefined, what);
+    expect([path, answer.status, answer.headers.get("access-control-allow-origin"), answer.headers.get("cache-control")]).toEqual([
+      path,
+      status,
+      "*",
+      "no-store",
+    ]);
+    const error = path === "/register" ? "invalid_client_metadata" : "invalid_request";
+    expect(answer.body).toEqual({ error, error_description: expect.any(String) });
+  }
+});
+
+test("an address that asks too often is told so in the same form, and when to try again", async () => {
+  await using own = await startCairn(PUBLIC);
+  let answer = await form(own, "/token", {});
+  for (let i = 0; i < 1_000 && answer.status !== 429; i++) answer = await form(own, "/token", {});
+  expect([answer.status, answer.body.error, Number(answer.headers.get("retry-after"))]).toEqual([429, "temporarily_unavailable", 1]);
+});
+
 test("a form of thousands of fields costs the token endpoint no more than reading it", async () => {
   await using own = await startCairn(PUBLIC);
   const names = Array.from({ length: 8_000 }, (_, i) => i.toString(36));

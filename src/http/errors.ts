@@ -35,6 +35,7 @@ export function statusOf(error: ApiError): number {
 
 export function errorJson({ code, message, detail }: ApiError, requestId: string): JsonText {
   const known = ERRORS[code];
+  if (detail.oauthError !== undefined) return toJson({ error: detail.oauthError, error_description: message });
   return toJson({
     error: {
       code: "code" in known ? known.code : code,

@@ -336,12 +336,13 @@ export class Pipeline {
   #refuse(exchange: Exchange, thrown: unknown): Response {
     const error = apiErrorOf(thrown, this.#deps.store);
     const status = statusOf(error);
-    const { allow, challenge, retryAfterSeconds, closesConnection } = error.detail;
+    const { allow, challenge, retryAfterSeconds, closesConnection, oauthError } = error.detail;
     const headers: Record<string, string> = {};
     if (allow !== undefined) headers["Allow"] = allow;
     if (challenge !== undefined) headers["WWW-Authenticate"] = challenge;
     if (retryAfterSeconds !== undefined) headers["Retry-After"] = String(retryAfterSeconds);
     if (closesConnection === true) headers["Connection"] = "close";
+    if (oauthError !== undefined) headers["Access-Control-Allow-Origin"] = "*";
     const body = errorJson(error, exchange.requestId);
     try {
       // Load shedding, which says when to retry, is no fault and can be frequent.

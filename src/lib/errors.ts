@@ -39,6 +39,8 @@ export interface ErrorDetail {
   allow?: string;
   /** Says where to get a token, on 401: the header `WWW-Authenticate`. */
   challenge?: string;
+  /** Name of the error in RFC 6749 or 7591, where an application of OAuth gets it. */
+  oauthError?: string;
   /** For the operator's log; never sent. */
   cause?: unknown;
 }
