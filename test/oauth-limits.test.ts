@@ -10,6 +10,28 @@ import { asking, codeIn, form, PUBLIC, registration, statusOf, VERIFIER } from "
 const cairn = await startCairn(PUBLIC);
 afterAll(() => cairn[Symbol.asyncDispose]());
 
+test("a grant ends no later than the key that consented, also where that was rolled to one that ends sooner", async () => {
+  await using own = await startCairn(PUBLIC);
+  const { client_id } = await registration(own);
+  const admin = await own.ok(own.post("/v1/api_keys", { scopes: ["admin"], expires_at: "2026-05-07T10:30:00Z" }));
+  const session = await own.ok(own.post("/v1/sign_in", {}, { key: admin.key }));
+  const connectWith = async (key: string) => {
+    const grant = await own.ok(own.post("/v1/oauth/grants", asking(client_id), { key }));
+    const fields = { grant_type: "authorization_code", client_id, code: codeIn(grant), code_verifier: VERIFIER };
+    return { id: grant.key.id, ...(await form(own, "/token", fields)).body };
+  };
+  const endOf = async ({ id }: { id: string }) => (await own.ok(own.get(`/v1/api_keys/${id}`))).expires_at;
+  const connected = [await connectWith(admin.key), await connectWith(session.key)];
+  for (const one of connected) expect(await endOf(one)).toStartWith("2026-05-07T10:30:00");
+  await own.ok(own.post(`/v1/api_keys/${admin.id}/roll`, { overlap_seconds: 0, expires_at: "2026-05-07T08:30:00Z" }));
+  for (const one of connected) expect(await endOf(one)).toStartWith("2026-05-07T08:30:00");
+  own.clock.advance({ seconds: 1_800 });
+  for (const { access_token, refresh_token } of connected) {
+    expect(await statusOf(own, access_token)).toBe(401);
+    expect((await form(own, "/token", { grant_type: "refresh_token", client_id, refresh_token })).body.error).toBe("invalid_grant");
+  }
+});
+
 test("what is no form or no JSON is refused as RFC 6749 says, for pages, too", async () => {
   const sent = { key: null, raw: "{", headers: { "Content-Type": "application/json" } };
   const large = { key: null, raw: `token=${"a".repeat(40_000)}`, headers: { "Content-Type": "application/x-www-form-urlencoded" } };

@@ -127,7 +127,7 @@ export function rollKey(
     const row = addKey(tx, secret, { ...kept, expiresAt: expiresAt ?? before.expiresAt, rolledFrom: before.id });
     const endsAt = Math.min(now + overlapMs, before.expiresAt ?? Infinity);
     tx.put(apiKeys, hash, { ...before, expiresAt: endsAt, rolledTo: row.id });
-    for (const grant of keysFrom(tx, before.id, "oauth")) tx.put(apiKeys, grant.hash, { ...grant.row, source: row.id });
+    for (const grant of keysFrom(tx, before.id, "oauth")) tx.put(apiKeys, grant.hash, movedTo(row, grant.row));
     for (const session of keysFrom(tx, before.id, "session")) {
       if ((session.row.expiresAt ?? Infinity) > endsAt) tx.put(apiKeys, session.hash, { ...session.row, expiresAt: endsAt });
     }
@@ -140,6 +140,18 @@ export function rollKey(
     });
     return keyJson(row, null, secret);
   });
+}
+
+/** Grant as it continues with another key: until that ends, at the latest. */
+function movedTo({ id, expiresAt }: ApiKeyRow, grant: ApiKeyRow): ApiKeyRow {
+  const latest = expiresAt ?? Infinity;
+  const { oauth } = grant;
+  return {
+    ...grant,
+    source: id,
+    expiresAt: Math.min(grant.expiresAt ?? Infinity, latest),
+    ...(oauth === undefined ? {} : { oauth: { ...oauth, endsAt: Math.min(oauth.endsAt, latest) } }),
+  };
 }
 
 function refuseMoreScopes(caller: KeyMaker, scopes: readonly string[]): void {

@@ -60,6 +60,8 @@ export function createGrant(deps: Deps, caller: Caller & { keyId: KeyId }, conse
     if (source !== undefined)
       for (const oldest of keysFrom(tx, source, "oauth").slice(0, 1 - LIMITS.oauthGrantsMax))
         removeKey(tx, caller, oldest, `${LIMITS.oauthGrantsMax} applications were connected with its key since.`);
+    const sourceEndsAt = source === undefined ? null : findById(tx, source).row.expiresAt;
+    const endsAt = Math.min(tx.now + consent.days * DAY_MS, sourceEndsAt ?? Infinity);
     const grant = { clientId, redirectUri, resource, challenge, code: hash, isRedeemed: false, isRefreshable };
     const row = addTracedGrant(tx, caller, grantKeyOf({ family }), `crn_${family.slice(0, 4)}`, {
       kind: "oauth",
@@ -71,8 +73,8 @@ export function createGrant(deps: Deps, caller: Caller & { keyId: KeyId }, conse
       ...(agentId === undefined ? {} : { agentId }),
       perMinute: presented.perMinute,
       burst: presented.burst,
-      expiresAt: tx.now + CODE_MS,
-      oauth: { ...grant, endsAt: tx.now + consent.days * DAY_MS, access: [] },
+      expiresAt: Math.min(tx.now + CODE_MS, endsAt),
+      oauth: { ...grant, endsAt, access: [] },
     });
     const redirect = redirectWith(redirectUri, { code, state: consent.state, iss: new URL(resource).origin });
     return toJson({ object: "oauth_grant", key: JSON.parse(keyJson(row, null)) as object, redirect_to: redirect });
