@@ -271,7 +271,10 @@ export interface ChangedVersion {
 export interface Context {
   /** The current state. */
   state: JsonObject;
-  /** First those that are pinned, newest first, then the best; without a query the newest. */
+  /**
+   * First those that are pinned, newest first, then the best; without a query the newest. What is new goes by `occurred_at`, or
+   * `created_at` without one.
+   */
   memories: Array<{
     /** `mem_` and 12 characters. */
     id: string;
@@ -335,7 +338,7 @@ export interface ContextReplay {
 
 /** What the context should hold. */
 export interface ContextRequest {
-  /** What the agent is about to do or was asked; finds memories by meaning. Without one, the newest are given. */
+  /** What the agent is about to do or was asked; finds memories by meaning. Without one, the newest are given, by when they happened. */
   query?: string;
   /** How many memories at most; default 5, with `max_tokens` 20. */
   memory_limit?: number;

@@ -2,7 +2,8 @@
  * The combined read: the state, the memories that matter, the latest turns. It owns no data and changes none.
  *
  * It looks in the memories that the session shows and, when the session has a user, in all memories of that user; never in another
- * user's. With a query the best come first, without one the newest. Before them come those that are pinned, whatever the query.
+ * user's. With a query the best come first, without one the newest, by when they happened. Before them come those that are pinned,
+ * whatever the query.
  *
  * @module
  */
@@ -12,7 +13,8 @@ import type { Permit } from "../lib/fair-semaphore.ts";
 import { LIMITS } from "../lib/limits.ts";
 import type { MemoryDeps } from "../memories/deps.ts";
 import { postingsOf, rowFilterOf } from "../memories/filter.ts";
-import { newestMemories, type MemoryScope } from "../memories/memories.ts";
+import type { MemoryScope } from "../memories/memories.ts";
+import { newestMemories, timesOfOwners, timesOfSessions } from "../memories/newest.ts";
 import { pinnedMemories } from "../memories/pins.ts";
 import { memoryMembers, visibleMemories } from "../memories/record.ts";
 import type { RankingParts } from "../memories/ranking-score.ts";
@@ -120,7 +122,7 @@ async function findMemories(
   const ranked = query === undefined || limit === 0 ? undefined : await rank(deps, query, scope, options, permit);
   // With nothing to look for in a query of spaces alone, the newest as without one.
   if (ranked === undefined || ranked.query.lexical.ids.length === 0) {
-    const { keys, isPartial } = await newestMemories(deps, scope, limit, shown);
+    const { keys, isPartial } = await newestMemories(deps.store, scope, limit, shown);
     const newest = keys.map((key) => ({ key }));
     return { ranking: undefined, count: keys.length, items: (reader) => visibleItems(reader, newest), isPartial };
   }
@@ -170,11 +172,13 @@ function wholeScope(reader: Reader, session: LiveSession, owner: Owner, scope: C
     const { byUser, byAgent } = memoryTable.index;
     const users = [...(userId === null ? [] : [hashKey(userId)]), ...(owner.userId === undefined ? [NOBODY] : [])];
     refuseUnfilled(reader, byUser, "memory_scope");
-    return { filter: [posting(byUser, ...users), posting(byAgent, hashKey(agent))] };
+    const times = timesOfOwners(userId, owner.userId === undefined ? agent : undefined);
+    return { filter: [posting(byUser, ...users), posting(byAgent, hashKey(agent))], times };
   }
-  if (userId !== null && scope !== "session") return { filter: ownedPostings({ userId, agentId }, memoryTable.index) };
+  if (userId !== null && scope !== "session")
+    return { filter: ownedPostings({ userId, agentId }, memoryTable.index), times: timesOfOwners(userId, undefined) };
   const ranges = shownMemoryRanges(reader, session);
-  return { filter: [memoriesIn(ranges)], ranges };
+  return { filter: [memoriesIn(ranges)], ranges, times: timesOfSessions(ranges) };
 }
 
 /** Owners whose pinned memories a session's contexts show: its user, or else it and the sessions that it was forked from. */

@@ -36,7 +36,8 @@ export const ContextRequest = Type.Object(
   {
     query: Type.Optional(
       Text(0, LIMITS.queryLengthMax, {
-        description: "What the agent is about to do or was asked; finds memories by meaning. Without one, the newest are given.",
+        description:
+          "What the agent is about to do or was asked; finds memories by meaning. Without one, the newest are given, by when they happened.",
         examples: [QUERY_EXAMPLE],
       }),
     ),
@@ -102,7 +103,10 @@ export const Context = Type.Object(
         truncated: Truncated,
         explanation: Type.Optional(MemoryExplanation),
       }),
-      { description: "First those that are pinned, newest first, then the best; without a query the newest." },
+      {
+        description:
+          "First those that are pinned, newest first, then the best; without a query the newest. What is new goes by `occurred_at`, or `created_at` without one.",
+      },
     ),
     partial: Type.Optional(Partial),
     recent_turns: Type.Array(

@@ -149,7 +149,8 @@ async function* walkPassing(
   }
 }
 
-async function passingOf(store: RecordStore, ids: readonly BareId[], shown: Filtered["shown"]): Promise<PassingRows> {
+/** The memories that are shown and pass, as far as the request may compare them. */
+export async function passingOf(store: RecordStore, ids: readonly BareId[], shown: Filtered["shown"]): Promise<PassingRows> {
   const { compared, filter } = shown.rowFilter;
   const others = ids.filter((id) => compared.get(id) === undefined);
   // As many as were cheap before are compared at once, and few where nothing is known of them and all of each is gone through.

@@ -3,10 +3,9 @@
  *
  * @module
  */
-import { nextTurn } from "../lib/clock.ts";
 import type { RecordFilter } from "../filters/filter.ts";
 import { Existing, type AnswerJson } from "../lib/answer.ts";
-import { partitionOf, homeOfUser, type BareId, type MemoryId } from "../lib/ids.ts";
+import { partitionOf, homeOfUser, type MemoryId } from "../lib/ids.ts";
 import { jsonArray, jsonWith, mergeObjects, toJson, type JsonText } from "../lib/json.ts";
 import { countQuoted } from "../embeddings/builtin/token-count.ts";
 import { BACKGROUND } from "../embeddings/embeddings.ts";
@@ -27,7 +26,6 @@ import { changeMemory, checkTimes, trackVectors, touchSession, type MemoryChange
 import { createMemories, memoriesCreated, prepareMemories, type NewMemory } from "./create.ts";
 import type { MemoryDeps } from "./deps.ts";
 import { passesRowFilter, postingsOf, rowFilterOf, rowsAtOnce, rowsComparedBy } from "./filter.ts";
-import { newestFiltered, type Newest } from "./filtered.ts";
 import { findMemory, memoryJson, preview, refuseLongContent, supersededBy, type FoundMemory } from "./record.ts";
 import type { Shown } from "./status.ts";
 import { shownMemories } from "./validity.ts";
@@ -101,6 +99,8 @@ export interface MemoryScope {
   readonly filter: Filter;
   /** Session, where they are of one. */
   readonly ranges?: readonly MemoryRange[] | undefined;
+  /** Prefixes under which they are in the index by time. */
+  readonly times?: readonly string[];
 }
 
 /**
@@ -152,31 +152,6 @@ export async function listMemories(
     if (rowFilter === undefined) return json();
     return { json: passesRowFilter(rowFilter, row) ? json() : undefined, rows: rowsComparedBy(rowFilter, row) };
   });
-}
-
-/**
- * Up to `limit` of one session or user. Where many are passed over, as their session is being removed, other requests are answered
- * in between.
- */
-export async function newestMemories({ store }: Deps, { filter, ranges }: MemoryScope, limit: number, shown: Shown): Promise<Newest> {
-  const { rowFilter } = shown;
-  if (rowFilter !== undefined) return newestFiltered(store, { postings: filter, shown: { ...shown, ranges, rowFilter } }, limit);
-  const found: BareId[] = [];
-  if (limit === 0) return { keys: found, isPartial: false };
-  for (let before: BareId | undefined; ;) {
-    const { ids, next } = await store.walk(memories, filter, { before }, limit - found.length);
-    if (ids.length > 0) {
-      const visible = await store.read((reader) => {
-        reader.ahead(memories, ids);
-        const find = shownMemories(reader, { ...shown, ranges });
-        return ids.filter((key) => find(key) !== undefined);
-      });
-      found.push(...visible);
-    }
-    if (found.length === limit || next === undefined) return { keys: found, isPartial: false };
-    before = next;
-    await nextTurn();
-  }
 }
 
 /** Leaves no trace of a request that changes nothing. */

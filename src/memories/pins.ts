@@ -13,6 +13,7 @@ import { eachFetched, type Reader, type Span } from "../storage/access.ts";
 import { MAX_KEY, pinKey, timeKey, type OwnerOfMemory } from "../storage/keys.ts";
 import { isOwned, type Owner } from "../storage/owner.ts";
 import { memories, type MemoryRow } from "../storage/tables.ts";
+import { placeOfId } from "../turns/order.ts";
 import { ownerNames, visibleMemories } from "./record.ts";
 import type { Shown } from "./status.ts";
 import { shownMemories } from "./validity.ts";
@@ -31,7 +32,7 @@ function keysOf(reader: Reader, span: Span): BareId[] {
 }
 
 /**
- * The pinned memories of some owners, newest first.
+ * The pinned memories of some owners, newest first by when they happened.
  *
  * @param caller - whose memories the caller sees
  * @param shown - with ranges those of their sessions alone
@@ -52,8 +53,12 @@ export function pinnedMemories(
     ranges === undefined || ranges.some(({ session }) => session === (sessionId && bare(sessionId)));
   return rows
     .flatMap(({ key, row }) => (row !== undefined && isAsked(row) && isOwned(caller, ownerNames(row)) ? [{ key, row }] : []))
-    .sort((a, b) => (a.key < b.key ? 1 : -1))
+    .sort((a, b) => (placeOf(a) < placeOf(b) ? 1 : -1))
     .slice(0, LIMITS.pinnedMemoriesMax);
+}
+
+function placeOf({ key, row: { occurredAt } }: { key: BareId; row: MemoryRow }): string {
+  return occurredAt === undefined ? placeOfId(key) : timeKey(occurredAt) + key;
 }
 
 /**

@@ -69,6 +69,11 @@ export function pinKey(owner: OwnerOfMemory): string {
   return hashKey(JSON.stringify(["pinned", ...keeperOf(owner)]));
 }
 
+/** Prefix of the memories of a user, or of nobody (null) with one agent, by when they happened. */
+export function userTimeKey(userId: string | null, agentId: string | null): string {
+  return hashKey(JSON.stringify(["time", userId, userId === null ? agentId : null]));
+}
+
 /** Bytes of a name that its entries begin with, in hex: those of longer ones that begin alike are in no order. */
 const NAME_BYTES_MAX = 900;
 

@@ -37,6 +37,8 @@
  *   byExpiry           ms memory                    if it expires
  *   pinned             #(owner) ms memory           if it is pinned, with when it is past for good
  *   past               memory                       if it is past for good
+ *   timed              memory                       if it has a time of its own (`occurred_at`)
+ *   byTime             session ms memory            then, too, and #(user) ms memory
  *   ahead              memory                       if its id is later than its time
  * memory_versions      memory number                MemoryVersionRow: a content that a memory had
  * retrievals           retrieval                    RetrievalRow: what a search or a context found

@@ -17,7 +17,7 @@ export function timelineEndpoints(deps: RetrievalDeps): Endpoint[] {
       summary: "List the timeline of a session",
       description:
         "Its turns, the versions of its state with what changed in each, its memories, what searches and contexts found while " +
-        "`retrieval_log` was on, and the sessions forked from it, in the order in which they were made; a turn with `occurred_at` stands where it happened. Memories and forks that were " +
+        "`retrieval_log` was on, and the sessions forked from it, in the order in which they were made; a turn or memory with `occurred_at` stands where it happened. Memories and forks that were " +
         "deleted since, and forks that have expired, are left out.",
       filter: TIMELINE_FILTER,
       cursor: Cursor("entry"),

@@ -3,7 +3,8 @@
  * found for a query, and the sessions that were forked from it.
  *
  * All of these have ids of one source, so that merging them by id gives the order in which they were committed, and an id is a
- * cursor for all. Turns that were given a time of their own stand there instead (`turns/order.ts`). It owns no data.
+ * cursor for all. Turns and memories that were given a time of their own stand there instead (`turns/order.ts`, `memories/newest.ts`).
+ * It owns no data.
  *
  * @module
  */
@@ -17,13 +18,13 @@ import { allRanges, isIn, shownRanges, type Range } from "../sessions/branches.t
 import { isLive, liveSession, type LiveSession } from "../sessions/live-session.ts";
 import { shownMemoryRanges, type MemoryRange } from "../sessions/shared-memories.ts";
 import { changedVersion, versionsInOrder } from "../sessions/versions.ts";
-import { eachFetched, eachRead, type Reader } from "../storage/access.ts";
+import { eachFetched, eachRead, type Reader, type Span } from "../storage/access.ts";
 import { MAX_KEY, successor, NUMBER_KEY_LENGTH, timeKey, turnKey } from "../storage/keys.ts";
 import type { Owner } from "../storage/owner.ts";
 import { pageOfBatches, type PageEntry, type Page } from "../storage/page.ts";
 import { memories, provider, PROVIDER_KEY, retrievals, sessions, turns, type AnyTable } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
-import { cut, placeOfId, spansOf, timedTurns } from "../turns/order.ts";
+import { cut, ENTRIES_LOOKED_AT, placeOfId, spansOf, timedTurns } from "../turns/order.ts";
 import { shownTurns } from "../turns/shown.ts";
 import { TIMELINE_KINDS } from "./kinds.ts";
 
@@ -102,8 +103,10 @@ function entriesOf({ kind, id: place }: TimelinePosition, { json, length }: Reco
   return json === undefined ? [passed] : [{ id, json: jsonWith({ object: "timeline_entry", id, kind }, { [kind]: json }) }, passed];
 }
 
-/** Position of an entry: that of a turn with a time of its own there, any other at its id. */
+/** Position of an entry: that of a turn or memory with a time of its own there, any other at its id. */
 function placeOf(reader: Reader, session: LiveSession, id: BareId): string {
+  const occurredAt = unlessUnreadable(() => reader.get(memories, id)?.occurredAt);
+  if (occurredAt !== undefined) return timeKey(occurredAt) + id;
   const { timedFrom } = session.row;
   if (timedFrom === undefined || id < timedFrom) return placeOfId(id);
   const range = allRanges(reader, session).find((one) => isIn(one, id));
@@ -141,7 +144,11 @@ type TimelinePositions = Generator<TimelinePosition, void, undefined>;
 function placesOf(reader: Reader, session: LiveSession, kind: Kind, walk: Walk): TimelinePositions[] {
   const after = walk.after === undefined ? undefined : idAt(walk.after);
   if (kind === "version") return [versionPlaces(reader, session, { ...walk, after })];
-  if (kind === "memory") return shownMemoryRanges(reader, session).map((range) => places(reader, kind, range, { ...walk, after }));
+  if (kind === "memory")
+    return shownMemoryRanges(reader, session).flatMap((range) => [
+      memoryPlaces(reader, range, { ...walk, after }),
+      timedMemoryPlaces(reader, range, walk),
+    ]);
   if (kind !== "turn") return [places(reader, kind, { session: session.key, until: MAX_KEY }, { ...walk, after })];
   const { timedFrom } = session.row;
   const shown = walk.status === "all" ? allRanges(reader, session) : shownRanges(reader, session);
@@ -159,11 +166,44 @@ function* versionPlaces(reader: Reader, session: LiveSession, walk: Walk): Timel
   for (const place of versionsInOrder(reader, session, walk)) yield { kind: "version", at: placeOfId(place.id), ...place };
 }
 
-function* places(reader: Reader, kind: Exclude<Kind, "version" | "turn">, range: MemoryRange, walk: Walk): TimelinePositions {
+function* places(reader: Reader, kind: Exclude<Kind, "version" | "turn" | "memory">, range: MemoryRange, walk: Walk): TimelinePositions {
   const ids = idsIn(reader, TABLE_OF[kind], range, walk);
   // They say which memories are read.
   if (kind === "retrieval") reader.ahead(retrievals, ids);
   for (const id of ids) yield { kind, id, at: placeOfId(id) };
+}
+
+/** Memories at their ids, but for those with a time of their own. */
+function* memoryPlaces(reader: Reader, range: MemoryRange, walk: Walk): TimelinePositions {
+  let { after } = walk;
+  for (let looked = 0; looked < ENTRIES_LOOKED_AT; looked += walk.atOnce) {
+    const ids = idsIn(reader, TABLE_OF.memory, range, { ...walk, after });
+    const isTimed = eachFetched(ids, (id) => reader.has(memories.index.timed, id));
+    for (const [i, id] of ids.entries()) if (!isTimed[i]) yield { kind: "memory", id, at: placeOfId(id) };
+    if (ids.length < walk.atOnce) return;
+    after = ids.at(-1);
+  }
+}
+
+/** Memories of a session with a time of their own, in the order of it. */
+function* timedMemoryPlaces(reader: Reader, { session, until }: MemoryRange, { after, descending, atOnce }: Walk): TimelinePositions {
+  const { byTime } = memories.index;
+  let span: Span = {
+    from: descending || after === undefined ? session : successor(session + after),
+    to: session + (descending && after !== undefined ? after : MAX_KEY),
+    limit: atOnce,
+    descending,
+  };
+  for (let looked = 0; looked < ENTRIES_LOOKED_AT; looked += atOnce) {
+    const entries = reader.keys(byTime, span);
+    for (const entry of entries) {
+      const id = byTime.recordOf(entry);
+      if (id < until) yield { kind: "memory", id, at: entry.slice(session.length) };
+    }
+    const last = entries.at(-1);
+    if (last === undefined || entries.length < atOnce) return;
+    span = descending ? { ...span, to: last } : { ...span, from: successor(last) };
+  }
 }
 
 function* turnPlaces(reader: Reader, ranges: Iterable<Range>, walk: Walk): TimelinePositions {

@@ -59,10 +59,10 @@ export function* cut(ranges: Iterable<Range>, at: string, side: "before" | "from
 }
 
 /**
- * Entries of the index by time that are looked at for one context, or one piece of a timeline. Those of turns that are not shown are passed
- * over: a rollback may have hidden them, or they came in a session after its fork.
+ * Entries of the index by time that are looked at for one context, or one piece of a timeline. Those of what is not shown are passed
+ * over: a rollback may have hidden turns, or they came in a session after its fork.
  */
-const ENTRIES_LOOKED_AT = 10_000;
+export const ENTRIES_LOOKED_AT = 10_000;
 const ENTRIES_AT_ONCE = 100;
 
 /** A turn in the index by time: where it stands there, and its key. */

@@ -62,7 +62,14 @@ async function runTasks({ cairn }: Opened): Promise<void> {
 const OF_VECTORS = new Set(["embedding_id", "vector_available", "score"]);
 
 function withoutVectors(answer: unknown): any {
-  return JSON.parse(JSON.stringify(answer, (name, value: unknown) => (OF_VECTORS.has(name) ? undefined : value)));
+  return JSON.parse(JSON.stringify(answer, (name, value: unknown) => (OF_VECTORS.has(name) ? undefined : byCreation(name, value))));
+}
+
+/** A context without a query has its memories in the order in which they happened, which was that of their creation. */
+function byCreation(name: string, value: unknown): unknown {
+  return name === "memories" && Array.isArray(value) && value.every(({ score }) => score === 0)
+    ? value.toSorted((a, b) => (a.id < b.id ? 1 : -1))
+    : value;
 }
 
 /** Lists have got filters since, which the error about a parameter that is none of them names. */

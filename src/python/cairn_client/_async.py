@@ -1698,7 +1698,8 @@ class AsyncSessionsApi:
 
         Args:
             session_id: The session.
-            query: What the agent is about to do or was asked; finds memories by meaning. Without one, the newest are given.
+            query: What the agent is about to do or was asked; finds memories by meaning. Without one, the newest are given, by when
+                they happened.
             memory_limit: How many memories at most; default 5, with `max_tokens` 20.
             turn_limit: How many turns at most; default 10, with `max_tokens` 50.
             as_of: Show the memories that were current then, instead of now. Of records that still exist, whenever they were added.
@@ -1761,8 +1762,9 @@ class AsyncSessionsApi:
         """List the timeline of a session.
 
         Its turns, the versions of its state with what changed in each, its memories, what searches and contexts found while
-        `retrieval_log` was on, and the sessions forked from it, in the order in which they were made; a turn with `occurred_at`
-        stands where it happened. Memories and forks that were deleted since, and forks that have expired, are left out.
+        `retrieval_log` was on, and the sessions forked from it, in the order in which they were made; a turn or memory with
+        `occurred_at` stands where it happened. Memories and forks that were deleted since, and forks that have expired, are left
+        out.
 
         Needs a key with the scope `read`.
 

@@ -234,7 +234,9 @@ class Context(Record):
     state: dict[str, Any]
     """The current state."""
     memories: list[ContextMemories]
-    """First those that are pinned, newest first, then the best; without a query the newest."""
+    """First those that are pinned, newest first, then the best; without a query the newest. What is new goes by `occurred_at`, or
+    `created_at` without one.
+    """
     partial: Literal[True] | None = None
     """Set where 10,000 memories were compared with the filter, and others were not: there may be better ones."""
     recent_turns: list[RecentTurn]

@@ -183,6 +183,16 @@ const MIGRATIONS: readonly SchemaMigration[] = [
       await connection.send(definitionOfVectors(turnVectors, "if not exists").map(plain));
     },
   },
+  {
+    number: 18,
+    says: "memories are found by when they happened",
+    run: (connection) =>
+      connection.send([
+        plain('alter table cairn.memories add column if not exists timed text collate "C"'),
+        plain("create index if not exists memories_timed_idx on cairn.memories (timed) where timed is not null"),
+        plain('create table if not exists cairn.memories_by_time (key text collate "C" primary key)'),
+      ]),
+  },
 ];
 
 /**

@@ -6,7 +6,7 @@
 import { Type, type Static } from "@sinclair/typebox";
 import { bare } from "../../lib/ids.ts";
 import { CACHE_BYTES_MAX } from "../../lib/limits.ts";
-import { contentKey, hashKey, NOBODY, ownNameKey, pinKey, timeKey } from "../keys.ts";
+import { contentKey, hashKey, NOBODY, ownNameKey, pinKey, timeKey, userTimeKey } from "../keys.ts";
 import { metadataPrefixes } from "../metadata-index.ts";
 import { AnyObject, Fraction, IdText, Instant, OneOf, OrNull, Positive, Text, Truth, Whole } from "../row-types.ts";
 import { changedAt, having, json } from "./codecs.ts";
@@ -111,6 +111,16 @@ export const memories = table(
     byExpiry: (memory, { expiresAt }) => (expiresAt === undefined ? undefined : timeKey(expiresAt) + memory),
     pinned: (memory, row) => (row.pinned === true ? pinKey(row) + timeKey(endOfPin(row)) + memory : undefined),
     past: { of: (memory, row) => (isPastForGood(row) ? memory : undefined), fillRows: FILL_ROWS },
+    timed: { of: (memory, { occurredAt }) => (occurredAt === undefined ? undefined : memory), fillRows: FILL_ROWS },
+    byTime: {
+      of: (memory, { occurredAt, sessionId, userId, agentId }) => {
+        if (occurredAt === undefined) return undefined;
+        const owners = [userTimeKey(userId, agentId), ...(sessionId === undefined ? [] : [bare(sessionId)])];
+        return owners.map((owner) => owner + timeKey(occurredAt) + memory);
+      },
+      hasMany: true,
+      fillRows: FILL_ROWS,
+    },
     ahead: (memory, row) => ahead(memory, row.createdAt),
   },
   // A row is put again for its vector, its links and its times, and its text need not be hashed for that.
@@ -124,6 +134,7 @@ export const memories = table(
       "tags",
       "metadata",
       "createdAt",
+      "occurredAt",
       "externalId",
       "namedWithin",
       "expiresAt",

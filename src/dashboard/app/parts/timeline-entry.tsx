@@ -253,7 +253,14 @@ function MemoryEntry({ memory }: { memory: Memory }) {
           <a href={`#${memory.id}`}>Memory</a>
         </h2>
         <span class="quiet">
-          <span class="kind">{memory.type}</span> {memory.tags.map((tag) => `#${tag} `)}· <Time at={memory.created_at} />
+          <span class="kind">{memory.type}</span> {memory.tags.map((tag) => `#${tag} `)}·{" "}
+          <Time at={memory.occurred_at ?? memory.created_at} />
+          {memory.occurred_at !== null && (
+            <>
+              {" "}
+              · added <Time at={memory.created_at} />
+            </>
+          )}
         </span>
       </div>
       <LongText text={memory.content} />

@@ -283,7 +283,7 @@ function useTarget(): string {
 }
 
 function createdAt({ turn, version, memory, retrieval, fork }: TimelineEntry): number {
-  return Date.parse(turn?.occurred_at ?? (turn ?? version ?? memory ?? retrieval ?? fork)?.created_at ?? "");
+  return Date.parse(turn?.occurred_at ?? memory?.occurred_at ?? (turn ?? version ?? memory ?? retrieval ?? fork)?.created_at ?? "");
 }
 
 interface GapProps {
