@@ -11,6 +11,8 @@ type Answered = (status: number, body: Uint8Array) => void;
 const NOTHING = new Uint8Array(0);
 const HEAD_END = Buffer.from("\r\n\r\n");
 const LENGTH = Buffer.from("ontent-Length: ");
+const LINE_END = Buffer.from("\r\n");
+const LAST_PIECE = Buffer.from("\r\n0\r\n\r\n");
 
 export class Connection {
   #socket!: Socket;
@@ -67,15 +69,12 @@ export class Connection {
     const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
     const whole = this.#partial.length === 0 ? bytes : Buffer.concat([this.#partial, bytes]);
     const headEnd = whole.indexOf(HEAD_END);
-    if (headEnd !== -1) {
-      const bodyStart = headEnd + HEAD_END.length;
-      const end = bodyStart + lengthIn(whole);
-      if (whole.length >= end) {
-        this.#partial = NO_BYTES;
-        const status = (whole[9]! - 48) * 100 + (whole[10]! - 48) * 10 + (whole[11]! - 48);
-        this.#answered(status, whole.subarray(bodyStart, end));
-        return;
-      }
+    const answer = headEnd === -1 ? undefined : bodyOf(whole, headEnd + HEAD_END.length);
+    if (answer !== undefined) {
+      this.#partial = NO_BYTES;
+      const status = (whole[9]! - 48) * 100 + (whole[10]! - 48) * 10 + (whole[11]! - 48);
+      this.#answered(status, answer);
+      return;
     }
     // The chunk's bytes are the socket's again after this call.
     this.#partial = whole === bytes ? Buffer.from(bytes) : whole;
@@ -84,9 +83,22 @@ export class Connection {
 
 const NO_BYTES = Buffer.alloc(0);
 
-function lengthIn(head: Buffer): number {
-  let at = head.indexOf(LENGTH) + LENGTH.length;
-  let length = 0;
-  for (let digit = head[at]! - 48; digit >= 0 && digit <= 9; digit = head[++at]! - 48) length = length * 10 + digit;
-  return length;
+/** The body of an answer; undefined while it is not there whole. A long one comes in pieces, each behind its length. */
+function bodyOf(whole: Buffer, bodyStart: number): Uint8Array | undefined {
+  const at = whole.subarray(0, bodyStart).indexOf(LENGTH);
+  if (at === -1) return whole.subarray(-LAST_PIECE.length).equals(LAST_PIECE) ? joined(whole, bodyStart) : undefined;
+  const end = bodyStart + Number.parseInt(whole.toString("latin1", at + LENGTH.length, bodyStart), 10);
+  return whole.length < end ? undefined : whole.subarray(bodyStart, end);
+}
+
+function joined(whole: Buffer, bodyStart: number): Uint8Array {
+  const pieces: Buffer[] = [];
+  for (let at = bodyStart; ;) {
+    const lineEnd = whole.indexOf(LINE_END, at);
+    const length = Number.parseInt(whole.toString("latin1", at, lineEnd), 16);
+    if (length === 0) return Buffer.concat(pieces);
+    const start = lineEnd + LINE_END.length;
+    pieces.push(whole.subarray(start, start + length));
+    at = start + length + LINE_END.length;
+  }
 }
