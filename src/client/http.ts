@@ -192,7 +192,7 @@ function isPlain(value: unknown): value is string | number | boolean {
 }
 
 /** As random as `crypto.randomUUID`, which pages do not have that came without TLS. */
-function newKey(): string {
+export function newKey(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 

@@ -114,12 +114,22 @@ test("what was found for a query stands in the line of time, with scores, memori
   expect(tab.complaints).toEqual([]);
 });
 
+const BAKING = [
+  "**Slowly**, see [the book](https://bread.example/):",
+  "- mix",
+  "- انتظر",
+  "![map](https://bread.example/map.png) [run](javascript:alert(1)) [see](data:text/html,x) <b>bold</b>",
+  "```",
+  "180 C",
+  "```",
+].join("\n");
+
 test("a session is read as it happened: tool calls nested, what turns took as chips and as sums, Markdown on request", async () => {
   const { id } = await cairn.createSession({ external_id: "thread-9" });
   const text = (content: string) => ({ type: "text", content });
   const log = (input: object, output: object, metadata: object) =>
     cairn.ok(cairn.post(`/v1/sessions/${id}/turns`, { input, output, metadata }));
-  await log(text("How do I bake?"), text("**Slowly**, see [the book](https://bread.example/):\n- mix\n- wait\n```\n180 C\n```"), {
+  await log(text("How do I bake?"), text(BAKING), {
     model: "small",
     usage: { input_tokens: 400, output_tokens: 12 },
     latency_ms: 820,
@@ -135,7 +145,14 @@ test("a session is read as it happened: tool calls nested, what turns took as ch
   await tab.click("Markdown");
   expect(
     await tab.run<string[]>(`[...document.querySelector(".markdown").querySelectorAll("b, li, pre, a")].map((one) => one.textContent)`),
-  ).toEqual(["Slowly", "the book", "mix", "wait", "180 C"]);
+  ).toEqual(["Slowly", "the book", "mix", "انتظر", "map", "180 C"]);
+  // What is no mark stays as it was written, without a link or an image; what is from the right begins there.
+  await tab.seesFlat("[run](javascript:alert(1)) [see](data:text/html,x) <b>bold</b>");
+  expect(
+    await tab.run<string[]>(
+      `[...document.querySelectorAll(".markdown :is(a, img, li)")].map((one) => one.href ?? getComputedStyle(one).direction)`,
+    ),
+  ).toEqual(["https://bread.example/", "ltr", "rtl", "https://bread.example/map.png"]);
   expect(await tab.accessibilityProblems()).toEqual([]);
   await turn(id, "And then?");
   await tab.sees("And then?");
@@ -320,7 +337,9 @@ test("a link to a version is scrolled to and marked, in either order", async () 
   for (const order of ["desc", "asc"]) {
     await tab.go(`${cairn.address}/dashboard/sessions/${id}?order=${order}#version-3`);
     await tab.has("#version-3.target");
-    expect(await tab.run<number>(`document.querySelector("#version-3").getBoundingClientRect().top`)).toBeLessThan(900);
+    await tab.holds(
+      `(({ top, bottom }) => top >= 0 && bottom <= innerHeight)(document.querySelector("#version-3").getBoundingClientRect())`,
+    );
   }
 });
 

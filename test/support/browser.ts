@@ -34,6 +34,30 @@ function orPageLeft(error: unknown): false {
   throw error;
 }
 
+const naming = (name: string, within = "") => `"${name}" to click or fill ${within}`;
+
+/**
+ * An expression that focuses a control and does something with it in the same step, and says whether it is there.
+ *
+ * @param then - statements about `one`
+ */
+function onControl(name: string, within = "", then = ""): string {
+  const scope =
+    within === ""
+      ? `(${NAMED})`
+      : `((name) => [...document.querySelectorAll(${JSON.stringify(within)})].flatMap((part) =>
+      [...part.querySelectorAll("button, a, summary, input")]).find((one) => (one.getAttribute("aria-label") ?? one.textContent.trim()) === name))`;
+  // A dialog that was closed gives the focus back when it goes.
+  return `(() => {
+    if (document.querySelector("dialog:not([open])") !== null) return false;
+    const one = ${scope}(${JSON.stringify(name)});
+    one?.focus();
+    if (one === undefined || one.disabled) return false;
+    ${then}
+    return true;
+  })()`;
+}
+
 export class Tab implements Disposable {
   readonly #view: Bun.WebView;
   /** What the page or the browser complained about: refused by the policy, uncaught, written to the console. */
@@ -121,9 +145,10 @@ export class Tab implements Disposable {
     await this.#until(expression, expression);
   }
 
-  async #until(what: string, expression: string): Promise<void> {
+  async #until(what: string, check: string | (() => Promise<boolean>)): Promise<void> {
+    const holds = typeof check === "string" ? () => this.run<boolean>(`Boolean(${check})`).catch(orPageLeft) : check;
     try {
-      await until(what, () => this.run<boolean>(`Boolean(${expression})`).catch(orPageLeft));
+      await until(what, holds);
     } catch (error) {
       const shown = await this.run<string>(`document.body?.innerText ?? ""`).catch(orPageLeft);
       throw new Error(`${(error as Error).message}; the page says:\n${shown}\n${this.complaints.join("\n")}`, { cause: error });
@@ -132,26 +157,32 @@ export class Tab implements Disposable {
 
   /** Clicks on a button, link or field by its name, in the dialog that is open if there is one. */
   async click(name: string, within = ""): Promise<void> {
-    await this.#focus(name, within);
-    await this.#leave("document.activeElement.click()");
+    await this.#until(naming(name, within), async () => {
+      if (!(await this.run<boolean>(onControl(name, within)).catch(orPageLeft))) return false;
+      // Found again and clicked in one step: the page may move the focus at any time. A page that is left was clicked.
+      return this.run<boolean>(onControl(name, within, "one.click();")).catch((error: unknown) => !orPageLeft(error));
+    });
   }
 
   /** Writes into a field by its label, in place of what it held. */
   async fill(name: string, text: string): Promise<void> {
-    await this.#focus(name);
-    await this.run("(document.activeElement.select?.(), true)");
-    if (text === "") await this.#view.press("Backspace");
-    else await this.#view.type(text);
-    await this.run(`(document.activeElement.dispatchEvent(new Event("change", { bubbles: true })), true)`);
+    await this.#until(naming(name), async () => {
+      if (!(await this.run<boolean>(onControl(name, "", "window.filled = one; one.select?.();")).catch(orPageLeft))) return false;
+      if (text === "") await this.#view.press("Backspace");
+      else await this.#view.type(text);
+      // Written again where the page has moved the focus meanwhile.
+      return this.run<boolean>(`(() => {
+        if (document.activeElement !== window.filled) return false;
+        window.filled.dispatchEvent(new Event("change", { bubbles: true }));
+        return true;
+      })()`);
+    });
   }
 
   async choose(name: string, value: string): Promise<void> {
-    await this.#focus(
-      name,
-      "",
-      `one.value = ${JSON.stringify(value)};
-      for (const type of ["input", "change"]) one.dispatchEvent(new Event(type, { bubbles: true }));`,
-    );
+    const then = `one.value = ${JSON.stringify(value)};
+      for (const type of ["input", "change"]) one.dispatchEvent(new Event(type, { bubbles: true }));`;
+    await this.#until(naming(name), onControl(name, "", then));
   }
 
   /** Presses keys as a person does who has no mouse. */
@@ -169,28 +200,6 @@ export class Tab implements Disposable {
       const element = document.activeElement;
       return element.getAttribute("aria-label") ?? element.labels?.[0]?.textContent ?? element.textContent.trim();
     })()`);
-  }
-
-  /** @param then is done with the element in the same step: the page may move the focus elsewhere right after it. */
-  async #focus(name: string, within = "", then = ""): Promise<void> {
-    const scope =
-      within === ""
-        ? `(${NAMED})`
-        : `((name) => [...document.querySelectorAll(${JSON.stringify(within)})].flatMap((part) =>
-      [...part.querySelectorAll("button, a, summary, input")]).find((one) => (one.getAttribute("aria-label") ?? one.textContent.trim()) === name))`;
-    const found = `${scope}(${JSON.stringify(name)})`;
-    await this.#until(
-      `"${name}" to click or fill ${within}`,
-      // A dialog that was closed gives the focus back when it goes.
-      `(() => {
-        if (document.querySelector("dialog:not([open])") !== null) return false;
-        const one = ${found};
-        one?.focus();
-        if (one === undefined || one.disabled) return false;
-        ${then}
-        return true;
-      })()`,
-    );
   }
 
   /** What the page has copied. */

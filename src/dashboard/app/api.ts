@@ -30,7 +30,7 @@ import type {
 } from "../../users/schema.ts";
 import type { Turn as TurnSchema } from "../../turns/schema.ts";
 import { CairnError } from "../../client/errors.ts";
-import { Http, type Call } from "../../client/http.ts";
+import { Http, newKey, type Call } from "../../client/http.ts";
 import { forgetKey, hasEnded, keepKey, key } from "./session.ts";
 
 export { CairnError };
@@ -86,7 +86,7 @@ interface CallOptions {
   key?: string;
 }
 
-/** Sends each request once: screens read again by themselves, and a change is repeated by the person who wanted it. */
+/** Sends each request once: screens read again by themselves, and a change is sent again by the person who wanted it. */
 function clientOf(apiKey: string): Http {
   return new Http({ apiKey, baseUrl: location.origin, fetch: (request) => fetch(request, { credentials: "omit", cache: "no-store" }) });
 }
@@ -94,14 +94,25 @@ function clientOf(apiKey: string): Http {
 /** Client of who is signed in. Without a key the server says that one is missing. */
 export const signedIn = () => clientOf(key.value ?? "none");
 
+/** Idempotency keys of changes whose answers were lost, by what was sent: sent again, they are not made twice. */
+const unanswered = new Map<string, string>();
+
 async function call<Answer>(method: Call["method"], path: string, options: CallOptions = {}): Promise<Answer> {
   const http = options.key === undefined ? signedIn() : clientOf(options.key);
   const used = key.value;
+  const sent = JSON.stringify([used, method, path, options.body]);
+  const idempotencyKey = options.key === undefined ? (unanswered.get(sent) ?? newKey()) : undefined;
   const exchange = http.exchange(options.signal);
   try {
-    const response = await http.send(exchange, { method, path: `/v1/${path}`, query: filled(options.query), body: options.body });
-    return (await exchange.part(response.json())) as Answer;
+    const request = { method, path: `/v1/${path}`, query: filled(options.query), body: options.body };
+    const response = await http.send(exchange, request, idempotencyKey);
+    const answer = (await exchange.part(response.json())) as Answer;
+    unanswered.delete(sent);
+    return answer;
   } catch (error) {
+    const isLost = error instanceof CairnError && (error.status === undefined || error.status === 502 || error.status === 504);
+    if (isLost && method !== "GET" && idempotencyKey !== undefined) unanswered.set(sent, idempotencyKey);
+    else unanswered.delete(sent);
     // An answer to an earlier key says nothing about the one that is there now.
     if (error instanceof CairnError && error.status === 401 && options.key === undefined && used !== null && used === key.value) {
       hasEnded.value = true;

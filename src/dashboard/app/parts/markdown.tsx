@@ -55,12 +55,19 @@ function Block({ line, lines }: { line: string; lines: readonly string[] }) {
       </pre>
     );
   const heading = HEADING.exec(line);
-  if (heading !== null) return <p class="strong">{inline(heading[2] ?? "")}</p>;
+  if (heading !== null)
+    return (
+      <p class="strong" dir="auto">
+        {inline(heading[2] ?? "")}
+      </p>
+    );
   if (ITEM.test(line)) {
     return (
       <ul>
         {lines.map((item, index) => (
-          <li key={index}>{inline(ITEM.exec(item)?.[1] ?? "")}</li>
+          <li key={index} dir="auto">
+            {inline(ITEM.exec(item)?.[1] ?? "")}
+          </li>
         ))}
       </ul>
     );
@@ -69,11 +76,13 @@ function Block({ line, lines }: { line: string; lines: readonly string[] }) {
     return (
       <blockquote>
         {lines.map((one, index) => (
-          <p key={index}>{inline(QUOTE.exec(one)?.[1] ?? "")}</p>
+          <p key={index} dir="auto">
+            {inline(QUOTE.exec(one)?.[1] ?? "")}
+          </p>
         ))}
       </blockquote>
     );
-  return <p>{inline(line)}</p>;
+  return <p dir="auto">{inline(line)}</p>;
 }
 
 function inline(line: string): ComponentChildren[] {

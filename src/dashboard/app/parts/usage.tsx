@@ -38,7 +38,13 @@ function usageOf({ metadata }: Pick<Turn, "metadata">): Usage {
   };
 }
 
-function chipsOf({ tokens, ms, cost }: Usage): string[] {
+/** A sum of numbers that are each too large says nothing. */
+function chipsOf(usage: Usage): string[] {
+  const [tokens, ms, cost] = [usage.tokens, usage.ms, usage.cost].map((sum) => (Number.isFinite(sum) ? sum : 0)) as [
+    number,
+    number,
+    number,
+  ];
   return [
     ...(tokens > 0 ? [counted(tokens, "tokens")] : []),
     ...(ms > 0 ? [ms < 10_000 ? `${number(Math.round(ms))} ms` : `${number(Math.round(ms / 1000))} s`] : []),
