@@ -5,12 +5,12 @@
  */
 import type { Elysia } from "elysia";
 import { presentedKey } from "./http/admission.ts";
-import { readBody, readForm } from "./http/body.ts";
 import type { Answer, Exchange } from "./http/exchange.ts";
 import type { Pipeline } from "./http/pipeline.ts";
 import { parametersOf } from "./http/query.ts";
 import { ApiError } from "./lib/errors.ts";
 import { challengeOf, issuerOf } from "./oauth/issuer.ts";
+import { grantNamedIn } from "./oauth/grants.ts";
 import type { OAuthDeps } from "./oauth/requests.ts";
 import { authorizeAnswer, METADATA, metadataAnswer, preflightAnswer, registerAnswer, revokeAnswer, tokenAnswer } from "./oauth/routes.ts";
 import type { Caller } from "./traces/record.ts";
@@ -47,15 +47,17 @@ export function serveOAuth(app: Elysia, pipeline: Pipeline, deps: OAuthPathsDeps
   at("/authorize", "GET", ({ request }) => authorizeAnswer(parametersOf(request.url)));
   at("/register", "POST", (exchange) =>
     refusing("invalid_client_metadata", () =>
-      pipeline.answerStranger(exchange, readBody, ({ value }) => registerAnswer(value, deps.oauth.clients(), clock.now())),
+      pipeline.strangers.answer(exchange, ({ value }) => registerAnswer(value, deps.oauth.clients(), clock.now())),
     ),
   );
-  at("/token", "POST", (exchange) =>
-    refusing("invalid_request", () => pipeline.answerStranger(exchange, readForm, (form) => tokenAnswer(deps, system, form))),
-  );
-  at("/revoke", "POST", (exchange) =>
-    refusing("invalid_request", () => pipeline.answerStranger(exchange, readForm, (form) => revokeAnswer(deps, system, form))),
-  );
+  const keyNamedIn = (form: URLSearchParams) => deps.store.read((reader) => grantNamedIn(reader, form));
+  for (const [path, answer] of [
+    ["/token", tokenAnswer],
+    ["/revoke", revokeAnswer],
+  ] as const)
+    at(path, "POST", (exchange) =>
+      refusing("invalid_request", () => pipeline.strangers.answerHolder(exchange, keyNamedIn, (form) => answer(deps, system, form))),
+    );
 }
 
 /** Has errors say what RFC 6749 calls them, which clients of OAuth read. @param fault - one of what was sent */

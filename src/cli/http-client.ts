@@ -5,7 +5,6 @@
  */
 import { Agent as HttpAgent, request as requestOverHttp, type IncomingHttpHeaders, type IncomingMessage } from "node:http";
 import { Agent as HttpsAgent, request as requestOverHttps } from "node:https";
-import { text } from "node:stream/consumers";
 
 export interface HttpRequest {
   method?: string;
@@ -14,6 +13,8 @@ export interface HttpRequest {
   timeoutMs: number;
   /** True to take any certificate: for loopback addresses, which none names. */
   anyCertificate: boolean;
+  /** Longest body that is read; any unless given. */
+  bytesMax?: number;
   /** True to keep the connection for the next request. */
   keepAlive?: boolean;
   /** Agent that makes and keeps the connections, instead of the host and port of the URL. */
@@ -31,7 +32,7 @@ const HTTPS_AGENT = new HttpsAgent({ keepAlive: true });
 
 /** @throws {Error} the system's, when no answer comes */
 export async function send(url: URL, sent: HttpRequest): Promise<Answered> {
-  const { method = "GET", headers = {}, body, timeoutMs, anyCertificate, keepAlive = false, agent } = sent;
+  const { method = "GET", headers = {}, body, timeoutMs, anyCertificate, keepAlive = false, agent, bytesMax } = sent;
   const isHttps = url.protocol === "https:";
   const options = {
     method,
@@ -45,5 +46,17 @@ export async function send(url: URL, sent: HttpRequest): Promise<Answered> {
     request.on("error", reject);
     request.end(body);
   });
-  return { status: answer.statusCode ?? 0, headers: answer.headers, body: await text(answer) };
+  return { status: answer.statusCode ?? 0, headers: answer.headers, body: await bodyOf(answer, bytesMax) };
+}
+
+async function bodyOf(answer: AsyncIterable<Buffer>, bytesMax = Infinity): Promise<string> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of answer) {
+    length += chunk.length;
+    // Leaving the loop closes the connection.
+    if (length > bytesMax) throw new Error(`more than ${bytesMax} bytes came, and no client reads that much`);
+    chunks.push(chunk);
+  }
+  return new TextDecoder().decode(Buffer.concat(chunks));
 }

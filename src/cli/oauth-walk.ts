@@ -15,12 +15,16 @@ export interface Step {
   readonly name: string;
   /** Reason why an application gets no further. */
   readonly problem?: string;
+  /** Reason why this and what follows cannot be tried from here, though nothing is known to be wrong. */
+  readonly untried?: string;
 }
 
 export type Ask = (url: URL, sent: Pick<HttpRequest, "method" | "headers" | "body">) => Promise<Answered>;
 
 /** Problem that stops an application. */
 class Break extends Error {}
+/** Reason that stops this walk alone. */
+class Untried extends Error {}
 
 interface Walk {
   readonly origin: string;
@@ -74,21 +78,22 @@ export async function* walkOAuth(address: URL, send: Ask, key: string | undefine
   const walk: Walk = { origin, ask, key: key ?? "", verifier, metadataPath: "", clientId: "", code: "", grantId: "", tokens: {} };
   try {
     for (const [name, run] of key === undefined ? WITHOUT_KEY : [...WITHOUT_KEY, ...WITH_KEY]) {
-      const problem = await problemOf(run(walk));
-      yield problem === undefined ? { name } : { name, problem };
-      if (problem !== undefined) return;
+      const end = await endOf(run(walk));
+      yield { name, ...end };
+      if (end !== undefined) return;
     }
   } finally {
-    if (walk.grantId !== "") await problemOf(endGrant(walk));
+    if (walk.grantId !== "") await endOf(endGrant(walk));
   }
 }
 
-async function problemOf(part: Promise<void>): Promise<string | undefined> {
+async function endOf(part: Promise<void>): Promise<Omit<Step, "name"> | undefined> {
   try {
     await part;
     return undefined;
   } catch (error) {
-    return error instanceof Break ? error.message : `There is no answer: ${systemReason(error)}.`;
+    if (error instanceof Untried) return { untried: error.message };
+    return { problem: error instanceof Break ? error.message : `There is no answer: ${systemReason(error)}.` };
   }
 }
 
@@ -176,6 +181,10 @@ async function consented(walk: Walk): Promise<void> {
   const headers = { "Content-Type": "application/json", "X-API-Key": walk.key };
   const body = JSON.stringify({ ...request(walk), expires_in_days: 1 });
   const answer = await walk.ask("/v1/oauth/grants", { method: "POST", headers, body });
+  if (answer.status === 403 && isOfClient(answer))
+    throw new Untried(
+      "The setting oauth_clients names hosts alone, and this command asks as one of the applications that are built in: add known to try the rest.",
+    );
   expectStatus(answer, 201, "POST /v1/oauth/grants", {
     401: "CAIRN_API_KEY is no key of this server.",
     403: "CAIRN_API_KEY is no admin's.",
@@ -185,6 +194,12 @@ async function consented(walk: Walk): Promise<void> {
   const back = URL.parse(redirect_to ?? "")?.searchParams;
   if (back?.get("iss") !== walk.origin) throw leadsElsewhere(walk, "iss", back?.get("iss"));
   walk.code = back.get("code") ?? "";
+}
+
+/** Checks whether an error is about who asks, and not about the key. */
+function isOfClient(answer: Answered): boolean {
+  const { error } = parsed(answer, "POST /v1/oauth/grants") as { error?: { param?: string } };
+  return error?.param === "client_id";
 }
 
 async function redeemed(walk: Walk): Promise<void> {

@@ -140,6 +140,13 @@ export class Admission {
     if (!level.allowed) throw rateLimited(this.#keys.anonymousRate, level);
   }
 
+  /** Takes a token from the bucket of a key that is named, not presented. @throws {ApiError} `rate_limit_exceeded` */
+  async admitNamed(exchange: Exchange, key: ApiKeyRow): Promise<void> {
+    exchange.key = key;
+    exchange.level = await (this.#buckets ?? this.#limiter).takeOfKey(key.id, key);
+    if (!exchange.level.allowed) throw rateLimited(key, exchange.level);
+  }
+
   levelOfAddress({ request, remote }: Exchange, tokens: 0 | 1): Level {
     const address = remote?.requestIP(originalRequest(request))?.address ?? "unknown";
     return this.#limiter.takeOfAddress(address, this.#keys.anonymousRate, tokens);

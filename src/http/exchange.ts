@@ -37,7 +37,7 @@ export interface Exchange {
   /** Empty only where making one failed. */
   requestId: string;
   startedAt: number;
-  /** Set by `authenticate`. */
+  /** Set by `authenticate`, and by `admitNamed`. */
   key: ApiKeyRow | undefined;
   level: Level | undefined;
   /** Set by `answer`: the header of a success that says how long it took. */

@@ -17,7 +17,7 @@ import { EVERYBODY, type Owner } from "../storage/owner.ts";
 import type { RecordStore } from "../storage/record-store.ts";
 import type { ApiKeyRow } from "../storage/tables.ts";
 import { Admission, limitsIdOf, presentedKey, type KeyLookup } from "./admission.ts";
-import type { Arrival, Arrivals } from "./arrivals.ts";
+import type { Arrivals } from "./arrivals.ts";
 import { readBody, refuseDeclaredBody, type Body } from "./body.ts";
 import type { KeyBuckets } from "../lib/bucket.ts";
 import { corsHeaders } from "./cors.ts";
@@ -35,6 +35,7 @@ import { parametersOf, readQuery } from "./query.ts";
 import { rateLimitHeaders } from "./rate-limit.ts";
 import { requestIdOf } from "./request-id.ts";
 import { ResponseBuffer } from "./response-buffer.ts";
+import { Strangers } from "./strangers.ts";
 
 export interface PipelineDeps extends OwnNames {
   readonly clock: Clock;
@@ -56,14 +57,13 @@ export interface PipelineDeps extends OwnNames {
   readonly onAnswered?: ((request: AnsweredRequest) => void) | undefined;
 }
 
-const STRANGERS_BODY_BYTES_MAX = 32 * 1024;
-
 export class Pipeline {
   readonly #deps: PipelineDeps;
   readonly #corsOrigins: readonly string[];
   readonly #isOwnHost: (host: string | null) => boolean;
   readonly #isOwnName: (host: string) => boolean;
   readonly admission: Admission;
+  readonly strangers: Strangers;
   readonly #sending = new ResponseBuffer();
   /** Not the source of records' ids, which can run out: a request always has an id. */
   readonly #requestIds: IdSource;
@@ -76,6 +76,7 @@ export class Pipeline {
     this.#isOwnHost = hostCheck(deps);
     this.#isOwnName = nameCheck(deps);
     this.admission = new Admission(deps.keys, deps.clock, deps.buckets);
+    this.strangers = new Strangers(this.admission, deps.arrivals);
     this.#requestIds = new IdSource(deps.clock);
     this.#headers = new Headers({
       "Content-Type": "application/json",
@@ -189,23 +190,6 @@ export class Pipeline {
       this.#sending.refuseWithoutRoom(limitsIdOf(key));
       return work(caller, value);
     });
-  }
-
-  /** Answers a request that needs no key and has a small body: it counts for its address. @param read - `readBody` or `readForm` */
-  async answerStranger<Sent>(
-    exchange: Exchange,
-    read: (request: Request, bytesMax: number, arrival: Arrival) => Promise<Sent>,
-    work: (sent: Sent) => Answer | Promise<Answer>,
-  ): Promise<Answer> {
-    const { request } = exchange;
-    this.admission.admitAddress(exchange);
-    refuseDeclaredBody(request.headers, STRANGERS_BODY_BYTES_MAX);
-    const arrival = this.#deps.arrivals.begin("strangers");
-    try {
-      return await work(await read(request, STRANGERS_BODY_BYTES_MAX, arrival));
-    } finally {
-      arrival.end();
-    }
   }
 
   /** Reads a body, and holds its memory until `use` has ended. */

@@ -161,7 +161,7 @@ export function refreshTokens(deps: Deps, system: Caller, asked: Refresh): Promi
       removeKey(tx, system, { hash, row }, "a refresh token that had been replaced was used");
       return invalid("The refresh token was used before. All tokens of its grant have ended.");
     }
-    const { grant, expiresAt, tokens } = issue(row, token, salt, tx.now);
+    const { grant, expiresAt, tokens } = issue(row, token, salt, tx.now, narrowedTo(asked.scope, row));
     const kept = { hash: token.hash, salt, until: tx.now + SAME_ANSWER_MS };
     tx.put(apiKeys, hash, { ...row, expiresAt, oauth: { ...grant, former: kept } });
     return tokens;
@@ -186,11 +186,19 @@ function scopeProblem({ scopes }: ApiKeyRow, asked: string | undefined): Refusal
   return excess === undefined ? undefined : { error: "invalid_scope", error_description: "scope has more than consent was given for." };
 }
 
-/** Makes the tokens that follow from one that was presented. */
-function issue(row: GrantRow, token: Token, salt: string, now: number) {
+/** The scopes that a refresh asks for (RFC 6749, 6): all where it names none of them. */
+function narrowedTo(asked: string | undefined, { scopes }: ApiKeyRow): Pick<ApiKeyRow, "scopes"> | undefined {
+  const words = (asked ?? "").split(" ");
+  const narrower = scopes.filter((scope) => words.includes(scope));
+  return narrower.length === 0 || narrower.length === scopes.length ? undefined : { scopes: narrower };
+}
+
+/** Makes the tokens that follow from one that was presented. @param narrowed - fewer scopes than consent was given for */
+function issue(row: GrantRow, token: Token, salt: string, now: number, narrowed?: Pick<ApiKeyRow, "scopes">) {
   const { oauth } = row;
   const expiresAt = Math.min(oauth.endsAt, now + (oauth.isRefreshable ? UNUSED_MS : ACCESS_MS));
-  const access = { hash: tokenIn(tokenOf("at", token.family, token.text, salt), "at").hash, endsAt: Math.min(expiresAt, now + ACCESS_MS) };
+  const { hash } = tokenIn(tokenOf("at", token.family, token.text, salt), "at");
+  const access = { hash, endsAt: Math.min(expiresAt, now + ACCESS_MS), ...narrowed };
   const grant: OAuthGrant = {
     ...oauth,
     access: [access, ...oauth.access.slice(0, 1)],
@@ -200,13 +208,13 @@ function issue(row: GrantRow, token: Token, salt: string, now: number) {
 }
 
 function answerOf({ scopes, oauth }: GrantRow, { family, text }: Token, salt: string, now: number): Tokens {
-  const endsAt = oauth.access[0]?.endsAt ?? now;
+  const { endsAt = now, scopes: narrower } = oauth.access[0] ?? {};
   return {
     access_token: tokenOf("at", family, text, salt),
     token_type: "Bearer",
     expires_in: Math.max(0, Math.floor((endsAt - now) / SECOND_MS)),
     ...(oauth.isRefreshable ? { refresh_token: tokenOf("rt", family, text, salt) } : {}),
-    scope: [...scopes, ...(oauth.isRefreshable ? ["offline_access"] : [])].join(" "),
+    scope: [...(narrower ?? scopes), ...(oauth.isRefreshable ? ["offline_access"] : [])].join(" "),
   };
 }
 
@@ -224,13 +232,20 @@ export async function revokeToken(deps: Deps, system: Caller, text: string, clie
   });
 }
 
-/** The grant of an access token for this resource, while it is valid. */
+/** The grant of an access token for this resource, while it is valid, with the scopes of that token. */
 export function findGrant(reader: Reader, presented: string, resource: string): ApiKeyRow | undefined {
   const token = parseToken(presented);
   if (token?.kind !== "at") return undefined;
   const row = grantOf(reader, grantKeyOf(token));
   if (row?.oauth.resource !== resource) return undefined;
-  return row.oauth.access.some(({ hash, endsAt }) => hash === token.hash && endsAt > reader.now) ? row : undefined;
+  const access = row.oauth.access.find(({ hash, endsAt }) => hash === token.hash && endsAt > reader.now);
+  return access && { ...row, scopes: access.scopes ?? row.scopes };
+}
+
+/** The grant whose family a code or a token in a form has: nobody else knows it. */
+export function grantNamedIn(reader: Reader, form: URLSearchParams): ApiKeyRow | undefined {
+  const token = parseToken(form.get("refresh_token") ?? form.get("code") ?? form.get("token") ?? "");
+  return token && grantOf(reader, grantKeyOf(token));
 }
 
 /** Checks the form alone: an API key has another. */

@@ -1,6 +1,6 @@
 /**
- * Erases a user: sessions with their states, turns and retrievals, memories with their vectors, documents, events on their way, what
- * webhooks were sent, and answers that are kept for retries. Traces stay, without their content.
+ * Erases a user: grants, sessions with their states, turns and retrievals, memories with their vectors, documents, events on their way,
+ * what webhooks were sent, and answers that are kept for retries. Traces stay, without their content.
  *
  * The first commit writes down who is erased, and from then on no read shows anything of them (`storage/erasure.ts`). The rest is
  * taken away in pieces, phase by phase, each in a commit that says how far it came: whatever ends the process, the next start
@@ -11,14 +11,15 @@
  *
  * @module
  */
-import { BARE_ID_LENGTH, homeOfUser, type BareId } from "../lib/ids.ts";
+import { bare, BARE_ID_LENGTH, homeOfUser, type BareId } from "../lib/ids.ts";
 import { toJson, type JsonText } from "../lib/json.ts";
 import type { Log } from "../lib/log.ts";
 import { toIso } from "../lib/time.ts";
 import { removeEmptied } from "../documents/removal.ts";
+import { removeKey } from "../keys/keys.ts";
 import { ownTurnCount } from "../sessions/branches.ts";
 import { isHiddenWithSession, removeLeftovers, removeSession } from "../sessions/removal.ts";
-import { eachFetched, FIRST, type Reader, type Span, type Tx } from "../storage/access.ts";
+import { eachFetched, FIRST, type Reader, type Tx } from "../storage/access.ts";
 import { BadRows, passingOver, readable } from "../storage/bad-rows.ts";
 import { MEMORIES } from "../storage/collections.ts";
 import { isEventOf, isKeptSince, usersOfAnswer } from "../storage/erasure.ts";
@@ -27,11 +28,13 @@ import { DocumentWriter, namespaceRow } from "../storage/document-records.ts";
 import { removeRecord } from "../storage/memory-records.ts";
 import { EVERYBODY } from "../storage/owner.ts";
 import {
+  apiKeys,
   deliveries,
   documentRemovals,
   ERASURE_PHASES,
   erasures,
   idempotency,
+  kindCode,
   memories,
   outbox,
   payloads,
@@ -40,9 +43,7 @@ import {
   sessions,
   traces,
   users,
-  type AnyTable,
   type ErasureRow,
-  type Index,
 } from "../storage/tables.ts";
 import type { RecordStore, Wiping } from "../storage/record-store.ts";
 import type { Task } from "../tasks/task.ts";
@@ -54,6 +55,7 @@ import { removeSearches } from "../retrievals/removal.ts";
 import { isUnnamed } from "./directory.ts";
 import { hasRecords } from "./presence.ts";
 import { noUser } from "./users.ts";
+import { nextEntries, nextKeys } from "./walk.ts";
 
 /** One commit holds the request thread for a few milliseconds; each session can bring two hundred records with it. */
 const SESSIONS_PER_COMMIT = 4;
@@ -67,6 +69,7 @@ const TRACES_SEARCHED = 100;
 /** Rows that cannot be read are in the way. */
 const REMOVALS_LOOKED_AT = 100;
 const IDLE_MS = 1_000;
+const NO_REQUEST = { keyId: null, owner: EVERYBODY, requestId: null, startedAt: null };
 const NO_COUNTS = { sessions: 0, turns: 0, versions: 0, retrievals: 0, memories: 0, documents: 0, traces: 0, deliveries: 0, answers: 0 };
 
 /**
@@ -84,7 +87,7 @@ export async function eraseUser({ store }: Deps, caller: Caller & { actor: strin
       userId,
       startedAt: tx.now,
       until: untilNow(tx, hash),
-      phase: "sessions",
+      phase: ERASURE_PHASES[0],
       after: "",
       actor: caller.actor,
       retentionDays: caller.retentionDays,
@@ -230,9 +233,12 @@ function eraseSome(tx: Tx, hash: string, freed: FreedSpace): { erasure: ErasureR
 function end(tx: Tx, hash: string, erasure: ErasureRow, freed: FreedSpace): { erasure: ErasureRow; isDone: boolean } {
   tx.remove(erasures, hash);
   if (isUnnamed(tx, hash)) tx.remove(users, hash);
-  const { userId, actor, retentionDays } = erasure;
-  const caller: Caller = { actor, keyId: null, owner: EVERYBODY, retentionDays, requestId: null, startedAt: null };
-  record(tx, caller, { action: "user.erased", sessionId: null, userId, agentId: null, details: toJson(reportOf(erasure, freed)) });
+  const { userId } = erasure;
+  record(
+    tx,
+    { ...NO_REQUEST, ...erasure },
+    { action: "user.erased", sessionId: null, userId, agentId: null, details: toJson(reportOf(erasure, freed)) },
+  );
   return { erasure, isDone: true };
 }
 
@@ -240,6 +246,17 @@ function end(tx: Tx, hash: string, erasure: ErasureRow, freed: FreedSpace): { er
 type Phase = (tx: Tx, hash: string, erasure: ErasureRow) => string | undefined;
 
 const PHASES: Record<ErasureRow["phase"], Phase> = {
+  /** Grants are few, and no index has their users. */
+  grants(tx, _, erasure) {
+    const { keys, last } = nextEntries(tx, apiKeys.index.byKind, kindCode("oauth"), erasure.after, ROWS_PER_COMMIT);
+    eachFetched(keys, (hash) => {
+      const row = readable(() => tx.get(apiKeys, hash));
+      if (row?.userId !== erasure.userId || bare(row.id) > erasure.until) return;
+      removeKey(tx, { ...NO_REQUEST, ...erasure }, { hash, row }, "its user was erased");
+    });
+    return last;
+  },
+
   sessions(tx, hash, { until, after, counts }) {
     const { byUser } = sessions.index;
     const entries = tx.keys(byUser, { from: after === "" ? hash : successor(after), to: hash + until, limit: SESSIONS_PER_COMMIT });
@@ -302,7 +319,7 @@ const PHASES: Record<ErasureRow["phase"], Phase> = {
   },
 
   outbox(tx, hash, erasure) {
-    const { keys, last } = nextKeys(tx, outbox, erasure.after);
+    const { keys, last } = nextKeys(tx, outbox, erasure.after, ROWS_PER_COMMIT);
     eachFetched(keys, (key) => {
       const row = readable(() => tx.get(outbox, key));
       if (row === undefined || !isEventOf(tx, row, hash, erasure)) return;
@@ -321,7 +338,7 @@ const PHASES: Record<ErasureRow["phase"], Phase> = {
 
   /** Rows of a Cairn that did not save whose content they show. */
   "older deliveries"(tx, hash, erasure) {
-    const { keys, last } = nextKeys(tx, deliveries, erasure.after);
+    const { keys, last } = nextKeys(tx, deliveries, erasure.after, ROWS_PER_COMMIT);
     eraseDeliveries(tx, hash, keys, erasure);
     return last;
   },
@@ -335,7 +352,7 @@ const PHASES: Record<ErasureRow["phase"], Phase> = {
 
   /** Rows of a Cairn that did not save whose content they show. */
   "older answers"(tx, hash, erasure) {
-    const { keys, last } = nextKeys(tx, idempotency, erasure.after);
+    const { keys, last } = nextKeys(tx, idempotency, erasure.after, ROWS_PER_COMMIT);
     eraseAnswers(tx, hash, keys, erasure);
     return last;
   },
@@ -378,23 +395,4 @@ function eraseAnswers(tx: Tx, hash: string, keys: readonly string[], erasure: Er
     tx.remove(idempotency, key);
     erasure.counts.answers++;
   });
-}
-
-/** The keys of the next rows of a user's, and the entry behind which the phase continues. */
-function nextEntries(
-  reader: Reader,
-  byUser: Index<never>,
-  hash: string,
-  after: string,
-  limit: number,
-): { keys: string[]; last: string | undefined } {
-  const entries = reader.keys(byUser, { from: after === "" ? hash : successor(after), to: hash + MAX_KEY, limit });
-  return { keys: entries.map((entry) => byUser.recordOf(entry)), last: entries.length < limit ? undefined : entries.at(-1) };
-}
-
-/** The next keys of a table that is walked from end to end. */
-function nextKeys(reader: Reader, table: AnyTable, after: string): { keys: string[]; last: string | undefined } {
-  const span: Span = { from: after === "" ? "" : successor(after), to: MAX_KEY, limit: ROWS_PER_COMMIT };
-  const keys = reader.keys(table, span);
-  return { keys, last: keys.length < ROWS_PER_COMMIT ? undefined : keys.at(-1) };
 }

@@ -7,7 +7,7 @@
 import { namespaceRow } from "../storage/document-records.ts";
 import { eachFetched, type Reader } from "../storage/access.ts";
 import { MAX_KEY, documentsOfUser, hashKey } from "../storage/keys.ts";
-import { deliveries, erasures, idempotency, memories, retrievals, sessions, traces } from "../storage/tables.ts";
+import { apiKeys, deliveries, erasures, idempotency, kindCode, memories, retrievals, sessions, traces } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
 import { actionOf, isAdminAction } from "../traces/events.ts";
 import { ERASED_DETAILS } from "../traces/traces.ts";
@@ -15,12 +15,19 @@ import { ERASED_DETAILS } from "../traces/traces.ts";
 /** Erasures of a user, one after the other, whose traces are passed over. */
 const TRACES_SEARCHED = 100;
 
+/** Grants are few, and no index has their users: of more than these the newest are looked at. */
+const GRANTS_SEARCHED = 1_000;
+
 /** Checks whether anything names a user, be it a trace that an erasure has left. */
 export function hasRecords(reader: Reader, userId: string): boolean {
   const hash = hashKey(userId);
   const indexes = [sessions, memories, retrievals, traces, deliveries, idempotency].map(({ index }) => index.byUser);
   const span = { from: hash, to: hash + MAX_KEY, limit: 1 };
-  return eachFetched(indexes, (index) => reader.keys(index, span).length > 0).includes(true) || hasDocuments(reader, userId);
+  return (
+    eachFetched(indexes, (index) => reader.keys(index, span).length > 0).includes(true) ||
+    hasDocuments(reader, userId) ||
+    hasGrant(reader, userId)
+  );
 }
 
 /** Checks whether an erasure has something to remove: traces without their content, and what one is removing, are none of it. */
@@ -34,7 +41,17 @@ export function hasContent(reader: Reader, userId: string): boolean {
     const indexes = [sessions, memories, retrievals, deliveries, idempotency].map(({ index }) => index.byUser);
     if (eachFetched(indexes, (index) => reader.keys(index, span).length > 0).includes(true)) return true;
   }
-  return hasTraces(reader, hash, until);
+  return hasTraces(reader, hash, until) || hasGrant(reader, userId, until);
+}
+
+/** Checks whether an application is bound to a user. @param until - id up to which grants are being removed */
+function hasGrant(reader: Reader, userId: string, until = ""): boolean {
+  const { byKind } = apiKeys.index;
+  const kind = kindCode("oauth");
+  const span = { from: kind + until, to: kind + MAX_KEY, limit: GRANTS_SEARCHED, descending: true };
+  const hashes = reader.keys(byKind, span).map((entry) => byKind.recordOf(entry));
+  reader.ahead(apiKeys, hashes);
+  return eachFetched(hashes, (hash) => unlessUnreadable(() => reader.get(apiKeys, hash))?.userId === userId).includes(true);
 }
 
 /** Up to which id a user's records are being removed; empty where none are. */

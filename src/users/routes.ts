@@ -46,6 +46,7 @@ export function userEndpoints(deps: Deps): Endpoint[] {
         "vacuum takes it from its files, and its write-ahead log has it as long as that is kept. Files of the search index have no texts, " +
         "and lose what was removed when they are written next. In a data file that an earlier Cairn has written, free space inside a page is " +
         "overwritten only when the page changes; a `cairn backup` restored has none.\n\n" +
+        "Applications that were connected for the user by OAuth are disconnected first.\n\n" +
         "Caches in memory that may have texts of the user are emptied with `done`, and within seconds on other servers of the same database.\n\n" +
         "Kept are, besides the user's name with its traces, API keys that are bound to the user, with their names, and the request ids that " +
         "clients have chosen, in traces.\n\n" +

@@ -48,8 +48,16 @@ test("it goes as far as it can without consent, and with an admin key to the end
 test("where no application can register itself it is one that has a document", async () => {
   const set = (oauth_clients: string | null) => cairn.ok(cairn.request("PATCH", "/v1/settings", { oauth_clients }));
   await set("known");
-  expect((await doctor(cairn.address)).stdout).toStartWith(WITHOUT_KEY.join("\n"));
+  expect((await doctor(cairn.address, KEY)).stdout).toStartWith([...WITHOUT_KEY, ...WITH_KEY].join("\n"));
+  await set("notes.example.com");
+  const { code, stdout } = await doctor(cairn.address, KEY);
   await set(null);
+  expect([code, ...stdout.trimEnd().split("\n")]).toEqual([
+    0,
+    ...WITHOUT_KEY,
+    "untried An admin consents",
+    expect.stringContaining("The setting oauth_clients names hosts alone"),
+  ]);
 });
 
 /** A proxy before the server that changes what goes through it. */
@@ -88,6 +96,8 @@ const at =
     path.startsWith(wanted) ? answer() : forward();
 const nothing = () => new Response("Not Found", { status: 404 });
 
+const endless = () => new Response(new ReadableStream({ pull: (to) => to.enqueue(new Uint8Array(65_536).fill(32)) }));
+
 const FAULTS: Fault[] = [
   { name: "passes on no /mcp", change: at("/mcp", nothing), steps: 1, says: "The proxy has to pass on /mcp." },
   {
@@ -124,6 +134,12 @@ const FAULTS: Fault[] = [
     change: at("/.well-known/oauth-authorization-server", () => new Response("<html>\u001b[2J")),
     steps: 3,
     says: "answered with <html>\\u001b[2J, which is no JSON object",
+  },
+  {
+    name: "answers without an end",
+    change: at("/.well-known/oauth-authorization-server", endless),
+    steps: 3,
+    says: "There is no answer: more than 1048576 bytes came",
   },
   { name: "passes on no /register", change: at("/register", nothing), steps: 4, says: "The proxy has to pass on /register." },
   { name: "passes on no /authorize", change: at("/authorize", nothing), steps: 5, says: "The proxy has to pass on /authorize." },

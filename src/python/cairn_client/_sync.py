@@ -2361,6 +2361,8 @@ class UsersApi:
         the search index have no texts, and lose what was removed when they are written next. In a data file that an earlier Cairn
         has written, free space inside a page is overwritten only when the page changes; a `cairn backup` restored has none.
 
+        Applications that were connected for the user by OAuth are disconnected first.
+
         Caches in memory that may have texts of the user are emptied with `done`, and within seconds on other servers of the same
         database.
 

@@ -18,6 +18,7 @@ export const KEY_KINDS = Object.keys(KIND_CODES) as KeyKind[];
 /** Prefix of the entries of a kind. */
 export const kindCode = (kind: KeyKind): string => KIND_CODES[kind];
 
+const Scopes = Type.Array(OneOf(SCOPES));
 const Sha256 = Type.String({ pattern: SHA256.source, description: "a SHA-256 in hex" });
 
 /** Grant of an application: what it asked for, and the tokens that it holds, by their hashes. The row's key is that of their family. */
@@ -35,8 +36,8 @@ const OAuthGrant = Type.Object({
   isRefreshable: Truth,
   /** The latest that refreshing can prolong it to. */
   endsAt: Whole,
-  /** The newest access token, and the one before, which may be in use still. */
-  access: Type.Array(Type.Object({ hash: Sha256, endsAt: Whole })),
+  /** The newest access token, and the one before, which may be in use still. One with fewer scopes than the grant says which. */
+  access: Type.Array(Type.Object({ hash: Sha256, endsAt: Whole, scopes: Type.Optional(Scopes) })),
   refresh: Type.Optional(Sha256),
   /** The refresh token before: until then it gets the same answer again, for a reply that was lost. */
   former: Type.Optional(Type.Object({ hash: Sha256, salt: Text, until: Whole })),
@@ -52,7 +53,7 @@ const ApiKeyRow = Type.Object({
   name: OrNull(Text),
   /** First 8 characters of the key: the actor in traces. */
   prefix: Text,
-  scopes: Type.Array(OneOf(SCOPES)),
+  scopes: Scopes,
   tier: OneOf(["free", "pro", "enterprise"]),
   /** Set for a key that sees and changes nothing but records of this user or this agent. */
   userId: Type.Optional(Text),

@@ -23,6 +23,7 @@ export const users = table("users", HASH, UserRow, having(json<UserRow>(), { kee
 });
 
 export const ERASURE_PHASES = [
+  "grants",
   "sessions",
   "memories",
   "retrievals",
