@@ -128,7 +128,7 @@ export interface ImportConfig extends ApiTarget {
 }
 
 const IMPORT_FLAGS = ["from", "url", "user", "since", "project", "report"] as const;
-const IMPORT_SWITCHES = ["dry-run", "strict", "remove"] as const;
+const IMPORT_SWITCHES = ["dry-run", "strict", "remove", "update"] as const;
 
 /** Reads what `cairn import --from` is called with. @throws {UsageError} as `readConfig` does */
 export function readImportConfig(args: readonly string[], environment: Texts = process.env): ImportConfig {

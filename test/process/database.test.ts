@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { SQL } from "bun";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { buildBinary } from "../support/binary.ts";
+import { SMALL_EXPORTS } from "../support/import-sources.ts";
 import { GENERATIONS } from "../support/mcp.ts";
 import { isHere } from "../support/platform.ts";
 import { Postgres, POSTGRES } from "../support/postgres.ts";
@@ -80,6 +81,22 @@ if (isHere(POSTGRES, "cairn serve on a database")) {
       });
       return ended;
     };
+
+    test("an import of each source is in the database once, at its own times", async () => {
+      using work = scratchDirectory();
+      const environment = { CAIRN_STORE: await postgres.migrated(), HOME: work.path };
+      for (const { from, name, content, first, again } of SMALL_EXPORTS) {
+        await Bun.write(work.at(name), content);
+        const run = () => runCairn(["import", "--from", from, "--user", "ada", work.at(name)], { environment });
+        expect(await run()).toMatchObject({ code: 0, stdout: expect.stringMatching(new RegExp(`^Imported ${first}[,;]`)) });
+        expect(await run()).toMatchObject({ code: 0, stdout: expect.stringMatching(new RegExp(`^Imported ${again}; `)) });
+      }
+      await using cairn = await startProcess({ environment });
+      const [session] = await cairn.all("/v1/sessions?external_id=chatgpt:c");
+      expect(await cairn.all(`/v1/sessions/${session.id}/turns`)).toMatchObject([
+        { input: { content: "Which database?" }, output: { content: "PostgreSQL." }, occurred_at: "2025-03-01T10:00:00.000Z" },
+      ]);
+    }, 600_000);
 
     test("a first key may come before the first start; keys are listed, rolled and revoked beside a server", async () => {
       const fresh = await postgres.database();

@@ -228,7 +228,7 @@ test("what does not fit is skipped and its place named; --strict stops there, an
   expect(strict).toMatchObject({
     code: 1,
     stdout: "",
-    stderr: `cairn: ${path}, line 3: is not JSON. Turns that end before it are imported.\n`,
+    stderr: `cairn: ${path}, line 3: is not JSON. What stands before it is imported.\n`,
   });
   expect(await importFrom(cairn, [path], "--report", work.at("report"))).toEqual(
     succeeded(new RegExp(`Skipped 3 records\\. The first: ${path}, line 3: is not JSON\n$`)),
@@ -284,7 +284,7 @@ test("a mark of byte order, ends of lines of Windows and bytes that are no UTF-8
   writeFileSync(work.at(`${SESSION}.jsonl`), Buffer.concat([invalid, Buffer.from(lines(...day(2, "And now?", "No."), "{"))]));
   expect(await importFrom(cairn, paths, "--strict")).toMatchObject({
     code: 1,
-    stderr: expect.stringMatching(/is not JSON\. Turns that end/),
+    stderr: expect.stringMatching(/is not JSON\. What stands/),
   });
   expect(saidIn(await turnsOf(cairn))).toEqual([["Shall we?", "Yes \ufffd"]]);
   const all = await importFrom(cairn, paths);

@@ -1,5 +1,5 @@
 /**
- * Records that sources give: conversations as turns one after another, each with its session, and those that cannot be read.
+ * Records that sources give: conversations as turns one after another, each with its session, memories, and those that cannot be read.
  *
  * @module
  */
@@ -9,6 +9,8 @@ export interface SourceSession {
   /** The name by which it is found again. */
   readonly externalId: string;
   readonly agentId: string;
+  /** Its user, where that is another one than the import's. */
+  readonly user?: string | undefined;
   readonly metadata: JsonObject;
 }
 
@@ -21,7 +23,35 @@ export interface SourceTurn {
   readonly metadata: object;
 }
 
+/** A memory as the API takes it, without its owner. */
+export interface SourceMemory {
+  readonly external_id: string;
+  readonly content: string;
+  readonly type: string;
+  readonly tags: readonly string[];
+  readonly metadata: JsonObject;
+  readonly occurred_at?: string;
+  readonly expires_at?: string;
+}
+
+/** User and agent that a source names; without a user it is the import's. */
+export interface SourceOwner {
+  readonly user?: string | undefined;
+  readonly agent?: string | undefined;
+}
+
+export interface FoundMemory {
+  readonly kind: "memory";
+  readonly memory: SourceMemory;
+  readonly owner: SourceOwner;
+  /** The session that it belongs to, with its user and agent. */
+  readonly session: SourceSession | undefined;
+  /** Name of the source. */
+  readonly from: string;
+}
+
 export type Found =
+  | FoundMemory
   | { readonly kind: "turn"; readonly session: SourceSession; readonly turn: SourceTurn }
   /** A record that does not fit. */
   | { readonly kind: "skipped"; readonly place: string; readonly reason: string }

@@ -11,7 +11,7 @@ import { systemClock } from "../../lib/clock.ts";
 import { parseDuration } from "../../lib/duration.ts";
 import { createLog } from "../../lib/log.ts";
 import { parseInstant } from "../../lib/time.ts";
-import { apiOverHttp, type Api } from "../../mcp/api.ts";
+import { apiOverHttp } from "../../mcp/api.ts";
 import { OperationError } from "../../operations/report.ts";
 import { holdsStore } from "../../operations/store-file.ts";
 import { announced } from "../announcement.ts";
@@ -20,17 +20,35 @@ import { doorTo, type Door } from "../door.ts";
 import { STORE_FAILED_EXIT_CODE } from "../exit-codes.ts";
 import { escaped, print } from "../print.ts";
 import { showProgress } from "../progress.ts";
-import type { Found, Selection, SourceSession, SourceTurn } from "./found.ts";
+import { patiently } from "./asking.ts";
+import { chatgpt } from "./chatgpt.ts";
+import type { Found, FoundMemory, Selection, SourceSession, SourceTurn } from "./found.ts";
+import { MemoryWriter } from "./memory-writer.ts";
 import { CLAUDE_CODE, CODEX, transcripts } from "./transcripts.ts";
 import { Writer } from "./writer.ts";
 
-type Source = (config: ImportConfig, selection: Selection) => AsyncGenerator<Found>;
+interface Source {
+  /** Paths that are read where none is named. */
+  readonly usual?: (config: ImportConfig) => readonly string[];
+  /** Set where conversations take place in directories. */
+  readonly hasProjects?: boolean;
+  readonly read: (paths: readonly string[], selection: Selection) => AsyncGenerator<Found>;
+}
 
 const SOURCES: Readonly<Record<string, Source>> = {
-  "claude-code": ({ paths, transcripts: { "claude-code": usual } }, selection) =>
-    transcripts(CLAUDE_CODE, paths.length === 0 ? [usual] : paths, selection),
-  codex: ({ paths, transcripts: { codex } }, selection) => transcripts(CODEX, paths.length === 0 ? [codex] : paths, selection),
+  "claude-code": {
+    usual: ({ transcripts: { "claude-code": path } }) => [path],
+    hasProjects: true,
+    read: (paths, selection) => transcripts(CLAUDE_CODE, paths, selection),
+  },
+  codex: {
+    usual: ({ transcripts: { codex } }) => [codex],
+    hasProjects: true,
+    read: (paths, selection) => transcripts(CODEX, paths, selection),
+  },
+  chatgpt: { read: chatgpt },
 };
+const PROJECT_SOURCES = Object.keys(SOURCES).filter((name) => SOURCES[name]?.hasProjects === true);
 const SAMPLES = 5;
 const SAMPLE_LENGTH = 60;
 
@@ -39,6 +57,10 @@ export async function importFrom(args: readonly string[]): Promise<number> {
   const source = Object.hasOwn(SOURCES, config.source) ? SOURCES[config.source] : undefined;
   if (source === undefined) throw new UsageError(`--from must be one of ${Object.keys(SOURCES).join(", ")}; got ${config.source}`);
   checkedName("user", config.user);
+  const paths = config.paths.length === 0 ? (source.usual?.(config) ?? []) : config.paths;
+  if (paths.length === 0) throw new UsageError(`--from ${config.source} takes the export: a file, a ZIP archive or a folder`);
+  if (config.flags.project !== undefined && source.hasProjects !== true)
+    throw new UsageError(`--project is for ${PROJECT_SOURCES.join(" and ")}; ${config.source} knows no directories`);
   const selection = selectionOf(config);
   const log = createLog({
     level: config.config.logLevel,
@@ -50,7 +72,7 @@ export async function importFrom(args: readonly string[]): Promise<number> {
   const door = hasNoStore(config) ? undefined : doorTo(config, log, () => process.exit(STORE_FAILED_EXIT_CODE));
   try {
     await using run = await Run.begin(config, door);
-    await run.all(source(config, selection));
+    await run.all(source.read(paths, selection));
     await run.tell();
     return 0;
   } finally {
@@ -88,6 +110,7 @@ function hasNoStore({ has, server, config: { database, dataDirectory } }: Import
 class Run implements AsyncDisposable {
   readonly #config: ImportConfig;
   readonly #writer: Writer;
+  readonly #memories: MemoryWriter;
   readonly #report: Awaited<ReturnType<typeof open>> | undefined;
   readonly #progress = showProgress("Importing", "turns");
   readonly #samples: string[] = [];
@@ -101,13 +124,14 @@ class Run implements AsyncDisposable {
   private constructor(config: ImportConfig, door: Door | undefined, report: Awaited<ReturnType<typeof open>> | undefined) {
     this.#config = config;
     this.#report = report;
-    const api: Api | undefined = door && apiOverHttp((call) => door.send(call));
-    this.#writer = new Writer({
-      api,
-      clock: systemClock,
-      user: config.user,
-      isDry: config.has("dry-run"),
-      onRefused: (turn, reason) => this.#skip(`the turn ${turn.external_id}`, reason),
+    const ask = patiently(door && apiOverHttp((call) => door.send(call)), systemClock);
+    const common = { ask, user: config.user, isDry: config.has("dry-run") };
+    this.#writer = new Writer({ ...common, onRefused: ({ external_id: name }, reason) => this.#skip(`the turn ${name}`, reason) });
+    this.#memories = new MemoryWriter({
+      ...common,
+      isUpdate: config.has("update"),
+      session: (session) => this.#writer.session(session),
+      onRefused: ({ external_id: name }, reason) => this.#skip(`the memory ${name}`, reason),
     });
   }
 
@@ -120,31 +144,46 @@ class Run implements AsyncDisposable {
     for await (const one of found) {
       if (one.kind === "skipped") await this.#skip(one.place, one.reason);
       else if (one.kind === "open") this.#open += 1;
-      else if (this.#config.has("remove")) await this.#remove(one.session);
+      else if (this.#config.has("remove")) await this.#remove(one);
+      else if (one.kind === "memory") await this.#memory(one);
       else await this.#turn(one.session, one.turn);
     }
+    await this.#end();
+  }
+
+  async #end(): Promise<void> {
     await this.#writer.end();
+    await this.#memories.end();
   }
 
   async #turn(session: SourceSession, turn: SourceTurn): Promise<void> {
-    if (!(await this.#writer.turn(session, turn))) return;
-    const { occurred_at: at } = turn;
-    if (at !== undefined && (this.#from === undefined || at < this.#from)) this.#from = at;
-    if (at !== undefined && (this.#to === undefined || at > this.#to)) this.#to = at;
-    if (this.#samples.length < SAMPLES) this.#samples.push(`${at ?? "at a time unknown"}  ${turn.input.content.slice(0, SAMPLE_LENGTH)}`);
-    this.#progress.show(this.#writer.counts.turns);
+    if (await this.#writer.turn(session, turn)) this.#sample(turn.occurred_at, turn.input.content || turn.output.content);
   }
 
-  async #remove(session: SourceSession): Promise<void> {
-    if (session === this.#removing) return;
-    this.#removing = session;
-    await this.#writer.remove(session);
+  async #memory(found: FoundMemory): Promise<void> {
+    if (await this.#memories.memory(found)) this.#sample(found.memory.occurred_at, found.memory.content);
+  }
+
+  /** Notes something new. */
+  #sample(at: string | undefined, text: string): void {
+    if (at !== undefined && (this.#from === undefined || at < this.#from)) this.#from = at;
+    if (at !== undefined && (this.#to === undefined || at > this.#to)) this.#to = at;
+    if (this.#samples.length < SAMPLES)
+      this.#samples.push(`${at ?? "at a time unknown"}  ${text.slice(0, SAMPLE_LENGTH).replaceAll(/\s+/g, " ")}`);
+    this.#progress.show(this.#writer.counts.turns + this.#memories.counts.memories);
+  }
+
+  async #remove(found: Exclude<Found, { kind: "skipped" | "open" }>): Promise<void> {
+    if (found.kind === "memory" && found.session === undefined) return this.#memories.remove(found);
+    if (found.session === undefined || found.session === this.#removing) return;
+    this.#removing = found.session;
+    await this.#writer.remove(found.session);
   }
 
   async #skip(place: string, reason: string): Promise<void> {
     if (this.#config.has("strict")) {
-      await this.#writer.end();
-      throw new OperationError(`${place}: ${reason}. Turns that end before it are imported.`);
+      await this.#end();
+      throw new OperationError(`${place}: ${reason}. What stands before it is imported.`);
     }
     this.#skipped += 1;
     this.#firstSkipped ??= `${place}: ${reason}`;
@@ -153,19 +192,38 @@ class Run implements AsyncDisposable {
 
   async tell(): Promise<void> {
     this.#progress.clear();
-    const { turns, present, sessions, removed } = this.#writer.counts;
     const isDry = this.#config.has("dry-run");
-    if (this.#config.has("remove")) await print(`${isDry ? "Would remove" : "Removed"} ${counted(removed, "session")} of earlier imports.`);
-    else {
-      const times = this.#from === undefined ? "" : `, from ${this.#from} to ${this.#to ?? ""}`;
-      await print(`${isDry ? "Would import" : "Imported"} ${counted(turns, "turn")}${times}; ${counted(sessions, "session")} new.`);
-      if (present > 0) await print(`There already: ${counted(present, "turn")}.`);
-    }
+    if (this.#config.has("remove")) await this.#tellRemoved(isDry);
+    else await this.#tellNew(isDry);
     if (this.#open > 0)
       await print(`Left for the next time, since the agent may be at work: the last turn of ${counted(this.#open, "transcript")}.`);
     if (this.#firstSkipped !== undefined)
       await print(escaped(`Skipped ${counted(this.#skipped, "record")}. The first: ${this.#firstSkipped}`));
     if (isDry) for (const sample of this.#samples) await print(`  ${escaped(sample)}`);
+  }
+
+  async #tellRemoved(isDry: boolean): Promise<void> {
+    const [{ removed: sessions }, { removed: memories }] = [this.#writer.counts, this.#memories.counts];
+    const what = [counted(sessions, "session"), ...(memories === 0 ? [] : [counted(memories, "memory")])].join(" and ");
+    await print(`${isDry ? "Would remove" : "Removed"} ${what} of earlier imports.`);
+  }
+
+  async #tellNew(isDry: boolean): Promise<void> {
+    const { turns, present, sessions } = this.#writer.counts;
+    const { memories, present: presentMemories, changed } = this.#memories.counts;
+    const verb = isDry ? "Would import" : "Imported";
+    const times = this.#from === undefined ? "" : `, from ${this.#from} to ${this.#to ?? ""}`;
+    const isOfMemories = memories + presentMemories + changed > 0;
+    const what = isOfMemories ? `${counted(turns, "turn")} and ${counted(memories, "memory")}` : counted(turns, "turn");
+    await print(`${verb} ${what}${times}; ${counted(sessions, "session")} new.`);
+    const there = [
+      ...(present > 0 ? [counted(present, "turn")] : []),
+      ...(presentMemories > 0 ? [counted(presentMemories, "memory")] : []),
+    ];
+    if (there.length > 0) await print(`There already: ${there.join(" and ")}.`);
+    if (changed === 0) return;
+    if (this.#config.has("update")) await print(`${isDry ? "Would update" : "Updated"} ${counted(changed, "memory")}.`);
+    else await print(`Changed in the source, and left as it is here: ${counted(changed, "memory")}. --update replaces.`);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -175,5 +233,5 @@ class Run implements AsyncDisposable {
 }
 
 function counted(count: number, what: string): string {
-  return `${count} ${what}${count === 1 ? "" : "s"}`;
+  return `${count} ${count === 1 ? what : `${what}s`.replace(/ys$/, "ies")}`;
 }

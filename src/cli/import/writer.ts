@@ -7,15 +7,13 @@
 import { ApiError } from "../../lib/errors.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import { LIMITS } from "../../lib/limits.ts";
-import type { Clock } from "../../lib/clock.ts";
-import type { Api, ApiCall, Route } from "../../mcp/api.ts";
+import { isUnfit, type Ask } from "./asking.ts";
 import type { SourceSession, SourceTurn } from "./found.ts";
 
 /** The rest of a body is small. */
 const BATCH_BYTES_MAX = LIMITS.bodyBytesMax - 65_536;
 const LONGEST_TTL_SECONDS = 2_592_000;
-const PAUSE_MS = 1_000;
-const PAUSES_MAX = 120;
+const ANSWER = ":answer";
 
 export interface Counts {
   turns: number;
@@ -25,9 +23,7 @@ export interface Counts {
 }
 
 export interface WriterOptions {
-  /** Undefined where there is no store yet, of a dry run. */
-  readonly api: Api | undefined;
-  readonly clock: Clock;
+  readonly ask: Ask;
   readonly user: string | undefined;
   /** True to count only. */
   readonly isDry: boolean;
@@ -38,28 +34,34 @@ export interface WriterOptions {
 export class Writer {
   readonly counts: Counts = { turns: 0, present: 0, sessions: 0, removed: 0 };
   readonly #options: WriterOptions;
+  readonly #ask: Ask;
+  /** Ids of sessions that have memories. */
+  readonly #sessions = new Map<string, string>();
   #session: SourceSession | undefined;
   /** Its id in the store; undefined until it is there. */
   #id: string | undefined;
-  /** External ids of the turns of the session. */
-  #present = new Set<string>();
+  /** External ids of the turns of the session, each with whether it has an answer. */
+  #present = new Map<string, boolean>();
   #batch: SourceTurn[] = [];
   #batchBytes = 0;
 
   constructor(options: WriterOptions) {
     this.#options = options;
+    this.#ask = options.ask;
   }
 
   /** Takes the next turn, which is stored with those after it, or by `end`. @returns true for one that is new */
   async turn(session: SourceSession, turn: SourceTurn): Promise<boolean> {
     if (session !== this.#session) await this.#begin(session);
-    if (this.#present.has(turn.external_id)) {
+    const isAnswered = this.#present.get(turn.external_id);
+    if (isAnswered === false && turn.output.content !== "") return this.turn(session, answerOf(turn));
+    if (isAnswered !== undefined) {
       this.counts.present += 1;
       return false;
     }
     const bytes = Buffer.byteLength(JSON.stringify(turn)) + 1;
     if (this.#batch.length === LIMITS.turnsAtOnceMax || this.#batchBytes + bytes > BATCH_BYTES_MAX) await this.#flush();
-    this.#present.add(turn.external_id);
+    this.#present.set(turn.external_id, true);
     this.#batch.push(turn);
     this.#batchBytes += bytes;
     return true;
@@ -82,22 +84,34 @@ export class Writer {
     const found = await this.#find(session);
     this.#session = session;
     this.#id = found?.["id"] as string | undefined;
-    this.#present = new Set();
-    if (this.#id !== undefined) for await (const name of this.#names(this.#id)) this.#present.add(name);
+    this.#present = new Map();
+    if (this.#id !== undefined) for await (const [name, isAnswered] of this.#names(this.#id)) this.#present.set(name, isAnswered);
   }
 
-  async #find({ externalId, agentId }: SourceSession): Promise<JsonObject | undefined> {
-    const query = { external_id: externalId, exact_user: true, user_id: this.#options.user, agent_id: agentId };
+  /** Finds or makes a session for memories; the empty id where a dry run would make one. */
+  async session(session: SourceSession): Promise<string> {
+    const name = JSON.stringify([session.user, session.agentId, session.externalId]);
+    const known = this.#sessions.get(name);
+    if (known !== undefined) return known;
+    const found = (await this.#find(session))?.["id"] as string | undefined;
+    if (found === undefined) this.counts.sessions += 1;
+    const id = found ?? (this.#options.isDry ? "" : await this.#make(session, undefined));
+    this.#sessions.set(name, id);
+    return id;
+  }
+
+  async #find({ externalId, agentId, user = this.#options.user }: SourceSession): Promise<JsonObject | undefined> {
+    const query = { external_id: externalId, exact_user: true, user_id: user, agent_id: agentId };
     const { data } = await this.#ask("GET /v1/sessions", { query });
     return (data as JsonObject[])[0];
   }
 
-  async *#names(id: string): AsyncGenerator<string> {
+  async *#names(id: string): AsyncGenerator<[string, boolean]> {
     for (let after: string | undefined; ;) {
       const query = { limit: LIMITS.listMax, status: "all", ...(after === undefined ? {} : { starting_after: after }) };
       const page = await this.#ask("GET /v1/sessions/{session_id}/turns", { path: { session_id: id }, query });
-      const turns = page["data"] as { id: string; external_id?: string }[];
-      for (const { external_id: name } of turns) if (name !== undefined) yield name;
+      const turns = page["data"] as { id: string; external_id?: string; output: { content: string } }[];
+      for (const { external_id: name, output } of turns) if (name !== undefined) yield [name, output.content !== ""];
       after = turns.at(-1)?.id;
       if (page["has_more"] !== true) return;
     }
@@ -126,15 +140,15 @@ export class Writer {
       });
       this.counts.turns += turns.length;
     } catch (error) {
-      if (!(error instanceof ApiError) || !["invalid_request", "payload_too_large", "content_too_large"].includes(error.code)) throw error;
+      if (!isUnfit(error)) throw error;
       const [turn] = turns;
       if (turn !== undefined && turns.length === 1) await this.#options.onRefused(turn, error.message);
       else for (const one of turns) await this.#send([one]);
     }
   }
 
-  async #make({ externalId, agentId, metadata }: SourceSession, occurredAt: string | undefined): Promise<string> {
-    const { user } = this.#options;
+  async #make(session: SourceSession, occurredAt: string | undefined): Promise<string> {
+    const { externalId, agentId, metadata, user = this.#options.user } = session;
     const body: JsonObject = {
       agent_id: agentId,
       ...(user === undefined ? {} : { user_id: user }),
@@ -151,18 +165,9 @@ export class Writer {
     });
     return made["id"] as string;
   }
+}
 
-  /** Asks again where it is only too early. */
-  async #ask(route: Route, call: ApiCall): Promise<JsonObject> {
-    const { api, clock } = this.#options;
-    if (api === undefined) return { data: [] };
-    for (let pauses = 0; ; pauses++) {
-      try {
-        return await api(route, call);
-      } catch (error) {
-        if (pauses === PAUSES_MAX || !(error instanceof ApiError) || error.code !== "rate_limit_exceeded") throw error;
-      }
-      await clock.sleep(PAUSE_MS);
-    }
-  }
+/** The answer to a question that was there without one, as a turn of its own: turns do not change. */
+function answerOf(turn: SourceTurn): SourceTurn {
+  return { ...turn, external_id: `${turn.external_id}${ANSWER}`, input: { ...turn.input, content: "" } };
 }
