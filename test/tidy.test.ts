@@ -76,7 +76,7 @@ const FENCES: { what: string; pattern: RegExp; allowed: RegExp }[] = [
     what: "secrets and names that are drawn, which no scope of the store does",
     pattern: /\b(crypto\.getRandomValues|random(UUID|UUIDv7|Bytes|Int|FillSync))\b/,
     allowed:
-      /^src\/(lib\/(base62|native)|http\/idempotency|webhooks\/signature|vectors\/(search-index|replica-copy|term-index|snapshot)|store-parts|storage\/postgres\/(postgres-store|commit\/(commits|commit-tokens))|operations\/own-backups|embeddings\/words\/(terms|token-cache)|mcp\/api|(client|adapters)\/.+)\.ts$/,
+      /^src\/(lib\/(base62|native)|http\/idempotency|webhooks\/signature|vectors\/(search-index|replica-copy|term-index|snapshot)|store-parts|storage\/postgres\/(postgres-store|commit\/(commits|commit-tokens))|operations\/own-backups|cli\/selftest\/(own-server|erasure)|embeddings\/words\/(terms|token-cache)|mcp\/api|(client|adapters)\/.+)\.ts$/,
   },
   {
     what: "where ids come from",

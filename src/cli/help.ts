@@ -170,6 +170,12 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     settings: [START_SETTINGS.dataDirectory],
     example: "cairn rebuild-index --data-dir /var/lib/cairn",
   },
+  "selftest [--dir DIR]": {
+    says: "check on this machine, in a minute and in a temporary directory, what the guarantees say: after kill -9 nothing is lost, a backup can be restored, an erased user is in no file, questions find what answers them",
+    flags: { "--dir DIR": "directory on the disk to try, in which the temporary one is made (that of the system)" },
+    settings: [],
+    example: "cairn selftest --dir /var/lib",
+  },
   "version [--native] [--check]": {
     says: "print the version, what it was built for, and its commit",
     flags: {
