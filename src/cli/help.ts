@@ -63,6 +63,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     flags: {
       "--user NAME": "the user of the memories (the one who is logged in)",
       "--no-capture": "keep no turns",
+      "--event NAME": "the event, for an agent whose input does not name it (Copilot CLI)",
       "--wait MS":
         "the longest time for an event (150 for a prompt, 800 for the start of a session, 2000 after an answer, or 500 in an agent that waits)",
       "--url URL": "the server to ask, with the key in CAIRN_API_KEY, instead of that of a data directory (CAIRN_URL)",

@@ -5,7 +5,9 @@
  */
 import { expect, test } from "bun:test";
 import { appendFileSync, writeFileSync } from "node:fs";
-import { event, hook, injected, lines, remember, SILENT, turnsOf, type Agent } from "../support/hook.ts";
+import { openCodePlugin } from "../../src/cli/setup/own-files.ts";
+import { buildBinary } from "../support/binary.ts";
+import { event, hook, injected, lines, PATIENT, remember, SILENT, turnsOf, type Agent } from "../support/hook.ts";
 import { runCairn, scratchDirectory, startProcess } from "../support/process.ts";
 
 const at = "2026-11-20T10:00:00.000Z";
@@ -153,6 +155,136 @@ test("cursor: turns are what its events say, logged once, also those of a time w
   expect(await status()).toContain("problem: there was no answer before its end");
   const claude = { session_id: "s-2", conversation_id: "s-1", hook_event_name: "SessionStart", cwd: work.path };
   expect(await hook(claude, { ...agent, name: "codex" })).toEqual(SILENT);
+});
+
+const copilotEvent = (type: string, id: string, data: object) => ({ type, id, timestamp: at, data });
+const copilotTranscript = lines(
+  copilotEvent("session.start", "e-0", { sessionId: "s-1", copilotVersion: "1.0.40", selectedModel: "gpt-5" }),
+  copilotEvent("user.message", "u-1", { content: "Fix the <private>secret</private>bug." }),
+  copilotEvent("assistant.message", "a-1", { content: "I look.", toolRequests: [{ name: "view", arguments: { file_path: "/a.ts" } }] }),
+  copilotEvent("assistant.message", "a-2", { content: "Of a subagent.", parentToolCallId: "c-1" }),
+  copilotEvent("tool.execution_complete", "t-1", { result: { content: "secret" } }),
+  copilotEvent("assistant.message", "a-3", { content: "Fixed." }),
+);
+
+for (const [name, command, input] of [
+  [
+    "copilot",
+    "copilot",
+    { sessionStart: { sessionId: "s-1", source: "new" }, agentStop: { sessionId: "s-1", transcriptPath: "PATH", stopReason: "end_turn" } },
+  ],
+  [
+    "vscode",
+    "claude-code",
+    {
+      SessionStart: { hookEventName: "SessionStart", sessionId: "s-1", source: "new", transcript_path: "PATH" },
+      UserPromptSubmit: { hookEventName: "UserPromptSubmit", sessionId: "s-1", prompt: "On which day does Ada deploy?" },
+      Stop: { hookEventName: "Stop", sessionId: "s-1", transcript_path: "PATH" },
+    },
+  ],
+] as const) {
+  test(`${name}: memories are shown at the start alone, turns are logged once, also by the hooks of ${command}`, async () => {
+    using work = scratchDirectory();
+    await using cairn = await startProcess();
+    const agent: Agent = { name: command, dataDirectory: cairn.dataDirectory, directory: work.path };
+    await remember(cairn, "Ada deploys on Thursdays.");
+    writeFileSync(work.at("events.jsonl"), copilotTranscript);
+    for (const [event, more] of Object.entries({ ...input, ...input })) {
+      const text = JSON.stringify({ cwd: work.path, ...more }).replace("PATH", work.at("events.jsonl"));
+      const answer = await hook(text, agent, { args: [...PATIENT, "--event", event] });
+      expect(answer).toMatchObject({ code: 0, stderr: "" });
+      if (event.toLowerCase() !== "sessionstart") expect(answer).toEqual(SILENT);
+      else {
+        const said = JSON.parse(answer.stdout);
+        expect(name === "copilot" ? said : said.hookSpecificOutput).toMatchObject({
+          additionalContext: expect.stringContaining("Thursdays"),
+        });
+      }
+    }
+    expect(await turnsOf(cairn, "s-1", name)).toEqual([["Fix the bug.", "I look.\n\nFixed."]]);
+    const { stdout } = await runCairn(["hook", "status", "--data-dir", agent.dataDirectory]);
+    expect(stdout).toMatch(new RegExp(`^${name}: last event (Stop|agentStop) at .*, version 1\\.0\\.40`, "m"));
+    expect(stdout).not.toContain("problem:");
+  });
+}
+
+test("opencode: its plugin gives the model memories, once each and with every request, and logs each turn of a person once", async () => {
+  using work = scratchDirectory();
+  await using cairn = await startProcess();
+  await remember(cairn, "Ada has two cats.");
+  const command = [await buildBinary(), "hook", "opencode", "--data-dir", cairn.dataDirectory, ...PATIENT].join(" ");
+  writeFileSync(work.at("cairn.mjs"), openCodePlugin(command));
+  const { Cairn } = await import(work.at("cairn.mjs"));
+  const session = {
+    get: async ({ path: { id } }: any) => ({ data: { id, version: "1.18.33", parentID: id === "child" ? "s-1" : undefined } }),
+  };
+  const start = () => Cairn({ client: { session }, directory: work.path });
+  let plugin = await start();
+  const prompt = (sessionID: string, id: string, text: string) =>
+    plugin["chat.message"](
+      { sessionID },
+      {
+        message: { id, sessionID },
+        parts: [
+          { type: "text", text },
+          { type: "text", text: "synthetic", synthetic: true },
+        ],
+      },
+    );
+  const system = async (sessionID?: string) => {
+    const output = { system: ["You are an agent."] };
+    await plugin["experimental.chat.system.transform"]({ sessionID }, output);
+    return output.system.slice(1).join("\n");
+  };
+  const answer = (sessionID: string, text: string) => plugin["experimental.text.complete"]({ sessionID }, { text });
+  const event = (type: string, sessionID: string) => plugin.event({ event: { type, properties: { sessionID } } });
+
+  await prompt("s-1", "m-1", "Which cats does Ada have?");
+  expect((await system("s-1")).split("two cats").length).toBe(2);
+  expect(await system()).toBe("");
+  await remember(cairn, "Ada deploys on Thursdays.");
+  for (const text of ["I look.", "Two."]) await answer("s-1", text);
+  for (const type of ["session.idle", "session.idle"]) await event(type, "s-1");
+  await prompt("s-1", "m-2", "On which day does Ada deploy?");
+  expect((await system("s-1")).split("two cats").length).toBe(2);
+  expect((await system("s-1")).split("Thursdays").length).toBe(2);
+  await plugin["experimental.session.compacting"]({ sessionID: "s-1" });
+  await answer("s-1", "A summary.");
+  await event("session.compacted", "s-1");
+  expect((await system("s-1")).split("Thursdays").length).toBe(2);
+  await answer("s-1", "On Thursdays.");
+  await event("session.idle", "s-1");
+  await prompt("child", "m-3", "Of the agent itself.");
+  await answer("child", "Yes.");
+  await event("session.idle", "child");
+  expect(await system("child")).toBe("");
+  plugin = await start();
+  await prompt("s-1", "m-4", "Again?");
+  expect((await system("s-1")).split("two cats").length).toBe(2);
+  await answer("s-1", "Again.");
+  await event("session.idle", "s-1");
+  expect(await turnsOf(cairn, "s-1", "opencode")).toEqual([
+    ["Which cats does Ada have?", "I look.\n\nTwo."],
+    ["On which day does Ada deploy?", "On Thursdays."],
+    ["Again?", "Again."],
+  ]);
+  expect(await turnsOf(cairn, "child", "opencode")).toEqual([]);
+  const { stdout } = await runCairn(["hook", "status", "--data-dir", cairn.dataDirectory]);
+  expect(stdout).toMatch(/^opencode: last event session\.idle at .*, version 1\.18\.33/m);
+  expect(stdout).not.toContain("problem:");
+});
+
+test("opencode: a plugin whose program is gone, or prints no answer, changes nothing", async () => {
+  using work = scratchDirectory();
+  for (const [at, command] of ["/nowhere/cairn hook opencode", "echo no JSON"].entries()) {
+    writeFileSync(work.at(`${at}.mjs`), openCodePlugin(command));
+    const { Cairn } = await import(work.at(`${at}.mjs`));
+    const plugin = await Cairn({ client: { session: { get: () => Promise.reject(new Error("no server")) } }, directory: work.path });
+    await plugin["chat.message"]({}, { message: { id: "m-1", sessionID: "s-1" }, parts: [{ type: "text", text: "Hello" }] });
+    const output = { system: [] };
+    await plugin["experimental.chat.system.transform"]({ sessionID: "s-1" }, output);
+    expect(output.system).toEqual([]);
+  }
 });
 
 test("a hook names the agent that runs it, or none for Claude Code", async () => {

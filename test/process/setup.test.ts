@@ -4,7 +4,19 @@
  * @module
  */
 import { expect, test } from "bun:test";
-import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import { buildBinary } from "../support/binary.ts";
 import { AFTER_REMOVAL, AGENT_FILES } from "../support/agent-files.ts";
@@ -31,14 +43,15 @@ const BEFORE = Object.fromEntries(AGENT_FILES.flatMap(({ path, before }) => (bef
 it("the file of every agent has the server, and all else as it was written; twice is no change, and it can be taken out again", async () => {
   const cairn = await buildBinary();
   using home = homeWith({ ...BEFORE, ".cursor/argv.json": "{}" });
-  const read = () => Object.fromEntries(AGENT_FILES.map(({ path }) => [path, readFileSync(home.at(path), "utf8")]));
+  const read = () =>
+    Object.fromEntries(AGENT_FILES.map(({ path }) => [path, existsSync(home.at(path)) ? readFileSync(home.at(path), "utf8") : undefined]));
 
   expect(await home.run("all", "--yes")).toMatchObject({ code: 0, stderr: "" });
   expect(read()).toEqual(Object.fromEntries(AGENT_FILES.map(({ path, after }) => [path, after.replaceAll("CAIRN", cairn)])));
   expect(await home.run("all", "--yes")).toEqual({ code: 0, stdout: "Nothing to change.\n", stderr: "" });
 
   expect(await home.run("all", "--yes", "--remove")).toMatchObject({ code: 0, stderr: "" });
-  expect(read()).toEqual(Object.fromEntries(AGENT_FILES.map(({ path, before }) => [path, AFTER_REMOVAL[path] ?? before ?? ""])));
+  expect(read()).toEqual(Object.fromEntries(AGENT_FILES.map(({ path, before }) => [path, AFTER_REMOVAL[path] ?? before])));
   expect(await home.run("all", "--yes", "--remove")).toEqual({ code: 0, stdout: "Nothing to change.\n", stderr: "" });
 });
 
@@ -164,6 +177,29 @@ it("what was set up and has not run a hook yet is named, with what its user has 
   expect(stdout).toContain("codex: set up, and has not run a hook yet; it runs hooks that you trust: enter /hooks in it once\n");
   expect(stdout).toContain("cursor: set up, and has not run a hook yet\n");
   expect(stdout).not.toContain("gemini");
+});
+
+it("the plugin of OpenCode is a file of its own: shown, replaced and removed; another's by that name is left as it is", async () => {
+  const path = ".config/opencode/plugins/cairn.js";
+  using home = homeWith({ ".config/opencode/opencode.json": "{}\n", [path]: "export const Mine = async () => ({});\n" });
+  const foreign = await home.run("opencode", "--yes");
+  expect(foreign).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/cairn\.js is left as it is: it is not a file of cairn setup\.$/m),
+  });
+  expect(readFileSync(home.at(path), "utf8")).toStartWith("export const Mine");
+
+  rmSync(home.at(path));
+  const shown = await home.run("opencode", "--dry-run");
+  expect(shown.stdout).toContain(`--- /dev/null\n+++ ~/${path}\n@@ -1,0 +1,`);
+  expect(existsSync(home.at(path))).toBe(false);
+  for (const user of ["ada", "bob"]) expect(await home.run("opencode", "--yes", "--user", user)).toMatchObject({ code: 0, stderr: "" });
+  expect(readFileSync(home.at(path), "utf8")).toContain(`const COMMAND = "${await buildBinary()} hook opencode --user bob";`);
+  expect(await home.run("opencode", "--yes", "--user", "bob")).toEqual({ code: 0, stdout: "Nothing to change.\n", stderr: "" });
+
+  const removal = await home.run("opencode", "--yes", "--remove");
+  expect(removal).toMatchObject({ code: 0, stderr: "", stdout: expect.stringContaining(`--- ~/${path}\n+++ /dev/null\n`) });
+  expect(readdirSync(dirname(home.at(path)))).toEqual([]);
 });
 
 it("hooks go next to those of others, an old one of ours is replaced, and they can be taken out again", async () => {

@@ -24,6 +24,16 @@ function flat(event: string): string {
     ]`;
 }
 
+function copilotHook(event: string): string {
+  const line = `CAIRN hook copilot --user ada --event ${event}`;
+  return `{
+        "type": "command",
+        "bash": "${line}",
+        "powershell": "${line}",
+        "timeoutSec": 5
+      }`;
+}
+
 /** Our command at an event with its seconds, as a list of groups has it. */
 function group(line: string, agent: string): string {
   const [event, seconds] = line.split(" ");
@@ -157,6 +167,7 @@ ${["sessionStart", "beforeSubmitPrompt", "afterAgentResponse", "preCompact", "se
       "command": [
         "CAIRN",
         "mcp",
+        "--hooks",
         "--user",
         "ada"
       ]
@@ -180,13 +191,30 @@ ${["sessionStart", "beforeSubmitPrompt", "afterAgentResponse", "preCompact", "se
     "cairn": {
       "type": "local",
       "command": "CAIRN",
-      "args": ${args("      ")},
+      "args": ${args("      ").replace('"mcp"', '"mcp",\n        "--hooks"')},
       "tools": [
         "*"
       ]
     }
   }
 }`,
+  },
+  {
+    agent: "copilot",
+    path: ".copilot/hooks/cairn.json",
+    before: undefined,
+    after: `{
+  "version": 1,
+  "hooks": {
+    "sessionStart": [
+      ${copilotHook("sessionStart")}
+    ],
+    "agentStop": [
+      ${copilotHook("agentStop")}
+    ]
+  }
+}
+`,
   },
   {
     agent: "gemini",

@@ -39,3 +39,4 @@ function npmAgent(name: string, packageName: string, version: string, program: s
 export const CLAUDE_CODE = npmAgent("Claude Code", "@anthropic-ai/claude-code", "2.1.332", "claude", "install.cjs");
 export const CODEX = npmAgent("Codex", "@openai/codex", "0.171.0", "codex");
 export const GEMINI = npmAgent("Gemini CLI", "@google/gemini-cli", "0.61.0", "gemini");
+export const OPENCODE = npmAgent("OpenCode", "opencode-ai", "1.18.33", "opencode", "postinstall.mjs");

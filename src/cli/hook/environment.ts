@@ -11,6 +11,8 @@ import { CLAUDE_CODE, HOOK_AGENTS, type HookAgent } from "./agents.ts";
 export interface HookEnvironment {
   /** The agent that runs it. */
   readonly agent: HookAgent;
+  /** The event, of an agent whose input does not name it. */
+  readonly event: string | undefined;
   /** The data directory: of the server to ask, and of what hooks keep. */
   readonly directory: string;
   /** The server to ask, as the operator named it, instead of that of the data directory. */
@@ -38,7 +40,7 @@ export function readHook(
   const text = { type: "string" } as const;
   const { values, positionals } = parseArgs({
     args: [...args],
-    options: { url: text, user: text, "data-dir": text, wait: text, "no-capture": { type: "boolean" } },
+    options: { url: text, user: text, "data-dir": text, wait: text, event: text, "no-capture": { type: "boolean" } },
     allowPositionals: true,
   });
   const [word, ...more] = positionals;
@@ -53,6 +55,7 @@ export function readHook(
     subcommand,
     hook: {
       agent: agent ?? CLAUDE_CODE,
+      event: values.event,
       directory: values["data-dir"] ?? (environment["CAIRN_DATA_DIR"] || userDirectory(environment)),
       server: url && key ? { url: new URL(url), key } : undefined,
       user: values.user ?? (environment["USER"] || environment["LOGNAME"] || environment["USERNAME"] || undefined),

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { CURSOR, type EventKind, type HookAgent } from "./agents.ts";
+import { CURSOR, VSCODE, type EventKind, type HookAgent } from "./agents.ts";
 import { isObject, saidIn, textOf } from "./transcript.ts";
 
 export interface HookEvent {
@@ -25,8 +25,14 @@ export interface HookEvent {
 
 const SESSION_ID = /^[\w.-]{1,200}$/;
 
-/** @returns what is not understood of it, instead of an event; undefined where it is of another agent or of a subagent */
-export function eventIn(text: string, agent: HookAgent): HookEvent | { readonly problem: string } | undefined {
+/**
+ * @param command - agent whose hooks run, and the event if its input does not name it
+ * @returns what is not understood of it, instead of an event; undefined where it is of another agent or of a subagent
+ */
+export function eventIn(
+  text: string,
+  command: { readonly agent: HookAgent; readonly event: string | undefined },
+): HookEvent | { readonly problem: string } | undefined {
   let input: unknown;
   try {
     input = JSON.parse(text);
@@ -35,12 +41,14 @@ export function eventIn(text: string, agent: HookAgent): HookEvent | { readonly 
   }
   if (!isObject(input)) return { problem: "the input is not an object" };
   const member = (...names: string[]) => names.map((name) => textOf(input[name])).find((value) => value !== undefined);
+  const inCode = member("hookEventName");
+  const agent = inCode === undefined ? command.agent : VSCODE;
   const isCursor = agent.name === CURSOR;
   if (isCursor !== (member("conversation_id") !== undefined) || member("agent_id") !== undefined) return undefined;
-  const name = member("hook_event_name") ?? "";
+  const name = inCode ?? member("hook_event_name") ?? command.event ?? "";
   const kind = Object.hasOwn(agent.events, name) ? agent.events[name] : undefined;
   if (kind === undefined) return { problem: `there is no event ${JSON.stringify(name.slice(0, 64))}` };
-  const sessionId = member(isCursor ? "conversation_id" : "session_id") ?? "";
+  const sessionId = member(...(isCursor ? ["conversation_id"] : ["session_id", "sessionId"])) ?? "";
   if (!SESSION_ID.test(sessionId)) return { problem: `${name} has no session_id` };
   return {
     agent,
@@ -50,9 +58,9 @@ export function eventIn(text: string, agent: HookAgent): HookEvent | { readonly 
     promptId: member("prompt_id", "turn_id", "generation_id"),
     prompt: saidIn(member("prompt") ?? ""),
     cwd: member("cwd") ?? (Array.isArray(input["workspace_roots"]) ? textOf(input["workspace_roots"][0]) : undefined),
-    transcript: member("transcript_path"),
+    transcript: member("transcript_path", "transcriptPath"),
     source: member("source"),
     lastMessage: member("last_assistant_message", "prompt_response", "text"),
-    version: member("cursor_version"),
+    version: member("cursor_version", "version"),
   };
 }

@@ -11,7 +11,7 @@ import { systemClock } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/errors.ts";
 import { systemReason } from "../../lib/system-errors.ts";
 import { isOffIn, readHook, type HookEnvironment } from "./environment.ts";
-import { CURSOR, type EventKind } from "./agents.ts";
+import { CURSOR, type EventKind, type HookAgent } from "./agents.ts";
 import { eventIn, type HookEvent } from "./event.ts";
 import { isPaused, noteEvent, removeOld, SessionFile } from "./kept.ts";
 import { HookServer } from "./server.ts";
@@ -63,13 +63,13 @@ async function onEvent(environment: HookEnvironment): Promise<number> {
 async function withInput(environment: HookEnvironment, held: Held): Promise<void> {
   const { agent, directory, server, waitMs } = environment;
   if (environment.isOff || (environment.isCursor && agent.name !== CURSOR) || isPaused(directory)) return;
-  const event = eventIn(await inputText(), agent);
+  const event = eventIn(await inputText(), environment);
   if (event === undefined || (server === undefined && !existsSync(directory))) return;
-  if ("problem" in event) note(environment, { event: "unknown", problem: event.problem });
+  if ("problem" in event) note(environment, agent, { event: "unknown", problem: event.problem });
   else if (event.cwd === undefined || !isOffIn(event.cwd)) {
     const ms = waitMs ?? deadlineMs(event);
     systemClock.timer(ms, () => {
-      note(environment, { event: event.name, problem: `it was not done within ${ms} ms` });
+      note(environment, event.agent, { event: event.name, problem: `it was not done within ${ms} ms` });
       held.end();
     });
     await answer(environment, event, held);
@@ -93,10 +93,10 @@ async function answer(environment: HookEnvironment, event: HookEvent, held: Held
   } catch (error) {
     seen = { problem: systemReason(error) };
   }
-  note(environment, { event: event.name, ...seen }, event.kind === "prompt" ? process.uptime() * 1000 : undefined);
+  note(environment, event.agent, { event: event.name, ...seen }, event.kind === "prompt" ? process.uptime() * 1000 : undefined);
 }
 
-function note({ directory, agent }: HookEnvironment, event: Parameters<typeof noteEvent>[2], ms?: number): void {
+function note({ directory }: HookEnvironment, agent: HookAgent, event: Parameters<typeof noteEvent>[2], ms?: number): void {
   noteEvent(directory, agent.name, event, ms);
 }
 
@@ -120,9 +120,10 @@ async function handle(environment: HookEnvironment, event: HookEvent, held: Held
     keepSaid(kept, event);
     file.save();
   }
-  if (event.kind === "answer") return { version: event.version };
+  const isShown = event.agent.takes.includes(event.kind);
+  if (event.kind === "answer" || (event.kind === "prompt" && !isShown)) return { version: event.version };
   using server = await serverFor(environment, event.kind);
-  if (event.kind === "start" || event.kind === "prompt") {
+  if (isShown && (event.kind === "start" || event.kind === "prompt")) {
     const found = event.kind === "start" ? await newest(server, environment) : await about(server, environment, event, kept.shown.length);
     const block = blockOf(
       found.filter(({ id }) => !kept.shown.includes(id)).slice(0, MEMORIES[event.kind].limit),

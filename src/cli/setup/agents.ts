@@ -4,6 +4,7 @@
  * @module
  */
 import { join } from "node:path";
+import { copilotHooks, openCodePlugin, type OwnText } from "./own-files.ts";
 
 /** Command that an agent starts, and its arguments. */
 export interface Program {
@@ -41,6 +42,13 @@ export interface HookFile {
   readonly isFlat: boolean;
 }
 
+/** A file that is ours alone. */
+export interface OwnFile {
+  readonly path: string;
+  readonly format: "own";
+  readonly text: OwnText;
+}
+
 export interface Agent {
   readonly name: string;
   readonly title: string;
@@ -53,7 +61,7 @@ export interface Agent {
   /** Its file in a project; undefined where it has none. */
   readonly project?: (places: Places) => readonly ServerFile[];
   /** Its files of hooks, for all projects and in one. */
-  readonly hooks?: { readonly user: (places: Places) => HookFile; readonly project: (places: Places) => HookFile };
+  readonly hooks?: { readonly user: (places: Places) => HookFile | OwnFile; readonly project?: (places: Places) => HookFile | OwnFile };
   /** Step of its user before it runs them. */
   readonly hooksNote?: string;
 }
@@ -67,6 +75,7 @@ const json = (path: string, below: readonly string[] = ["mcpServers"], value: Se
   value,
 });
 const toml = (path: string): ServerFile => ({ path, format: "toml", below: ["mcp_servers"], value: plain });
+const own = (path: string, text: OwnText): OwnFile => ({ path, format: "own", text });
 const openCode = (folder: string) =>
   ["opencode.json", "opencode.jsonc"].map((file) =>
     json(join(folder, file), ["mcp"], ({ command, args }) => ({ type: "local", command: [command, ...args] })),
@@ -165,6 +174,10 @@ export const AGENTS: readonly Agent[] = [
     signs: ({ config }) => [join(config, "opencode")],
     user: ({ config }) => openCode(join(config, "opencode")),
     project: ({ project }) => openCode(project),
+    hooks: {
+      user: ({ config }) => own(join(config, "opencode/plugins/cairn.js"), openCodePlugin),
+      project: ({ project }) => own(join(project, ".opencode/plugins/cairn.js"), openCodePlugin),
+    },
   },
   {
     name: "vscode",
@@ -182,6 +195,8 @@ export const AGENTS: readonly Agent[] = [
     user: ({ home }) => [
       json(join(home, ".copilot/mcp-config.json"), ["mcpServers"], (program) => ({ type: "local", ...plain(program), tools: ["*"] })),
     ],
+    // Hooks of a project would run where there is no cairn, too: on servers of GitHub.
+    hooks: { user: ({ home }) => own(join(home, ".copilot/hooks/cairn.json"), copilotHooks) },
   },
   {
     name: "gemini",

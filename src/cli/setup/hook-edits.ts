@@ -9,7 +9,8 @@ import { isDeepStrictEqual } from "node:util";
 import type { HookFile } from "./agents.ts";
 import { parseJson, withoutValue, withValue } from "./json-edits.ts";
 
-const OURS = /(^|[\\/"' ])cairn(\.exe)?["']? hook( |"|$)/;
+/** In the text of a file the quotes of a path are escaped. */
+const OURS = /(^|[\\/"' ])cairn(\.exe)?(\\?["'])? hook( |"|$)/;
 
 /** A new file whose lists have commands. */
 const EMPTY_FLAT = '{\n  "version": 1\n}\n';

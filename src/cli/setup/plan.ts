@@ -6,8 +6,8 @@
  * @module
  */
 import { isDeepStrictEqual } from "node:util";
-import type { HookFile, Program, ServerFile } from "./agents.ts";
-import { plannedHooks } from "./hook-edits.ts";
+import type { HookFile, OwnFile, Program, ServerFile } from "./agents.ts";
+import { isOurHook, plannedHooks } from "./hook-edits.ts";
 import { parseJson, withoutValue, withValue } from "./json-edits.ts";
 import { parseToml, withoutTable, withTable } from "./toml-edits.ts";
 
@@ -20,17 +20,26 @@ export interface Wanted {
   readonly hook: string | undefined;
 }
 
+/** Part of a file that is ours. */
+export type Part = ServerFile | HookFile | OwnFile;
+
 /**
  * Returns the text of a file as it should be.
  *
+ * @returns an empty text for a file of ours that is to go
  * @param parts - what stands in it: the server, the hooks, or both
  * @throws {Error} where it cannot be changed without a change of something else
  */
-export function planned(parts: readonly (ServerFile | HookFile)[], text: string, { server, hook }: Wanted): string {
-  return parts.reduce(
-    (edited, part) => (part.format === "hooks" ? plannedHooks(edited, part, hook) : plannedServer(part, edited, server)),
-    text,
-  );
+export function planned(parts: readonly Part[], text: string, { server, hook }: Wanted): string {
+  return parts.reduce((edited, part) => {
+    if (part.format === "own") return plannedOwn(edited, part, hook);
+    return part.format === "hooks" ? plannedHooks(edited, part, hook) : plannedServer(part, edited, server);
+  }, text);
+}
+
+function plannedOwn(text: string, { text: ours }: OwnFile, hook: string | undefined): string {
+  if (text.trim() !== "" && !isOurHook(text)) throw new Error("it is not a file of cairn setup");
+  return hook === undefined ? "" : ours(hook);
 }
 
 function plannedServer(file: ServerFile, text: string, wanted: Program | undefined): string {

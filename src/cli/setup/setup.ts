@@ -14,9 +14,9 @@ import { systemReason } from "../../lib/system-errors.ts";
 import { target } from "../../lib/version.ts";
 import { checkedName } from "../command-line.ts";
 import { escaped, print } from "../print.ts";
-import { AGENTS, type Agent, type HookFile, type Places, type ServerFile } from "./agents.ts";
-import { planned, type Wanted } from "./plan.ts";
-import { readText, replaceText, type FileText } from "./text-file.ts";
+import { AGENTS, type Agent, type Places } from "./agents.ts";
+import { planned, type Part, type Wanted } from "./plan.ts";
+import { readText, removeText, replaceText, type FileText } from "./text-file.ts";
 
 const ALL = "all";
 /** Agent of the hooks that name none. */
@@ -25,7 +25,7 @@ const UNNAMED = "claude-code";
 const ATTEMPTS_MAX = 3;
 
 /** Parts of a file: the server, the hooks, or both. */
-type Parts = readonly (ServerFile | HookFile)[];
+type Parts = readonly Part[];
 
 interface Change {
   readonly agent: Agent;
@@ -114,7 +114,7 @@ function plan(agent: Agent, places: Places, isProject: boolean, wanted: Wanted):
   const files = isProject ? agent.project?.(places) : agent.user(places);
   const file = files?.find(({ path }) => existsSync(path)) ?? files?.[0];
   if (file === undefined) return [{ agent, problem: "it has no file in a project: leave --project out" }];
-  const hooks = agent.hooks?.[isProject ? "project" : "user"](places);
+  const hooks = agent.hooks?.[isProject ? "project" : "user"]?.(places);
   const parts: Parts = hooks === undefined ? [file] : [file, hooks];
   const paths = [...new Set(parts.map(({ path }) => path))];
   return paths.flatMap((path) =>
@@ -130,13 +130,17 @@ function plan(agent: Agent, places: Places, isProject: boolean, wanted: Wanted):
 function planFile(agent: Agent, path: string, parts: Parts, wanted: Wanted): Planned[] {
   try {
     const before = readText(path);
-    const isWanted = parts.some(({ format }) => (format === "hooks" ? wanted.hook : wanted.server) !== undefined);
+    const isWanted = parts.some(({ format }) => (isHooks(format) ? wanted.hook : wanted.server) !== undefined);
     if (before === undefined && !isWanted) return [];
     const after = planned(parts, before?.text ?? "", wanted);
     return after === (before?.text ?? "") ? [] : [{ agent, path, parts, before, after }];
   } catch (error) {
     return [{ agent, problem: `${path} is left as it is: ${systemReason(error)}.` }];
   }
+}
+
+function isHooks(format: Part["format"]): boolean {
+  return format === "hooks" || format === "own";
 }
 
 async function list(places: Places, isProject: boolean, wantedOf: WantedOf): Promise<void> {
@@ -169,14 +173,19 @@ function shown(path: string, { home, project }: Places): string {
 }
 
 /** Prints the lines that change and no others: a file may hold secrets of its owner. */
-async function printDiff({ path, before, after }: Change, places: Places): Promise<void> {
+async function printDiff(change: Change, places: Places): Promise<void> {
+  const { path, before, after } = change;
   const name = escaped(shown(path, places));
-  await print(`--- ${before === undefined ? "/dev/null" : name}\n+++ ${name}`);
+  await print(`--- ${before === undefined ? "/dev/null" : name}\n+++ ${isRemoval(change) ? "/dev/null" : name}`);
   const { hunks } = structuredPatch("", "", before?.text ?? "", after, undefined, undefined, { context: 0 });
   for (const { oldStart, oldLines, newStart, newLines, lines } of hunks) {
     await print(`@@ -${oldStart},${oldLines} +${newStart},${newLines} @@`);
     for (const line of lines) await print(escaped(line.replace(/\r$/, "")));
   }
+}
+
+function isRemoval({ parts, after }: Change): boolean {
+  return after === "" && parts.some(({ format }) => format === "own");
 }
 
 async function isConfirmed(count: number): Promise<boolean> {
@@ -194,15 +203,21 @@ async function isConfirmed(count: number): Promise<boolean> {
 async function apply(change: Change, places: Places, wanted: Wanted): Promise<boolean> {
   const { agent, path, parts } = change;
   const name = shown(path, places);
+  const keepsFirst = !parts.some(({ format }) => format === "own");
   try {
+    if (isRemoval(change)) {
+      removeText(path, change.before);
+      await print(escaped(`${agent.title}: removed ${name}`));
+      return true;
+    }
     let { before, after } = change;
-    for (let attempt = 1; !replaceText(path, before, after); attempt += 1) {
+    for (let attempt = 1; !replaceText(path, before, after, keepsFirst); attempt += 1) {
       if (attempt === ATTEMPTS_MAX) throw new Error("it keeps changing");
       before = readText(path);
       after = planned(parts, before?.text ?? "", wanted);
     }
     await print(escaped(`${agent.title}: wrote ${name}`));
-    if (wanted.hook !== undefined && agent.hooksNote !== undefined && parts.some(({ format }) => format === "hooks"))
+    if (wanted.hook !== undefined && agent.hooksNote !== undefined && parts.some(({ format }) => isHooks(format)))
       await print(escaped(`${agent.title}: ${agent.hooksNote}.`));
     return true;
   } catch (error) {

@@ -61,9 +61,10 @@ function bytesOf(path: string): Buffer | undefined {
  * Replaces a file, or the one that it links to. The first time, what was there is kept next to it.
  *
  * @param before - undefined where there was none
+ * @param keepsFirst - false for a file that is ours alone
  * @returns false where the file has changed since it was read: then nothing is written
  */
-export function replaceText(path: string, before: FileText | undefined, after: string): boolean {
+export function replaceText(path: string, before: FileText | undefined, after: string, keepsFirst: boolean): boolean {
   mkdirSync(dirname(path), { recursive: true });
   const target = before === undefined ? path : realpathSync(path);
   const fresh = `${target}.cairn-${process.pid}`;
@@ -79,7 +80,7 @@ export function replaceText(path: string, before: FileText | undefined, after: s
     if (old !== undefined) {
       if (old.uid !== statSync(fresh).uid || old.gid !== statSync(fresh).gid) chownSync(fresh, old.uid, old.gid);
       chmodSync(fresh, old.mode);
-      keepFirst(target);
+      if (keepsFirst) keepFirst(target);
     }
     const now = readText(path);
     if (now?.text !== before?.text) return false;
@@ -88,6 +89,13 @@ export function replaceText(path: string, before: FileText | undefined, after: s
   } finally {
     rmSync(fresh, { force: true });
   }
+}
+
+/** Removes a file that is ours alone, or the link to it. @throws {Error} where it has changed since it was read */
+export function removeText(path: string, before: FileText | undefined): void {
+  const now = readText(path);
+  if (now !== undefined && now.text !== before?.text) throw new Error("it has changed meanwhile");
+  rmSync(path, { force: true });
 }
 
 function keepFirst(target: string): void {
