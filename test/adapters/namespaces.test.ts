@@ -6,6 +6,7 @@
 import { expect, test } from "bun:test";
 import { Cairn } from "../../src/client/index.ts";
 import { CairnChats } from "../../src/adapters/ai-sdk.ts";
+import { CairnSessionStore } from "../../src/adapters/claude-agent-sdk.ts";
 import { CairnSessionService } from "../../src/adapters/google-adk.ts";
 import { CairnChatHistory } from "../../src/adapters/langchain.ts";
 import { CairnSaver, CairnStore } from "../../src/adapters/langgraph.ts";
@@ -22,6 +23,7 @@ for (const [name, make] of Object.entries({
   CairnStore: () => new CairnStore(documents, { namespace }),
   CairnMemory: () => new CairnMemory(documents, { namespace }),
   CairnSessionService: () => new CairnSessionService(documents, { namespace }),
+  CairnSessionStore: () => new CairnSessionStore(documents, { namespace }),
   CairnSession: () => new CairnSession(documents, "c", { namespace }),
 }))
   test(`${name} refuses a namespace without a part when it is made`, () => {
