@@ -125,6 +125,8 @@ export interface ImportConfig extends ApiTarget {
   user: string | undefined;
   /** Directories in which agents keep their transcripts. */
   transcripts: Readonly<Record<"claude-code" | "codex", string>>;
+  /** Files and folders with what they are to remember: those that are there are read. */
+  memoryFiles: readonly string[];
 }
 
 const IMPORT_FLAGS = ["from", "url", "user", "since", "project", "report"] as const;
@@ -146,6 +148,11 @@ export function readImportConfig(args: readonly string[], environment: Texts = p
       "claude-code": join(claude || join(home, ".claude"), "projects"),
       codex: join(codex || join(home, ".codex"), "sessions"),
     },
+    memoryFiles: [
+      join(claude || join(home, ".claude"), "CLAUDE.md"),
+      join(claude || join(home, ".claude"), "projects"),
+      join(codex || join(home, ".codex"), "AGENTS.md"),
+    ],
   };
 }
 

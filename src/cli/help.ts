@@ -129,7 +129,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     example: "cairn import all.jsonl --data-dir ./copy",
   },
   "import --from SOURCE [PATH…] [flags]": {
-    says: "take conversations and memories of another program over, each once: claude-code, codex, chatgpt",
+    says: "take conversations and memories of another program over, each once: claude-code, codex, chatgpt, claude-ai, mem0, memory-files",
     flags: {
       "--dry-run": "say what would be imported, and store nothing",
       "--since TIME": "only turns since then: a time such as 90d, or one such as 2026-01-31",

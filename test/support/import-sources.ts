@@ -34,4 +34,19 @@ export const SMALL_EXPORTS: readonly SmallExport[] = [
     first: "1 turn and 1 memory",
     again: "0 turns and 0 memories",
   },
+  {
+    from: "claude-ai",
+    name: "memories.json",
+    content: JSON.stringify([{ conversations_memory: "Runs a shop.\n\nSells tea." }]),
+    first: "2 memories",
+    again: "0 memories",
+  },
+  {
+    from: "mem0",
+    name: "mem0.json",
+    content: JSON.stringify({ results: [{ id: "m-1", memory: "Drinks tea", user_id: "grace", run_id: "r-1" }] }),
+    first: "1 memory",
+    again: "0 memories",
+  },
+  { from: "memory-files", name: "CLAUDE.md", content: "- Use tabs.\n- Use English.\n", first: "2 memories", again: "0 memories" },
 ];

@@ -11,7 +11,7 @@ import { turnsOfMessages, type Message } from "./conversation.ts";
 import type { Found, Selection } from "./found.ts";
 import { memoriesOf } from "./memory.ts";
 import { recordsOf } from "./records.ts";
-import { boundedName, nonEmpty, restOf, timeMs } from "./values.ts";
+import { boundedName, nonEmpty, restOf, timeMs, titleOf } from "./values.ts";
 
 const AGENT = "chatgpt";
 const isWanted = (name: string) => /^conversations(-\d+)?\.json$/i.test(name);
@@ -58,11 +58,10 @@ function conversation(record: JsonObject, { now, since }: Selection, instruction
   const createdAt = timeMs(record["create_time"]);
   for (const message of branch) noteInstructions(message, createdAt ?? 0, instructions);
   const turns = turnsOfMessages(messagesOf(branch), now, since);
-  const title = nonEmpty(record["title"]);
   const session = {
     externalId: boundedName(`chatgpt:${id}`),
     agentId: AGENT,
-    metadata: { source: "import", ...(title === undefined ? {} : { title: title.slice(0, 500).toWellFormed() }), ...restOf(record, USED) },
+    metadata: { source: "import", ...titleOf(record["title"]), ...restOf(record, USED) },
   };
   return turns.map((turn) => ({ kind: "turn", session, turn }));
 }

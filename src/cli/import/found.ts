@@ -48,6 +48,8 @@ export interface FoundMemory {
   readonly session: SourceSession | undefined;
   /** Name of the source. */
   readonly from: string;
+  /** The text that it is a part of: an update takes away what that has no longer. */
+  readonly document: string | undefined;
 }
 
 export type Found =
@@ -55,6 +57,8 @@ export type Found =
   | { readonly kind: "turn"; readonly session: SourceSession; readonly turn: SourceTurn }
   /** A record that does not fit. */
   | { readonly kind: "skipped"; readonly place: string; readonly reason: string }
+  /** A record that is right, and not for an import. */
+  | { readonly kind: "left"; readonly place: string; readonly reason: string }
   /** A turn whose answer may not be finished. */
   | { readonly kind: "open"; readonly place: string };
 

@@ -22,7 +22,10 @@ import { escaped, print } from "../print.ts";
 import { showProgress } from "../progress.ts";
 import { patiently } from "./asking.ts";
 import { chatgpt } from "./chatgpt.ts";
+import { claudeAi } from "./claude-ai.ts";
 import type { Found, FoundMemory, Selection, SourceSession, SourceTurn } from "./found.ts";
+import { mem0 } from "./mem0.ts";
+import { memoryFiles } from "./memory-files.ts";
 import { MemoryWriter } from "./memory-writer.ts";
 import { CLAUDE_CODE, CODEX, transcripts } from "./transcripts.ts";
 import { Writer } from "./writer.ts";
@@ -47,6 +50,9 @@ const SOURCES: Readonly<Record<string, Source>> = {
     read: (paths, selection) => transcripts(CODEX, paths, selection),
   },
   chatgpt: { read: chatgpt },
+  "claude-ai": { read: claudeAi },
+  mem0: { read: mem0 },
+  "memory-files": { usual: ({ memoryFiles: all }) => all.filter((path) => existsSync(path)), read: memoryFiles },
 };
 const PROJECT_SOURCES = Object.keys(SOURCES).filter((name) => SOURCES[name]?.hasProjects === true);
 const SAMPLES = 5;
@@ -116,6 +122,7 @@ class Run implements AsyncDisposable {
   readonly #samples: string[] = [];
   #firstSkipped: string | undefined;
   #skipped = 0;
+  #left = 0;
   #open = 0;
   #from: string | undefined;
   #to: string | undefined;
@@ -143,12 +150,14 @@ class Run implements AsyncDisposable {
   async all(found: AsyncIterable<Found>): Promise<void> {
     for await (const one of found) {
       if (one.kind === "skipped") await this.#skip(one.place, one.reason);
+      else if (one.kind === "left") await this.#leave(one.place, one.reason);
       else if (one.kind === "open") this.#open += 1;
       else if (this.#config.has("remove")) await this.#remove(one);
       else if (one.kind === "memory") await this.#memory(one);
       else await this.#turn(one.session, one.turn);
     }
     await this.#end();
+    if (!this.#config.has("remove")) await this.#memories.takeAway();
   }
 
   async #end(): Promise<void> {
@@ -173,7 +182,7 @@ class Run implements AsyncDisposable {
     this.#progress.show(this.#writer.counts.turns + this.#memories.counts.memories);
   }
 
-  async #remove(found: Exclude<Found, { kind: "skipped" | "open" }>): Promise<void> {
+  async #remove(found: Exclude<Found, { kind: "skipped" | "left" | "open" }>): Promise<void> {
     if (found.kind === "memory" && found.session === undefined) return this.#memories.remove(found);
     if (found.session === undefined || found.session === this.#removing) return;
     this.#removing = found.session;
@@ -190,6 +199,11 @@ class Run implements AsyncDisposable {
     await this.#report?.write(`${JSON.stringify({ place, reason })}\n`);
   }
 
+  async #leave(place: string, reason: string): Promise<void> {
+    this.#left += 1;
+    await this.#report?.write(`${JSON.stringify({ place, reason })}\n`);
+  }
+
   async tell(): Promise<void> {
     this.#progress.clear();
     const isDry = this.#config.has("dry-run");
@@ -197,6 +211,7 @@ class Run implements AsyncDisposable {
     else await this.#tellNew(isDry);
     if (this.#open > 0)
       await print(`Left for the next time, since the agent may be at work: the last turn of ${counted(this.#open, "transcript")}.`);
+    if (this.#left > 0) await print(`Left out, since they had expired: ${counted(this.#left, "memory")}.`);
     if (this.#firstSkipped !== undefined)
       await print(escaped(`Skipped ${counted(this.#skipped, "record")}. The first: ${this.#firstSkipped}`));
     if (isDry) for (const sample of this.#samples) await print(`  ${escaped(sample)}`);
@@ -210,17 +225,20 @@ class Run implements AsyncDisposable {
 
   async #tellNew(isDry: boolean): Promise<void> {
     const { turns, present, sessions } = this.#writer.counts;
-    const { memories, present: presentMemories, changed } = this.#memories.counts;
+    const { memories, present: presentMemories, changed, removed } = this.#memories.counts;
     const verb = isDry ? "Would import" : "Imported";
     const times = this.#from === undefined ? "" : `, from ${this.#from} to ${this.#to ?? ""}`;
     const isOfMemories = memories + presentMemories + changed > 0;
-    const what = isOfMemories ? `${counted(turns, "turn")} and ${counted(memories, "memory")}` : counted(turns, "turn");
+    const hasTurns = turns + present > 0 || !isOfMemories;
+    const what = [...(hasTurns ? [counted(turns, "turn")] : []), ...(isOfMemories ? [counted(memories, "memory")] : [])].join(" and ");
     await print(`${verb} ${what}${times}; ${counted(sessions, "session")} new.`);
     const there = [
       ...(present > 0 ? [counted(present, "turn")] : []),
       ...(presentMemories > 0 ? [counted(presentMemories, "memory")] : []),
     ];
     if (there.length > 0) await print(`There already: ${there.join(" and ")}.`);
+    if (removed > 0)
+      await print(`${isDry ? "Would take away" : "Took away"} what their files have no longer: ${counted(removed, "memory")}.`);
     if (changed === 0) return;
     if (this.#config.has("update")) await print(`${isDry ? "Would update" : "Updated"} ${counted(changed, "memory")}.`);
     else await print(`Changed in the source, and left as it is here: ${counted(changed, "memory")}. --update replaces.`);

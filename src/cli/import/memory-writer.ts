@@ -29,7 +29,7 @@ export interface MemoryWriterOptions {
 
 type NewMemory = SourceMemory & { readonly session_id?: string; readonly user_id?: string; readonly agent_id?: string };
 type Batch = readonly { readonly memory: NewMemory; readonly isNew: boolean }[];
-type Kept = { readonly id: string; readonly hash: string };
+type Kept = { readonly id: string; readonly hash: string; readonly document: unknown };
 
 export class MemoryWriter {
   readonly counts = { memories: 0, present: 0, changed: 0, removed: 0 };
@@ -37,6 +37,9 @@ export class MemoryWriter {
   #from: string | undefined;
   /** Memories of the source that are there, by owner and external id. */
   #present = new Map<string, Kept>();
+  /** Documents that were read, and what they have. */
+  readonly #documents = new Set<unknown>();
+  readonly #seen = new Set<string>();
   #batch: Batch[number][] = [];
   #batchBytes = 0;
 
@@ -47,6 +50,11 @@ export class MemoryWriter {
   /** Takes the next memory, which is stored with those after it, or by `end`. @returns true for one that is new */
   async memory(found: FoundMemory): Promise<boolean> {
     const key = await this.#keyOf(found);
+    const { document } = found.memory.metadata;
+    if (document !== undefined) {
+      this.#documents.add(document);
+      this.#seen.add(key);
+    }
     const hash = stateOf(found.memory);
     const kept = this.#present.get(key);
     const isNew = kept === undefined;
@@ -54,7 +62,7 @@ export class MemoryWriter {
       this.counts.present += 1;
       return false;
     }
-    this.#present.set(key, { id: kept?.id ?? "", hash });
+    this.#present.set(key, { id: kept?.id ?? "", hash, document });
     if (isNew || this.#options.isUpdate) await this.#take(found, isNew);
     else this.counts.changed += 1;
     return isNew;
@@ -64,14 +72,24 @@ export class MemoryWriter {
     await this.#flush();
   }
 
+  /** Takes away, of an update, what the documents that were read have no longer. */
+  async takeAway(): Promise<void> {
+    if (!this.#options.isUpdate) return;
+    for (const [key, { id, document }] of this.#present)
+      if (this.#documents.has(document) && !this.#seen.has(key)) await this.#delete(key, id);
+  }
+
   /** Removes a memory that an import has made. */
   async remove(found: FoundMemory): Promise<void> {
     const key = await this.#keyOf(found);
     const kept = this.#present.get(key);
-    if (kept === undefined) return;
+    if (kept !== undefined) await this.#delete(key, kept.id);
+  }
+
+  async #delete(key: string, id: string): Promise<void> {
     this.#present.delete(key);
     this.counts.removed += 1;
-    if (!this.#options.isDry) await this.#options.ask("DELETE /v1/memory/{memory_id}", { path: { memory_id: kept.id } });
+    if (!this.#options.isDry) await this.#options.ask("DELETE /v1/memory/{memory_id}", { path: { memory_id: id } });
   }
 
   async #keyOf({ from, session, owner, memory }: FoundMemory): Promise<string> {
@@ -80,7 +98,7 @@ export class MemoryWriter {
     return keyOf(user, agent, memory.external_id);
   }
 
-  #ownerOf({ from, session, owner }: Omit<FoundMemory, "kind" | "memory">): { user_id?: string; agent_id?: string } {
+  #ownerOf({ from, session, owner }: Pick<FoundMemory, "from" | "session" | "owner">): { user_id?: string; agent_id?: string } {
     const user = (session ?? owner).user ?? this.#options.user;
     const agent = session?.agentId ?? owner.agent ?? (user === undefined ? from : undefined);
     return { ...(user === undefined ? {} : { user_id: user }), ...(agent === undefined ? {} : { agent_id: agent }) };
@@ -95,9 +113,10 @@ export class MemoryWriter {
       const query = { filter, limit: LIMITS.listMax, status: "all", ...(after === undefined ? {} : { starting_after: after }) };
       const page = await this.#options.ask("GET /v1/memory", { query });
       for (const memory of page["data"] as JsonObject[]) {
-        const { id, external_id: name, user_id: user, agent_id: agent } = memory;
+        const { id, external_id: name, user_id: user, agent_id: agent, metadata } = memory;
         if (typeof name !== "string") continue;
-        this.#present.set(keyOf(user, agent, name), { id: id as string, hash: stateOf(memory as unknown as SourceMemory) });
+        const { document } = metadata as JsonObject;
+        this.#present.set(keyOf(user, agent, name), { id: id as string, hash: stateOf(memory as unknown as SourceMemory), document });
       }
       after = page["last_id"] as string;
       if (page["has_more"] !== true) return;

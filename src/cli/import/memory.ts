@@ -19,6 +19,7 @@ export interface NewSourceMemory {
   readonly at?: number | undefined;
   readonly owner: SourceOwner;
   readonly session?: SourceSession | undefined;
+  readonly document?: string | undefined;
   readonly tags?: readonly string[] | undefined;
   readonly metadata?: JsonObject | undefined;
   /** ISO 8601. */
@@ -26,10 +27,11 @@ export interface NewSourceMemory {
 }
 
 const PART_NAME_LENGTH = 8;
+const DOCUMENT_LENGTH_MAX = 4_096;
 
 /** Gives the memories of a text that is not blank; none of before `since`, or of no time where that is given. */
 export function* memoriesOf(memory: NewSourceMemory, { now, since }: Selection): Generator<Found> {
-  const { from, name, content, type, at, owner, session, tags = [], metadata = {}, expiresAt } = memory;
+  const { from, name, content, type, at, owner, session, document, tags = [], metadata = {}, expiresAt } = memory;
   if (nonEmpty(content) === undefined) return;
   if (since !== undefined && (at === undefined || at < since)) return;
   const pieces = piecesOf(content.trim().toWellFormed(), LIMITS.memoryContentLengthMax);
@@ -40,6 +42,7 @@ export function* memoriesOf(memory: NewSourceMemory, { now, since }: Selection):
       session,
       owner,
       from,
+      document,
       memory: {
         external_id: i === 0 ? bounded : `${bounded}:${i + 1}`,
         content: piece,
@@ -49,6 +52,7 @@ export function* memoriesOf(memory: NewSourceMemory, { now, since }: Selection):
           ...metadata,
           source: "import",
           imported_from: from,
+          ...(document === undefined ? {} : { document: document.slice(0, DOCUMENT_LENGTH_MAX).toWellFormed() }),
           ...(pieces.length === 1 ? {} : { part: i + 1, parts: pieces.length }),
         },
         ...occurredAt(at, now),

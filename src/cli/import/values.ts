@@ -5,12 +5,15 @@
  */
 import type { JsonObject, JsonValue } from "../../lib/json.ts";
 import { LIMITS } from "../../lib/limits.ts";
+import { isObject } from "../hook/transcript.ts";
 import { parseInstant } from "../../lib/time.ts";
 import { pastTime } from "./found.ts";
 
 /** Unix seconds have fewer digits than this until the year 5138, milliseconds since 1973. */
 const SECONDS_MAX = 1e11;
+const DAY = /^\d{4}-\d\d-\d\d$/;
 const HASHED_LENGTH = 40;
+const TITLE_LENGTH_MAX = 500;
 const REST_MEMBERS_MAX = 32;
 const REST_TEXT_LENGTH_MAX = 500;
 
@@ -20,6 +23,7 @@ export function nonEmpty(value: unknown): string | undefined {
 
 /** Reads a time in seconds or milliseconds, or of ISO 8601, as Unix milliseconds. */
 export function timeMs(value: unknown): number | undefined {
+  if (typeof value === "string" && DAY.test(value)) return parseInstant(`${value}T00:00Z`);
   if (typeof value === "string") return /^\d+(\.\d+)?$/.test(value) ? timeMs(Number(value)) : parseInstant(value.replace(" ", "T"));
   if (typeof value !== "number" || value <= 0) return undefined;
   return Math.round(value < SECONDS_MAX ? value * 1_000 : value);
@@ -56,6 +60,16 @@ export function piecesOf(text: string, lengthMax: number): readonly string[] {
 
 function isHigh(unit: number): boolean {
   return unit >= 0xd8_00 && unit <= 0xdb_ff;
+}
+
+export function objectsIn(value: unknown): readonly JsonObject[] {
+  return Array.isArray(value) ? (value as unknown[]).flatMap((one) => (isObject(one) ? [one as JsonObject] : [])) : [];
+}
+
+/** A title as metadata have it, where there is one. */
+export function titleOf(value: unknown): JsonObject {
+  const title = nonEmpty(value);
+  return title === undefined ? {} : { title: title.slice(0, TITLE_LENGTH_MAX).toWellFormed() };
 }
 
 /** Members of a record that have no place of their own: those that are no objects, and short. */
