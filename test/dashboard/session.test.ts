@@ -107,9 +107,20 @@ test("what was found for a query stands in the line of time, with scores, memori
   }
   await turn(id, "Is she allergic?");
   await tab.seesFlat("The next turn");
+  await state(id, { allergies: 1 });
+  await tab.has(".version.joined");
+  // What was found, the turn that came of it and the state after it touch each other: one card.
+  const edges = await tab.run<number[]>(`[...document.querySelectorAll(".joined")].map((one) =>
+    Math.round(Math.abs(one.getBoundingClientRect().top - one.previousElementSibling.getBoundingClientRect().bottom)))`);
+  expect(edges).toEqual([1, 1]);
+  await tab.click("Edit", ".retrieval li:first-child");
+  await tab.fill("Content", "She is allergic to nuts.");
+  await tab.click("Save");
+  await tab.has(".retrieval");
+  await tab.sees("She is allergic to nuts.");
   await tab.click("Found");
   await tab.sees("1 entry, no more");
-  await tab.click("She is allergic to peanuts.");
+  await tab.click("She is allergic to nuts.");
   await tab.has(".memory.target");
   expect(tab.complaints).toEqual([]);
 });
@@ -294,6 +305,17 @@ test("of five thousand entries only some are asked for, and in the document, how
   await tab.fill("State to go to", "40");
   await tab.press("Enter");
   await tab.holds(`document.activeElement.matches("#version-40.target")`);
+
+  // The scale says when what is read was, and goes to any time without reading what is between.
+  const scale = `document.querySelector("[aria-label='Time in the session']")`;
+  const before = asked(tab).length;
+  await tab.choose("Time in the session", await tab.run<string>(`${scale}.min`));
+  await tab.sees("This starts at the linked entry.");
+  await tab.holds(`document.querySelector(".spine h2")?.textContent === "State 0"`);
+  expect(asked(tab).length - before).toBeLessThanOrEqual(2);
+  await tab.click("From the newest");
+  await tab.sees("And now?");
+  await tab.holds(`(scrollTo(0, 600), scrollY > 0 && Number(${scale}.max) - Number(${scale}.value) < 60_000)`);
 
   const middle = (await cairn.ok(cairn.get(`/v1/sessions/${id}/turns?limit=100`))).data.at(-1);
   await tab.go(`${cairn.address}/dashboard/sessions/${id}#${middle.id}`);

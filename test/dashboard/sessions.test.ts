@@ -69,6 +69,34 @@ test("a session is listed by what was said first in it, with its name or id, and
   expect(tab.complaints).toEqual([]);
 });
 
+test("sessions are sorted by any column, either way, and the address says how; on a phone too", async () => {
+  const quiet = await cairn.createSession({ agent_id: "another-bot" });
+  using tab = await signedInTab(cairn, "/sessions");
+  await tab.sees("3 sessions, no more");
+  const ids = [story.main, story.fork, quiet.id];
+  const inOrder = (...places: number[]) =>
+    tab.holds(
+      `[...document.querySelectorAll("tbody code")].map((id) => id.textContent).join() === "${places.map((place) => ids[place]).join()}"`,
+    );
+  await inOrder(2, 1, 0);
+  await tab.click("Turns");
+  await inOrder(0, 2, 1);
+  await tab.has("th[aria-sort=descending]");
+  expect(await tab.run<string>("location.search")).toBe("?sort=-turns");
+  await tab.click("Turns");
+  await tab.holds(`document.querySelector("tbody tr:last-child code").textContent === "${story.main}"`);
+  await tab.click("Agent", "thead");
+  await inOrder(2, 1, 0);
+  await tab.resize(390, 844);
+  await tab.click("Agent", "thead");
+  await inOrder(1, 0, 2);
+  expect([await tab.accessibilityProblems(), await tab.isTooWide()]).toEqual([[], false]);
+  await tab.click("Newest first");
+  await inOrder(2, 1, 0);
+  await cairn.ok(cairn.delete(`/v1/sessions/${quiet.id}`));
+  expect(tab.complaints).toEqual([]);
+});
+
 test("one search finds names, users, and words in turns and memories, and the slash goes to it from any screen", async () => {
   const { id } = await cairn.createSession({ agent_id: "finder", user_id: "peanut-fan", external_id: "peanut" });
   using tab = await signedInTab(cairn, "/traces");

@@ -20,6 +20,7 @@ import { LiveSign } from "../parts/live-sign.tsx";
 import { More } from "../parts/more.tsx";
 import { Page } from "../parts/page.tsx";
 import { deletedHere, DeleteSession, EditSession, EditState, Fork, RollBack } from "../parts/session-dialogs.tsx";
+import { Scale } from "../parts/scale.tsx";
 import { Time } from "../parts/time.tsx";
 import { Timeline } from "../parts/timeline.tsx";
 import { changed, useQuery } from "../query.ts";
@@ -159,11 +160,14 @@ function Source({ id, version }: { id: string; version: number }) {
 }
 
 /** A session is read as it happened while it is short; of a long one the newest is what one looks for. It stays so while it grows. */
-function useUsualOrder({ id, turn_count, memory_count, state_version }: SessionRecord): "asc" | "desc" {
+function useUsualOrder(session: SessionRecord): "asc" | "desc" {
   const usual = useRef<{ id: string; order: "asc" | "desc" } | null>(null);
-  const isShort = turn_count + memory_count + state_version + 1 <= SHORT_ENTRIES;
-  if (usual.current?.id !== id) usual.current = { id, order: isShort ? "asc" : "desc" };
+  if (usual.current?.id !== session.id) usual.current = { id: session.id, order: isShort(session) ? "asc" : "desc" };
   return usual.current.order;
+}
+
+function isShort({ turn_count, memory_count, state_version }: SessionRecord): boolean {
+  return turn_count + memory_count + state_version + 1 <= SHORT_ENTRIES;
 }
 const SHORT_ENTRIES = 100;
 
@@ -191,13 +195,18 @@ function TimelineOf({ session, opened, isLive }: { session: SessionRecord; opene
           ))}
         </select>
       </div>
-      <Timeline
-        session={session}
-        kind={kind}
-        order={order}
-        onRollBack={(version) => (opened.value = { kind: "rollback", version })}
-        onFork={(version) => (opened.value = { kind: "fork", version })}
-      />
+      <div class={isShort(session) ? undefined : "scaled"}>
+        <div>
+          <Timeline
+            session={session}
+            kind={kind}
+            order={order}
+            onRollBack={(version) => (opened.value = { kind: "rollback", version })}
+            onFork={(version) => (opened.value = { kind: "fork", version })}
+          />
+        </div>
+        {!isShort(session) && <Scale key={order} session={session} order={order} />}
+      </div>
     </>
   );
 }

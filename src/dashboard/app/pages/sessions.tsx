@@ -5,6 +5,7 @@
  * @module
  */
 import { useLocation } from "preact-iso";
+import { useMemo } from "preact/hooks";
 import { boundTo, useMe } from "../access.ts";
 import { api, type Session } from "../api.ts";
 import { Choices } from "../parts/choices.tsx";
@@ -17,18 +18,38 @@ import { SearchField } from "../parts/search-field.tsx";
 import { SessionTitle } from "../parts/session-title.tsx";
 import { Cell, Table } from "../parts/table.tsx";
 import { Time } from "../parts/time.tsx";
+import { useSorted } from "../parts/sorted.ts";
 import { usePages } from "../query.ts";
 import { number } from "../words.ts";
 
-const COLUMNS = [
-  "Said first",
-  "Agent",
-  "User",
-  "Last change",
-  { name: "Turns", kind: "number" },
-  { name: "States", kind: "number" },
-  { name: "Memories", kind: "number" },
-] as const;
+/** Columns, and by what each is sorted. */
+const COLUMNS: Record<string, { name: string; kind?: "number"; of: (session: Session) => string | number }> = {
+  said: { name: "Said first", of: ({ first_input, external_id, id }) => first_input ?? external_id ?? id },
+  agent: { name: "Agent", of: ({ agent_id }) => agent_id },
+  user: { name: "User", of: ({ user_id }) => user_id ?? "" },
+  changed: { name: "Last change", of: ({ updated_at }) => Date.parse(updated_at) },
+  turns: { name: "Turns", kind: "number", of: ({ turn_count }) => turn_count },
+  states: { name: "States", kind: "number", of: ({ state_version }) => state_version },
+  memories: { name: "Memories", kind: "number", of: ({ memory_count }) => memory_count },
+};
+
+/** The order that the address names: a column, with `-` before it from the greatest on. */
+function useOrder(filters: FiltersInUrl) {
+  const { query } = useLocation();
+  const [, sign, name = ""] = /^(-?)([a-z]+)$/.exec(query["sort"] ?? "") ?? [];
+  const column = Object.hasOwn(COLUMNS, name) ? COLUMNS[name] : undefined;
+  const descending = sign === "-";
+  const order = useMemo(() => column && { of: column.of, descending }, [column, descending]);
+  const columns = Object.entries(COLUMNS).map(([id, { name, kind, of }]) => {
+    const sorted = of !== order?.of ? ("none" as const) : descending ? ("descending" as const) : ("ascending" as const);
+    // Of numbers and times the greatest are looked for.
+    const isGreatestFirst = kind === "number" || id === "changed";
+    const next = sorted === "none" ? isGreatestFirst : !descending;
+    return { name, ...(kind && { kind }), sorted, onSort: () => filters.set({ sort: next ? `-${id}` : id }) };
+  });
+  return { order, columns, onReset: () => filters.set({ sort: "" }) };
+}
+
 const FILTERS = ["agent_id", "user_id", "external_id", "forked_from", "created_after", "created_before", "since", "q"];
 
 const PRESETS = { "": "Any time", "1h": "1 h", "24h": "24 h", "7d": "7 d" };
@@ -87,7 +108,9 @@ function OfSessions({ filters }: { filters: FiltersInUrl }) {
 function SessionList({ filters, onPeek }: { filters: FiltersInUrl; onPeek: (id: string) => void }) {
   const { since, q: _, ...asked } = filters.values;
   const wanted = { created_after: startOf(since), ...asked, include: "first_input,rollback_count" };
-  const pages = usePages(["sessions", wanted], (after, signal) => api.sessions({ ...wanted, starting_after: after }, signal));
+  const { order, columns, onReset } = useOrder(filters);
+  const read = usePages(["sessions", wanted], (after, signal) => api.sessions({ ...wanted, starting_after: after }, signal));
+  const pages = useSorted(read, order);
   const me = useMe();
   const seesUsers = me !== undefined && boundTo(me) === null;
   return (
@@ -105,10 +128,20 @@ function SessionList({ filters, onPeek }: { filters: FiltersInUrl; onPeek: (id: 
         )
       }
       element="tbody"
-      frame={(pages) => (
-        <Table columns={COLUMNS} class="stories" stacked>
-          {pages}
-        </Table>
+      frame={(bodies) => (
+        <>
+          {order !== undefined && (
+            <p class="row quiet">
+              {read.hasNextPage ? `Sorted are the newest ${number(pages.data?.pages[0]?.data.length ?? 0)} sessions.` : "All are sorted."}
+              <button class="small" onClick={onReset}>
+                Newest first
+              </button>
+            </p>
+          )}
+          <Table columns={columns} class="stories" stacked>
+            {bodies}
+          </Table>
+        </>
       )}
     >
       {(sessions) => sessions.map((session) => <Row key={session.id} session={session} seesUsers={seesUsers} onPeek={onPeek} />)}

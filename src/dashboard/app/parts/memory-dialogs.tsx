@@ -84,7 +84,7 @@ export function EditMemory({ memory, onClose }: { memory: Memory; onClose: () =>
       tags: tagsOf(written.tags.value),
       metadata: { ...Object.fromEntries(gone.map((name) => [name, null])), ...value },
     });
-    await changed(["memories"], ["session", memory.session_id ?? ""]);
+    await changed(["memories"], ["timeline"], ["session", memory.session_id ?? ""]);
     onClose();
     toast("Memory saved");
   };

@@ -3,9 +3,11 @@
  *
  * @module
  */
+import { useCan } from "../access.ts";
 import type { Retrieval } from "../api.ts";
-import { Actor } from "./actor.tsx";
 import { number } from "../words.ts";
+import { Actor } from "./actor.tsx";
+import { CorrectMemory } from "./correct-memory.tsx";
 import { LongText } from "./long-text.tsx";
 import { RatingButtons, useRating, type Rating } from "./rating.tsx";
 import { Replay } from "./replay.tsx";
@@ -67,6 +69,7 @@ function Turns({ turns, rating }: Pick<Retrieval, "turns"> & { rating: Rating | 
 }
 
 function Memories({ memories, rating }: Pick<Retrieval, "memories"> & { rating: Rating | undefined }) {
+  const mayWrite = useCan("write");
   return (
     <ol class="found">
       {memories.map(({ id, score, content_preview }) => (
@@ -82,6 +85,7 @@ function Memories({ memories, rating }: Pick<Retrieval, "memories"> & { rating: 
             </a>
           )}
           <RatingButtons id={id} rating={rating} />
+          {mayWrite && content_preview !== null && <CorrectMemory id={id} />}
         </li>
       ))}
     </ol>

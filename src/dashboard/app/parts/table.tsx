@@ -30,8 +30,16 @@ interface TableProps {
   children: ComponentChildren;
 }
 
-/** The name of a column; one that is `hidden` is for those who hear the table. */
-type Column = string | { readonly name: string; readonly kind: "number" | "hidden" };
+interface NamedColumn {
+  readonly name: string;
+  /** One that is `hidden` is for those who hear the table. */
+  readonly kind?: "number" | "hidden";
+  readonly sorted?: "ascending" | "descending" | "none";
+  /** Sorts by it, or the other way round. */
+  readonly onSort?: () => void;
+}
+
+type Column = string | NamedColumn;
 
 export function Table({ columns, class: name, stacked = false, children }: TableProps) {
   return (
@@ -50,10 +58,18 @@ export function Table({ columns, class: name, stacked = false, children }: Table
   );
 }
 
-function Head({ column: { name, kind } }: { column: { name: string; kind?: "number" | "hidden" } }) {
+function Head({ column: { name, kind, sorted, onSort } }: { column: NamedColumn }) {
   return (
-    <th scope="col" class={kind === "number" ? "number" : undefined}>
-      {kind === "hidden" ? <span class="offscreen">{name}</span> : name}
+    <th scope="col" class={kind === "number" ? "number" : undefined} aria-sort={sorted}>
+      {onSort !== undefined ? (
+        <button class="sort" onClick={onSort}>
+          {name}
+        </button>
+      ) : kind === "hidden" ? (
+        <span class="offscreen">{name}</span>
+      ) : (
+        name
+      )}
     </th>
   );
 }

@@ -11,6 +11,7 @@ import { bare } from "../ids.ts";
 import { number, sourceOf } from "../words.ts";
 import { Actor } from "./actor.tsx";
 import { Changes } from "./changes.tsx";
+import { CorrectMemory } from "./correct-memory.tsx";
 import { Json } from "./json.tsx";
 import { LongText } from "./long-text.tsx";
 import { Markdown, MARKDOWN_LENGTH_MAX } from "./markdown.tsx";
@@ -23,6 +24,8 @@ export const arrived = new Set<string>();
 
 interface EntryProps {
   entry: TimelineEntry;
+  /** True for one that is a card with the entry above it. */
+  isJoined: boolean;
   sessionId: string;
   /** The number of the current version; only versions look at it, so that a new one does not draw all entries again. */
   current: Signal<number>;
@@ -40,7 +43,7 @@ const PREFIXES = { turn: "turn", memory: "mem", retrieval: "ret", fork: "sess", 
 
 /** One entry, of whatever kind. */
 export function Entry(props: EntryProps) {
-  const { entry, target } = props;
+  const { entry, target, isJoined } = props;
   const element = useRef<HTMLLIElement>(null);
   const anchor = anchorOf(entry);
   const isTarget = anchor === target;
@@ -53,6 +56,7 @@ export function Entry(props: EntryProps) {
   const isTool = entry.turn?.input.type === "tool_call";
   const marks = [
     isTool ? "tool" : "",
+    isJoined ? "joined" : "",
     isTarget ? "target" : "",
     arrived.has(entry.id) ? "arrived" : "",
     isRolledBack ? "rolled-back" : "",
@@ -68,7 +72,7 @@ function EntryContent(props: EntryProps) {
   const { turn, version, memory, retrieval, fork } = props.entry;
   if (turn !== undefined) return <TurnEntry turn={turn} />;
   if (version !== undefined) return <VersionEntry {...props} version={version} />;
-  if (memory !== undefined) return <MemoryEntry memory={memory} />;
+  if (memory !== undefined) return <MemoryEntry memory={memory} mayWrite={props.mayWrite} />;
   if (retrieval !== undefined) return <RetrievalEntry retrieval={retrieval} />;
   if (fork === undefined) return null;
   return (
@@ -245,7 +249,7 @@ function Said({ type, text, isMarkdown = false }: { type: string; text: string; 
   );
 }
 
-function MemoryEntry({ memory }: { memory: Memory }) {
+function MemoryEntry({ memory, mayWrite }: { memory: Memory; mayWrite: boolean }) {
   return (
     <>
       <div class="entry-head">
@@ -262,6 +266,11 @@ function MemoryEntry({ memory }: { memory: Memory }) {
             </>
           )}
         </span>
+        {mayWrite && (
+          <div class="row actions">
+            <CorrectMemory id={memory.id} />
+          </div>
+        )}
       </div>
       <LongText text={memory.content} />
     </>

@@ -82,6 +82,7 @@ export function Timeline(props: TimelineProps) {
             <Entry
               key={entry.id}
               entry={entry}
+              isJoined={isJoined(entries[index - 1], entry, order)}
               sessionId={session.id}
               current={current}
               target={target}
@@ -131,7 +132,9 @@ function useStart(sessionId: string, target: string, order: "asc" | "desc") {
     queryFn: ({ signal }) => api.version(sessionId, Number(version), signal),
   });
   const [, time] = /^at-(\d{1,14})$/.exec(target) ?? [];
-  const at = record ?? (time && idAt(Number(time))) ?? (named.data && idAt(Date.parse(named.data.created_at) + (order === "desc" ? 1 : 0)));
+  // Of a time the whole millisecond is meant.
+  const ms = time === undefined ? named.data && Date.parse(named.data.created_at) : Number(time);
+  const at = record ?? (ms === undefined ? undefined : idAt(ms + (order === "desc" ? 1 : 0)));
   const cursor = isAsked && at !== undefined ? `entry_${neighbourOf(at, order === "desc" ? 1 : -1)}` : null;
   return {
     cursor,
@@ -284,6 +287,19 @@ function useTarget(): string {
 
 function createdAt({ turn, version, memory, retrieval, fork }: TimelineEntry): number {
   return Date.parse(turn?.occurred_at ?? memory?.occurred_at ?? (turn ?? version ?? memory ?? retrieval ?? fork)?.created_at ?? "");
+}
+
+/** Checks whether an entry is drawn as one card with the one above it. */
+function isJoined(above: TimelineEntry | undefined, entry: TimelineEntry, order: "asc" | "desc"): boolean {
+  if (above === undefined) return false;
+  const [earlier, later] = order === "asc" ? [above, entry] : [entry, above];
+  return createdAt(later) - createdAt(earlier) < GAP_SECONDS * 1000 && belongTogether(earlier, later);
+}
+
+/** What was found belongs to the turn that came of it, and a new state to the turn before it. */
+function belongTogether({ retrieval, turn }: TimelineEntry, later: TimelineEntry): boolean {
+  if (retrieval !== undefined) return retrieval.turn_id !== null && retrieval.turn_id === (later.turn?.id ?? later.retrieval?.turn_id);
+  return turn !== undefined && turn.input.type !== "tool_call" && later.version?.source === "update";
 }
 
 interface GapProps {
