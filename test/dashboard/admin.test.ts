@@ -338,14 +338,19 @@ test("a delivery that failed shows what was posted and what came back, and is ma
   expect(await tab.run<number>(`document.querySelectorAll(".day svg g").length`)).toBe(25);
   await tab.go(`${cairn.address}/dashboard/webhooks?show=failed`);
   await tab.sees("1 delivery, no more");
+  await tab.run(`(document.querySelector(".rows summary").click(), true)`);
+  await tab.has("[aria-label=Responses] .attempts");
+  // Request and response side by side.
+  expect(
+    await tab.run<boolean>(`(([request, response]) => request.top === response.top && request.right < response.left)(
+    ["Request", "Responses"].map((name) => document.querySelector(\`[aria-label=\${name}]\`).getBoundingClientRect()))`),
+  ).toBe(true);
+  await tab.sees("Retry all");
   await tab.go(`${cairn.address}/dashboard/webhooks/${id}?status=failed`);
   await tab.click("More actions");
   await tab.click("Switch on");
   await tab.sees("● on");
-  await tab.click("More actions");
-  await tab.click("Recover failed");
-  await tab.choose("Since", "2020-01-01T00:00");
-  await tab.click("Recover");
+  await tab.click("Retry all");
   await tab.sees("1 delivery made again");
   await tab.sees("No delivery matches.");
   await receiver.got(2);

@@ -14,13 +14,26 @@ needs(BROWSER, CURL)("without any record it shows a first conversation, which wo
   await using cairn = await startProcess();
   using tab = await signedInTab(cairn);
   await tab.sees("Nothing is stored yet");
+  await tab.click("Create a key and fill it in");
+  await tab.sees("The key is in the lines below");
+  const [{ prefix }] = (await cairn.all("/v1/api_keys?kind=key")).filter(({ name }: any) => name === "first agent");
+  for (const [language, says] of [
+    ["MCP", `${cairn.address}/mcp --header "X-API-Key: ${prefix}`],
+    ["Python", `Cairn("${prefix}`],
+    ["TypeScript", `apiKey: "${prefix}`],
+    ["curl", `KEY=${prefix}`],
+  ] as const) {
+    await tab.click(language);
+    await tab.holds(`document.querySelector("[aria-label='A first conversation']").textContent.includes(${JSON.stringify(says)})`);
+  }
+  expect([await tab.accessibilityProblems(), await tab.isTooWide()]).toEqual([[], false]);
   await tab.click("Copy");
   await tab.sees("Copied");
-  const commands = (await tab.clipboard()).replace("crn_…", cairn.key);
+  const commands = await tab.clipboard();
   expect(commands).toContain(cairn.address);
   const shell = Bun.spawn(["bash", "-eu", "-c", commands], { stdin: "ignore", stdout: "pipe", stderr: "pipe" });
   expect([await shell.exited, await new Response(shell.stderr).text()]).toEqual([0, ""]);
-  await tab.sees("memory.created");
+  await tab.sees("remembered: “The customer prefers e-mail to phone calls.”");
   await tab.seesNo("Nothing is stored yet");
   await tab.run(`(document.querySelector(".rows li > a").click(), true)`);
   await tab.sees("The customer prefers e-mail to phone calls.");
@@ -44,6 +57,13 @@ test("it says how much there is and what needs somebody, and what happens appear
   await until("the delivery to fail", async () => (await cairn.get(`/v1/webhooks/${webhook.id}`)).body.failing_since !== null);
   using tab = await signedInTab(cairn);
   await tab.seesFlat("1 delivery given up. See which http://127.0.0.1:9/hook ✗ failing for");
+  await tab.has("[aria-label='What has failed'].trouble.failed");
+  for (const words of [
+    "rolled back from state 2 to 1: “The carrier refused the new address.”",
+    "remembered: “She is allergic to peanuts and must not eat satay.”",
+    "changed the state to 2",
+  ])
+    await tab.seesFlat(words);
   await tab.seesFlat("sessions 3 turns 5");
   await tab.seesFlat("memories 4");
   await tab.sees("live");
@@ -66,7 +86,7 @@ test("it says how much there is and what needs somebody, and what happens appear
   await tab.click("Last day");
   expect(await tab.run<string>("location.search")).toBe("?span=24h");
   await cairn.ok(cairn.post(`/v1/sessions/${main}/state`, { state: { step: "done" } }));
-  await tab.holds(`document.querySelector(".rows .arrived")?.innerText.includes("state.updated")`);
+  await tab.holds(`document.querySelector(".rows .arrived")?.innerText.includes("changed the state to 4")`);
   expect(tab.complaints).toEqual([]);
 });
 
@@ -77,10 +97,10 @@ test("actors are named by their keys, and sign-ins stand apart from other change
   await cairn.ok(cairn.post(`/v1/sessions/${id}/state`, { state: { step: 1 } }, { "X-API-Key": key }));
   await cairn.ok(cairn.post(`/v1/sessions/${id}/rollback`, { version: 0 }, { "X-API-Key": key }));
   using tab = await signedInTab(cairn);
-  await tab.seesFlat(`state.updated ${prefix} support agent`);
-  await tab.sees("session.created");
+  await tab.seesFlat(`changed the state to 1, 1 change ${prefix} support agent`);
+  await tab.sees("began a session");
   expect(
-    await tab.run<number>(`[...document.querySelectorAll(".rows b")].filter((one) => one.textContent === "api_key.created").length`),
+    await tab.run<number>(`[...document.querySelectorAll(".story-line")].filter((one) => one.title === "api_key.created").length`),
   ).toBe(
     // Of this key; that of the environment was registered before the session.
     (await cairn.all("/v1/traces?action=api_key.created")).filter(({ details }) => details.kind === "key").length,
@@ -109,7 +129,7 @@ test("changes are found behind more sign-ins than a page has, and the page says 
   await cairn.createSession();
   for (let count = 0; count < 60; count++) await cairn.ok(cairn.post("/v1/sign_in", {}));
   using tab = await signedInTab(cairn);
-  await tab.sees("session.created");
+  await tab.sees("began a session");
   await tab.sees("traces of sign-ins");
   await tab.seesNo("Every change appears here as it happens.");
   await tab.go(`${cairn.address}/dashboard/traces`);

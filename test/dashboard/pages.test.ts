@@ -105,7 +105,7 @@ test("a Cairn that runs from source serves it too", async () => {
   for (const path of files) expect((await fetch(`${address}${path}`)).status).toBe(200);
 });
 
-test("the first screen is at most 64 KB of script and style, a further chunk 40, and the executable 1 MB larger", async () => {
+test("the first screen is at most 72 KB of script and style, a further chunk 40, and the executable 1 MB larger", async () => {
   const { files } = await bundleDashboard({ minify: true });
   const page = new TextDecoder().decode(files.find(({ name }) => name === "index.html")?.bytes);
   const sizes = files
@@ -113,7 +113,7 @@ test("the first screen is at most 64 KB of script and style, a further chunk 40,
     .map(({ name, bytes }) => ({ name, isFirst: page.includes(name), size: brotliCompressSync(bytes).length }));
   const first = sizes.filter(({ isFirst }) => isFirst);
   expect(first.length).toBeGreaterThanOrEqual(2);
-  expect(first.reduce((sum, { size }) => sum + size, 0)).toBeLessThanOrEqual(64 * KB);
+  expect(first.reduce((sum, { size }) => sum + size, 0)).toBeLessThanOrEqual(72 * KB);
   expect(sizes.filter(({ isFirst, size }) => !isFirst && size > 40 * KB)).toEqual([]);
   // As it is, with gzip, and with brotli.
   const embedded = files.reduce((sum, { bytes }) => sum + bytes.length + Bun.gzipSync(bytes).length + brotliCompressSync(bytes).length, 0);

@@ -4,14 +4,14 @@
  * @module
  */
 import { useSignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
 import { useLocation } from "preact-iso";
 import { api, type Stats, type Trace } from "../api.ts";
 import { boundTo, useCan, useMe } from "../access.ts";
 import { useLive } from "../live.ts";
 import { Bars } from "../parts/bars.tsx";
 import { Choices } from "../parts/choices.tsx";
-import { CopyButton } from "../parts/copy.tsx";
-import { Form } from "../parts/form.tsx";
+import { FirstConversation } from "../parts/first-conversation.tsx";
 import { Loaded } from "../parts/list.tsx";
 import { LiveSign } from "../parts/live-sign.tsx";
 import { Page } from "../parts/page.tsx";
@@ -120,7 +120,35 @@ function Counts({ stats }: { stats: Stats }) {
   );
 }
 
-function Attention({ stats: { vectors, deliveries } }: { stats: Stats }) {
+interface Trouble {
+  readonly says: ComponentChildren;
+  /** True for what has failed, false for what will be well by itself or soon be trouble. */
+  readonly isFailure: boolean;
+}
+
+/** A store this full wants somebody's attention. */
+const FULL_SHARE = 0.9;
+
+/** What of the figures alone wants attention. */
+function troublesOf({ vectors, store, backups }: Stats): Trouble[] {
+  const share = store.max_bytes === null ? 0 : store.used_bytes / store.max_bytes;
+  const backupError = backups?.error ?? backups?.copies?.error ?? null;
+  return [
+    ...(share >= FULL_SHARE
+      ? [{ isFailure: share >= 1, says: `The store is ${Math.floor(share * 100)} % full: at its limit new records are refused.` }]
+      : []),
+    ...(backupError !== null ? [{ isFailure: true, says: <>The last backup failed: {backupError}</> }] : []),
+    ...(backupError === null && (backups?.overdue === true || backups?.copies?.overdue === true)
+      ? [{ isFailure: false, says: "A backup has been due for more than an hour." }]
+      : []),
+    ...(vectors.pending > 0
+      ? [{ isFailure: false, says: `${counted(vectors.pending, "memories")} without a vector yet: search does not find what has none.` }]
+      : []),
+  ];
+}
+
+function Attention({ stats }: { stats: Stats }) {
+  const { deliveries } = stats;
   const mayAdmin = useCan("admin");
   const webhooks = useQuery({
     queryKey: ["webhooks", "attention"],
@@ -129,22 +157,48 @@ function Attention({ stats: { vectors, deliveries } }: { stats: Stats }) {
     queryFn: ({ signal }) => api.webhooks({}, signal),
   });
   const troubled = webhooks.data?.data.filter(({ failing_since, disabled_reason }) => (failing_since ?? disabled_reason) !== null) ?? [];
-  // A reader who may not see which webhook it is learns of it all the same.
-  const isFailing = !mayAdmin && deliveries.failed > 0;
-  if (vectors.pending === 0 && deliveries.exhausted === 0 && troubled.length === 0 && !isFailing) return null;
-  return (
-    <ul class="note attention">
-      {vectors.pending > 0 && <li>{counted(vectors.pending, "memories")} without a vector yet: search does not find what has none.</li>}
-      {isFailing && <li>{counted(deliveries.failed, "attempts")} to deliver to webhooks failed in the last day.</li>}
-      {deliveries.exhausted > 0 && (
-        <li>
-          {counted(deliveries.exhausted, "deliveries")} given up. {mayAdmin && <a href="/dashboard/webhooks?show=failed">See which</a>}
-        </li>
-      )}
-      {troubled.map((webhook) => (
-        <li key={webhook.id}>
+  const troubles: Trouble[] = [
+    ...(deliveries.exhausted > 0
+      ? [
+          {
+            isFailure: true,
+            says: (
+              <>
+                {counted(deliveries.exhausted, "deliveries")} given up.{" "}
+                {mayAdmin && <a href="/dashboard/webhooks?show=failed">See which</a>}
+              </>
+            ),
+          },
+        ]
+      : []),
+    ...troubled.map((webhook) => ({
+      isFailure: true,
+      says: (
+        <>
           <a href={`/dashboard/webhooks/${webhook.id}`}>{webhook.url}</a> <WebhookState webhook={webhook} />
-        </li>
+        </>
+      ),
+    })),
+    // A reader who may not see which webhook it is learns of it all the same.
+    ...(!mayAdmin && deliveries.failed > 0
+      ? [{ isFailure: true, says: `${counted(deliveries.failed, "attempts")} to deliver to webhooks failed in the last day.` }]
+      : []),
+    ...troublesOf(stats),
+  ];
+  return (
+    <>
+      <Troubles name="What has failed" class="note attention trouble failed" of={troubles.filter(({ isFailure }) => isFailure)} />
+      <Troubles name="What to look at" class="note attention trouble" of={troubles.filter(({ isFailure }) => !isFailure)} />
+    </>
+  );
+}
+
+function Troubles({ name, class: look, of }: { name: string; class: string; of: readonly Trouble[] }) {
+  if (of.length === 0) return null;
+  return (
+    <ul class={look} aria-label={name}>
+      {of.map(({ says }, index) => (
+        <li key={index}>{says}</li>
       ))}
     </ul>
   );
@@ -203,7 +257,7 @@ function Latest({ onTraces }: { onTraces?: () => void }) {
               {shown.length === 0 && hidden === 0 && <div class="empty">Every change appears here as it happens.</div>}
               <ul class="rows">
                 {shown.map((trace) => (
-                  <TraceItem key={trace.id} trace={trace} isNew={known.has(trace.id)} />
+                  <TraceItem key={trace.id} trace={trace} isNew={known.has(trace.id)} inWords />
                 ))}
               </ul>
               <HiddenSignIns count={hidden} />
@@ -212,51 +266,5 @@ function Latest({ onTraces }: { onTraces?: () => void }) {
         }}
       </Loaded>
     </>
-  );
-}
-
-const text = (content: string) => ({ type: "text", content });
-/** A first conversation, as on the pages of the documentation: `$S` is the session, which the first request makes. */
-const REQUESTS: readonly (readonly [path: string, body: object])[] = [
-  ["sessions", { agent_id: "support-bot", user_id: "user-42" }],
-  ["memory", { session_id: "$S", content: "The customer prefers e-mail to phone calls.", type: "preference" }],
-  ["sessions/$S/turns", { input: text("Where is my order?"), output: text("It arrives tomorrow.") }],
-  ["sessions/$S/state", { state: { order: "A-17", step: 1 } }],
-  ["sessions/$S/context", { query: "How does the customer prefer to be contacted?" }],
-];
-
-function FirstConversation() {
-  const { route } = useLocation();
-  const mayWrite = useCan("write");
-  const lines = [
-    "KEY=crn_…",
-    `c() { curl -s -H "X-API-Key: $KEY" -H "Content-Type: application/json" "${location.origin}/v1/$1" "\${@:2}"; echo; }`,
-    ...REQUESTS.map(([path, body], index) => {
-      const command = `c ${path} -d '${JSON.stringify(body).replace("$S", "'$S'")}'`;
-      return index === 0 ? `S=$(${command} | grep -o 'sess_[0-9A-Za-z]*')` : command;
-    }),
-  ].join("\n");
-  const run = async () => {
-    let session = "";
-    for (const [path, body] of REQUESTS) {
-      const { id } = await api.post(path.replace("$S", session), "session_id" in body ? { ...body, session_id: session } : body);
-      session ||= id ?? "";
-    }
-    route(`/dashboard/sessions/${session}`);
-  };
-  return (
-    <section class="stack first">
-      <p>
-        Nothing is stored yet. These requests make a first conversation, from any terminal; <code>KEY</code> is the key that Cairn printed
-        at its first start.
-      </p>
-      <div class="json">
-        <CopyButton text={lines} />
-        <pre tabIndex={0} role="region" aria-label="A first conversation">
-          {lines}
-        </pre>
-      </div>
-      {mayWrite && <Form submit="Send them from here" onSubmit={run} more={<a href="/docs/guide/quickstart">What these requests do</a>} />}
-    </section>
   );
 }

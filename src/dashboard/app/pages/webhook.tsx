@@ -12,6 +12,7 @@ import { ChoiceFilter, Filters, TimeFilter, useFilters } from "../parts/filters.
 import { Listed, Loaded } from "../parts/list.tsx";
 import { More } from "../parts/more.tsx";
 import { Page } from "../parts/page.tsx";
+import { RetryAll } from "../parts/retry-all.tsx";
 import { WebhookDay } from "../parts/webhook-day.tsx";
 import { DeleteWebhook, EditWebhook, EVENTS, RecoverDeliveries, RotateSecret, TestWebhook } from "../parts/webhook-dialogs.tsx";
 import { WebhookState } from "../parts/webhook-state.tsx";
@@ -107,6 +108,7 @@ function Deliveries({ webhook }: { webhook: WebhookRecord }) {
         <TimeFilter label="After" name="created_after" filters={filters} />
         <TimeFilter label="Before" name="created_before" filters={filters} />
       </Filters>
+      <RetryAll pages={pages} />
       <Listed
         pages={pages}
         noun="deliveries"

@@ -11,6 +11,7 @@ import { Choices } from "../parts/choices.tsx";
 import { DeliveryItem } from "../parts/delivery.tsx";
 import { Listed } from "../parts/list.tsx";
 import { Page } from "../parts/page.tsx";
+import { RetryAll } from "../parts/retry-all.tsx";
 import { WebhookDayInLine } from "../parts/webhook-day.tsx";
 import { CreateWebhook } from "../parts/webhook-dialogs.tsx";
 import { WebhookState } from "../parts/webhook-state.tsx";
@@ -104,8 +105,11 @@ function NoneGivenUp() {
 function FailedDeliveries() {
   const pages = usePages(["deliveries", "failed"], (after, signal) => api.failedDeliveries({ starting_after: after }, signal));
   return (
-    <Listed pages={pages} noun="deliveries" empty={<NoneGivenUp />} element="ul" class="rows">
-      {(deliveries) => deliveries.map((delivery) => <DeliveryItem key={delivery.id} delivery={delivery} namesWebhook />)}
-    </Listed>
+    <>
+      <RetryAll pages={pages} />
+      <Listed pages={pages} noun="deliveries" empty={<NoneGivenUp />} element="ul" class="rows">
+        {(deliveries) => deliveries.map((delivery) => <DeliveryItem key={delivery.id} delivery={delivery} namesWebhook />)}
+      </Listed>
+    </>
   );
 }

@@ -103,8 +103,16 @@ function Details({ details: { id, webhook_id, event_id, session_id, recent_attem
             ),
         }}
       />
-      <Attempts attempts={recent_attempts} />
-      <Json value={payload} label="Payload" />
+      <div class="whole">
+        <section class="stack" aria-label="Request">
+          <h2>Request</h2>
+          <Json value={payload} label="Payload" />
+        </section>
+        <section class="stack" aria-label="Responses">
+          <h2>{recent_attempts.length === 1 ? "Response" : "Responses"}</h2>
+          <Attempts attempts={recent_attempts} />
+        </section>
+      </div>
     </div>
   );
 }

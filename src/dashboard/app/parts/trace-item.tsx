@@ -5,19 +5,33 @@
  */
 import type { Trace } from "../api.ts";
 import { isSignIn } from "../sign-ins.ts";
+import { isTrouble, wordsOf } from "../trace-words.ts";
 import { Actor } from "./actor.tsx";
 import { Facts } from "./facts.tsx";
 import { Json } from "./json.tsx";
 import { exactTime, Time } from "./time.tsx";
 import { counted } from "../words.ts";
 
-export function TraceItem({ trace, isNew = false }: { trace: Trace; isNew?: boolean }) {
+interface TraceItemProps {
+  trace: Trace;
+  isNew?: boolean;
+  /** True for what happened in words instead of the name of the action. */
+  inWords?: boolean;
+}
+
+export function TraceItem({ trace, isNew = false, inWords = false }: TraceItemProps) {
   return (
     <li data-row tabIndex={-1} class={isNew ? "arrived" : ""}>
       <details>
         <summary>
           <Time at={trace.timestamp} />
-          <b>{trace.action}</b>
+          {inWords ? (
+            <span class={isTrouble(trace) ? "story-line bad" : "story-line"} dir="auto" title={trace.action}>
+              {wordsOf(trace)}
+            </span>
+          ) : (
+            <b>{trace.action}</b>
+          )}
           {isSignIn(trace) && <span>{trace.action === "api_key.created" ? "signed in" : "signed out"}</span>}
           <span class="quiet">
             <Actor prefix={trace.actor} />

@@ -15,6 +15,7 @@ import { Dialog } from "./dialog.tsx";
 import { ChecksField, Form, ReasonField, TextField } from "./form.tsx";
 import { Loading, Problem } from "./list.tsx";
 import { Secret } from "./secret.tsx";
+import { recoverSince } from "./retry-all.tsx";
 import { localTime } from "./time.tsx";
 import { toast } from "./toast.tsx";
 
@@ -191,13 +192,7 @@ export function TestWebhook({ webhook, onClose }: DialogProps) {
 export function RecoverDeliveries({ webhook, onClose }: DialogProps) {
   const since = useSignal(webhook.failing_since === null ? "" : localTime(webhook.failing_since));
   const submit = async () => {
-    let recovered = 0;
-    for (let complete = false; !complete;) {
-      const answer = await api.recover(webhook.id, new Date(since.value).toISOString());
-      recovered += answer.recovered;
-      complete = answer.complete;
-    }
-    await changed(["deliveries"], ["webhook", webhook.id], ["stats"]);
+    const recovered = await recoverSince(webhook.id, new Date(since.value).toISOString());
     onClose();
     toast(`${counted(recovered, "deliveries")} made again`);
   };
