@@ -372,6 +372,10 @@ test("what an agent adds appears, and only what is new is asked for", async () =
   await turn(id, "Are you there?");
   await tab.sees("Are you there?");
   await tab.holds(`document.querySelector("#version-60") !== null && document.querySelector(".arrived") !== null`);
+  const moves = `getComputedStyle(document.querySelector(".arrived")).animationName`;
+  expect(await tab.run<string>(moves)).toBe("arrive");
+  await tab.reduceMotion();
+  await tab.holds(`${moves} === "none"`);
   expect(asked(tab).filter(({ starting_after }) => starting_after === undefined).length).toBe(1);
 });
 

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect } from "bun:test";
 import { signedInTab, type Tab } from "../support/browser.ts";
 import { inBrowser as test } from "../support/in-browser.ts";
 import { startProcess, type CairnProcess } from "../support/process.ts";
+import { startReceiver } from "../support/receiver.ts";
 import { tellMainStory, type MainStory } from "../support/story.ts";
 
 let cairn: CairnProcess;
@@ -170,5 +171,67 @@ test("Enter looks into a session without leaving the list: state and what was la
   await tab.has("#version-3");
   await tab.back();
   await tab.has("dialog .peeked");
+  expect(tab.complaints).toEqual([]);
+});
+
+test("few clicks lead to why an answer was wrong, to its correction, a rollback, a comparison, a failing webhook and an erasure", async () => {
+  const { id } = await cairn.createSession({ user_id: "clicked", initial_state: { step: 0 } });
+  await cairn.ok(cairn.post("/v1/memory", { session_id: id, content: "She lives in Lyon." }));
+  await cairn.ok(cairn.request("PATCH", "/v1/settings", { retrieval_log: true }));
+  await cairn.ok(cairn.post(`/v1/sessions/${id}/context`, { query: "Where does she live?" }));
+  await cairn.ok(cairn.request("PATCH", "/v1/settings", { retrieval_log: null }));
+  const text = (content: string) => ({ type: "text", content });
+  const answer = { input: text("Where do I live?"), output: text("In Lyon."), reasoning: "A memory says so." };
+  await cairn.ok(cairn.post(`/v1/sessions/${id}/turns`, answer));
+  await cairn.ok(cairn.post(`/v1/sessions/${id}/state`, { state: { step: 1 } }));
+  await using receiver = startReceiver(() => new Response("no", { status: 500 }));
+  using tab = await signedInTab(cairn);
+  let clicks = 0;
+  const click = (name: string, within?: string) => {
+    clicks++;
+    return tab.click(name, within);
+  };
+  const spent: Record<string, number> = {};
+  const isDone = (what: string) => {
+    spent[what] = clicks;
+    clicks = 0;
+  };
+
+  await click("Sessions");
+  await click("Where do I live?");
+  for (const why of ["A memory says so.", "She lives in Lyon.", "Where does she live?"]) await tab.seesFlat(why);
+  isDone("why wrong");
+  await click("Edit", ".found");
+  await tab.fill("Content", "She lives in Nice.");
+  await click("Save");
+  await tab.sees("She lives in Nice.");
+  isDone("correct");
+  await click("Roll back to here", "#version-0");
+  await click("Roll back");
+  await tab.sees("Rolled back to state 0");
+  isDone("roll back");
+  await click("Compare");
+  await tab.has(".compared tbody tr");
+  isDone("compare");
+
+  await tab.go(`${cairn.address}/dashboard/webhooks`);
+  await click("Create a webhook");
+  await tab.fill("URL", receiver.url);
+  await click("memory.created");
+  await click("Create");
+  await click("I saved it");
+  await cairn.ok(cairn.post("/v1/memory", { session_id: id, content: "prefers tea", embed: false }));
+  await click(receiver.url);
+  await tab.seesFlat("memory.created ✗ failing 500");
+  isDone("failing webhook");
+
+  await tab.go(`${cairn.address}/dashboard/users`);
+  await click("clicked");
+  await click("Erase");
+  await tab.fill("Type the id of the user", "clicked");
+  await click("Erase", "dialog");
+  await tab.sees("Everything is removed.");
+  isDone("erase");
+  expect(spent).toEqual({ "why wrong": 2, correct: 2, "roll back": 2, compare: 1, "failing webhook": 5, erase: 3 });
   expect(tab.complaints).toEqual([]);
 });

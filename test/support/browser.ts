@@ -217,6 +217,10 @@ export class Tab implements Disposable {
     await this.holds("document.getAnimations().every((one) => !(one instanceof CSSTransition))");
   }
 
+  async reduceMotion(): Promise<void> {
+    await this.#view.cdp("Emulation.setEmulatedMedia", { features: [{ name: "prefers-reduced-motion", value: "reduce" }] });
+  }
+
   /** Has the pages to come believe that they came over plain HTTP from elsewhere; loopback is as safe as HTTPS. */
   async pretendInsecure(): Promise<void> {
     await this.#view.cdp("Page.enable");
