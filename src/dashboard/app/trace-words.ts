@@ -1,5 +1,5 @@
 /**
- * What a trace says happened, as a person would say it: who did it stands before, of whom behind.
+ * A trace in the words of a person: the one who did it stands before, the user behind.
  *
  * @module
  */

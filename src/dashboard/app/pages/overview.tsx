@@ -129,7 +129,7 @@ interface Trouble {
 /** A store this full wants somebody's attention. */
 const FULL_SHARE = 0.9;
 
-/** What of the figures alone wants attention. */
+/** Troubles that the figures alone tell of. */
 function troublesOf({ vectors, store, backups }: Stats): Trouble[] {
   const share = store.max_bytes === null ? 0 : store.used_bytes / store.max_bytes;
   const backupError = backups?.error ?? backups?.copies?.error ?? null;

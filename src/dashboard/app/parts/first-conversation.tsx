@@ -23,7 +23,7 @@ const REQUESTS: readonly (readonly [path: string, body: object])[] = [
 ];
 
 const QUERY = "How does the customer prefer to be contacted?";
-/** What stands for the key until one is made. */
+/** Stands for the key until one is made. */
 const NO_KEY = "crn_…";
 
 /** Snippets by what they are written in, each complete. */
@@ -64,7 +64,7 @@ print(cairn.sessions.context(session.id, query="${QUERY}").memories)`,
   MCP: (key) =>
     `claude mcp add --transport http cairn ${location.origin}/mcp --header "X-API-Key: ${key}" --header "X-Cairn-User: user-42"`,
 };
-/** Where it says what a snippet needs. */
+/** Pages that say what a snippet needs. */
 const GUIDES: Readonly<Record<string, string>> = { curl: "quickstart", TypeScript: "programs", Python: "programs", MCP: "mcp" };
 
 export function FirstConversation() {

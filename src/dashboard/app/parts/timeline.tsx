@@ -296,7 +296,7 @@ function isJoined(above: TimelineEntry | undefined, entry: TimelineEntry, order:
   return createdAt(later) - createdAt(earlier) < GAP_SECONDS * 1000 && belongTogether(earlier, later);
 }
 
-/** What was found belongs to the turn that came of it, and a new state to the turn before it. */
+/** A retrieval belongs to the turn that came of it, and a new state to the turn before it. */
 function belongTogether({ retrieval, turn }: TimelineEntry, later: TimelineEntry): boolean {
   if (retrieval !== undefined) return retrieval.turn_id !== null && retrieval.turn_id === (later.turn?.id ?? later.retrieval?.turn_id);
   return turn !== undefined && turn.input.type !== "tool_call" && later.version?.source === "update";
