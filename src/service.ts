@@ -34,7 +34,7 @@ import { lacksAvx2, removeOtherAddons } from "./lib/native.ts";
 import { systemResolve } from "./lib/outbound.ts";
 import { toIso } from "./lib/time.ts";
 import { recordTasks } from "./record-tasks.ts";
-import { removeIncoming } from "./operations/new-store.ts";
+import { removeLeftovers } from "./operations/new-store.ts";
 import { backUpBefore } from "./operations/upgrade.ts";
 import { RetrievalLog } from "./retrievals/log.ts";
 import { NAMES_FILL } from "./sessions/names.ts";
@@ -132,7 +132,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
   await using opened = new AsyncDisposableStack();
   const directory = prepareDirectory(dataDirectory);
   opened.use(lockDirectory(directory));
-  removeLeftovers(directory, log);
+  removeInterrupted(directory, log);
   const parts = await openStoreParts(opened, directory, given, log, options);
   await warnOfClock(parts.store, parts.clock, log);
   const lastUses = opened.adopt(new LastUses(parts.store, log), (uses) => writeLastUses(uses, parts.store, log));
@@ -351,11 +351,11 @@ async function stopWork({ feed, embeddings, hooks, driver, parts }: Work): Promi
   await parts.release();
 }
 
-function removeLeftovers(directory: string, log: Log): void {
+function removeInterrupted(directory: string, log: Log): void {
   try {
-    removeIncoming(directory);
+    removeLeftovers(directory);
   } catch (error) {
-    log.warn("could not remove the leftovers of an interrupted import or restore", { error: describeError(error) });
+    log.warn("could not remove the leftovers of an interrupted import, restore or drill", { error: describeError(error) });
   }
   try {
     removeOtherAddons(directory);

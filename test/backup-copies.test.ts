@@ -84,7 +84,7 @@ onS3("the newest backup is copied whole to a bucket, old copies go, and a restor
   const environment = variablesOf(s3.access);
   const restored = await runCairn(["restore", URL, "--data-dir", directory.at("data")], { environment });
   expect(restored).toMatchObject({ code: 0, stderr: "" });
-  expect(restored.stdout).toContain(`Restoring ${URL}/${stored().at(-1)}`);
+  expect(restored.stdout).toStartWith(`Restoring ${URL}/${stored().at(-1)}\nRestored 1 sessions`);
   await using again = await startCairn({ directory: directory.at("data"), clock: cairn.clock });
   again.key = cairn.key;
   expect((await again.session(session.id)).metadata).toEqual(session.metadata);
@@ -169,6 +169,13 @@ onEmbedded(HAS_OWN)("a copy that fails is seen everywhere, costs no backup, and 
   expect((await status(cairn)).copies.newest_at).not.toBeNull();
 });
 
+test("a listing goes on after a page that has nothing but prefixes", async () => {
+  using bucket = startBucket();
+  for (let i = 0; i < 1_000; i++) bucket.objects.set(`a${i}/below`, Buffer.from("x"));
+  bucket.objects.set("z", Buffer.from("xyz"));
+  expect(await new Bucket({ bucket: "backups", prefix: "" }, bucket.access).list()).toEqual([{ name: "z", bytes: 3 }]);
+});
+
 onEmbedded(HAS_OWN)("what half came of a copy is none, and a server that never answers holds up nothing", async () => {
   using bucket = startBucket();
   const opened = new Bucket({ bucket: "backups", prefix: "" }, bucket.access, 50);
@@ -232,7 +239,17 @@ onEmbedded(HAS_OWN)("backups of other stores in the bucket stay, and are not tak
   const restore = (place: string) =>
     runCairn(["restore", place, "--data-dir", directory.at("data")], { environment: variablesOf(bucket.access) });
   expect((await restore(URL)).stderr).toContain("holds backups of 2 stores");
-  expect((await restore(`${URL}/${names.find((name) => !others.includes(name))}`)).code).toBe(0);
+  const own = `${URL}/${names.find((name) => !others.includes(name))}`;
+  expect((await restore(own)).code).toBe(0);
+  // Of several stores a drill takes its own backup; one that was restored elsewhere has made none yet.
+  const drill = (dataDirectory: string) =>
+    runCairn(["backup", "--drill", "--data-dir", dataDirectory], {
+      environment: { ...variablesOf(bucket.access), CAIRN_BACKUP_COPY_TO: URL },
+    });
+  const drilled = await drill(cairn.directory);
+  expect(drilled).toMatchObject({ code: 0, stderr: "" });
+  expect(drilled.stdout).toContain(own);
+  expect((await drill(directory.at("data"))).stderr).toContain("There is no backup of the store in");
 });
 
 onEmbedded(HAS_OWN)("a bucket is refused without access to it, and another one is asked anew", async () => {

@@ -8,7 +8,7 @@ import { isBucketUrl } from "../lib/s3.ts";
 import { writeBackup } from "../operations/backup.ts";
 import { placedBackup, saying, type BackupSource } from "../operations/backup-source.ts";
 import { drillBackup } from "../operations/drill.ts";
-import { newestOwn } from "../operations/own-backups.ts";
+import { knownBackupNumber, newestOwn } from "../operations/own-backups.ts";
 import { OperationError } from "../operations/report.ts";
 import { withStore } from "../operations/with-store.ts";
 import { Settings } from "../settings/settings.ts";
@@ -51,12 +51,14 @@ async function drill({ config, file }: CommandLine): Promise<number> {
 
 /** The newest in the bucket of the settings, or else in the data directory. */
 async function newest({ dataDirectory, environment, bucketAccess }: CommandLine["config"]): Promise<BackupSource> {
-  const place = await withStore(dataDirectory, systemClock, async (store) => {
+  const { place, number } = await withStore(dataDirectory, systemClock, async (store) => {
     const { values } = await Settings.open(store, environment);
-    return values["backups.copy_to"] ?? newestOwn(store);
+    return { place: values["backups.copy_to"] ?? newestOwn(store), number: knownBackupNumber(store) };
   });
-  if (place === undefined) throw new OperationError(`There is no backup in ${dataDirectory}. Name a file, or set backups.schedule.`);
-  return await placedBackup(place, bucketAccess);
+  // A store without a number has made no backup, nor a copy of one.
+  if (place === undefined || number === undefined)
+    throw new OperationError(`There is no backup of the store in ${dataDirectory}. Name a file or an address, or set backups.schedule.`);
+  return await placedBackup(place, bucketAccess, number);
 }
 
 /** A server that is gone waits for no backup any more; of a command that nobody holds a connection to this is nothing. */

@@ -11,12 +11,13 @@ import { escaped, print } from "./print.ts";
 import { showProgress } from "./progress.ts";
 
 export async function restore({ config: { dataDirectory, bucketAccess }, file = "", has }: CommandLine): Promise<number> {
-  using progress = showProgress("Restoring", "bytes");
   const source = await placedBackup(file, bucketAccess);
+  if (source.name !== file) await print(escaped(`Restoring ${source.name}`));
+  using progress = showProgress("Restoring", "bytes");
   const { sessions, memories, created_at, cairn } = await saying(source.name, () =>
     restoreBackup(source, dataDirectory, systemClock, { force: has("force") }, progress.show),
   );
-  if (source.name !== file) await print(escaped(`Restoring ${source.name}`));
+  progress.clear();
   await print(escaped(`Restored ${sessions} sessions and ${memories} memories to ${dataDirectory}, as of ${created_at} (Cairn ${cairn})`));
   return 0;
 }

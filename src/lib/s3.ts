@@ -75,8 +75,9 @@ export class Bucket {
   readonly #client: S3Client;
   readonly #place: BucketPlace;
   readonly #stallMs: number;
-  #stop: (error: BucketError) => void = () => undefined;
-  readonly #stopped: Promise<never>;
+  /** Ends the steps under way. One promise for all of them would hold every step that has ended, too. */
+  readonly #rejecters = new Set<(error: BucketError) => void>();
+  #stopped: BucketError | undefined;
 
   /** @throws {BucketError} without access */
   constructor(place: BucketPlace, access: BucketAccess, stallMs = STALL_MS) {
@@ -85,8 +86,6 @@ export class Bucket {
     this.#client = new S3Client({ ...given(access), region: access.region || REGION_DEFAULT, bucket: place.bucket, retry: RETRIES });
     this.#place = place;
     this.#stallMs = stallMs;
-    this.#stopped = new Promise((_, reject) => (this.#stop = reject));
-    this.#stopped.catch(() => undefined);
   }
 
   /** Address of an object, or of the prefix. */
@@ -99,15 +98,14 @@ export class Bucket {
     const { prefix } = this.#place;
     const start = prefix === "" ? "" : `${prefix}/`;
     const found: BucketObject[] = [];
-    let startAfter: string | undefined;
+    let continuationToken: string | undefined;
     do {
-      const page = await this.#timed(
-        this.#client.list({ prefix: start, delimiter: "/", maxKeys: LISTED_MAX, ...(startAfter === undefined ? {} : { startAfter }) }),
-      );
-      const contents = page.contents ?? [];
-      found.push(...contents.map(({ key, size }) => ({ name: key.slice(start.length), bytes: size ?? 0 })));
-      startAfter = page.isTruncated === true ? contents.at(-1)?.key : undefined;
-    } while (startAfter !== undefined);
+      const from = continuationToken === undefined ? {} : { continuationToken };
+      const page = await this.#timed(this.#client.list({ prefix: start, delimiter: "/", maxKeys: LISTED_MAX, ...from }));
+      found.push(...(page.contents ?? []).map(({ key, size }) => ({ name: key.slice(start.length), bytes: size ?? 0 })));
+      // A page may have nothing but prefixes, and another follow it.
+      continuationToken = page.isTruncated === true ? page.nextContinuationToken : undefined;
+    } while (continuationToken !== undefined);
     return found;
   }
 
@@ -154,7 +152,8 @@ export class Bucket {
 
   /** Ends all that is under way, and all that would begin. */
   close(): void {
-    this.#stop(new BucketError("The server is stopping."));
+    this.#stopped = new BucketError("The server is stopping.");
+    for (const reject of this.#rejecters) reject(this.#stopped);
   }
 
   #key(name: string): string {
@@ -167,14 +166,18 @@ export class Bucket {
 
   /** @throws {BucketError} for what the server answers, and when nothing happens for too long */
   async #timed<Value>(step: Promise<Value>): Promise<Value> {
-    const stalled = Promise.withResolvers<never>();
-    const giveUp = () => stalled.reject(new BucketError(`Nothing has come of it for ${this.#stallMs / SECOND_MS} s.`));
-    const cancel = systemClock.timer(this.#stallMs, giveUp);
+    const { promise: ended, reject } = Promise.withResolvers<never>();
+    const cancel = systemClock.timer(this.#stallMs, () =>
+      reject(new BucketError(`Nothing has come of it for ${this.#stallMs / SECOND_MS} s.`)),
+    );
+    this.#rejecters.add(reject);
+    if (this.#stopped !== undefined) reject(this.#stopped);
     try {
-      return await Promise.race([step, stalled.promise, this.#stopped]);
+      return await Promise.race([step, ended]);
     } catch (error) {
       throw error instanceof BucketError ? error : new BucketError(problemOf(error), { cause: error });
     } finally {
+      this.#rejecters.delete(reject);
       cancel();
     }
   }

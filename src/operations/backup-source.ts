@@ -38,9 +38,13 @@ export function backupObject(bucket: Bucket, name: string): BackupSource {
 
 const SUFFIX = ".cairn";
 
-/** Returns the backup in a file, or at the address of a bucket as `backupAt` does. */
-export async function placedBackup(place: string, access: BucketAccess): Promise<BackupSource> {
-  return isBucketUrl(place) ? await backupAt(place, access) : backupFile(place);
+/**
+ * Returns the backup in a file, or at the address of a bucket as `backupAt` does.
+ *
+ * @param number - of the store whose backups count below a prefix; without it the prefix must be of one store
+ */
+export async function placedBackup(place: string, access: BucketAccess, number?: string): Promise<BackupSource> {
+  return isBucketUrl(place) ? await backupAt(place, access, number) : backupFile(place);
 }
 
 /**
@@ -48,7 +52,7 @@ export async function placedBackup(place: string, access: BucketAccess): Promise
  *
  * @throws {OperationError} where there is none, or where those of several stores lie together
  */
-async function backupAt(url: string, access: BucketAccess): Promise<BackupSource> {
+async function backupAt(url: string, access: BucketAccess, number: string | undefined): Promise<BackupSource> {
   const place = parseBucketUrl(url);
   if (place === undefined) throw new OperationError(`${url} is no address of a bucket: that is ${BUCKET_URL_FORM}.`);
   return await saying(url, async () => {
@@ -56,7 +60,7 @@ async function backupAt(url: string, access: BucketAccess): Promise<BackupSource
     const name = parts.at(-1) ?? "";
     if (name.endsWith(SUFFIX)) return backupObject(new Bucket({ ...place, prefix: parts.slice(0, -1).join("/") }, access), name);
     const bucket = new Bucket(place, access);
-    return backupObject(bucket, newestOf(await bucket.list(), url).name);
+    return backupObject(bucket, newestOf(await bucket.list(), url, number).name);
   });
 }
 
@@ -70,13 +74,13 @@ export async function saying<Result>(url: string, work: () => Promise<Result>): 
   }
 }
 
-function newestOf(objects: readonly { name: string }[], url: string): { name: string } {
+function newestOf(objects: readonly { name: string }[], url: string, number: string | undefined): { name: string } {
   const backups = objects.flatMap(({ name }) => {
     const found = backupIn(name);
-    return found === undefined ? [] : [{ name, ...found }];
+    return found === undefined || (number !== undefined && found.number !== number) ? [] : [{ name, ...found }];
   });
   const newest = backups.toSorted((a, b) => (a.id < b.id ? -1 : 1)).at(-1);
-  if (newest === undefined) throw new OperationError(`There is no backup in ${url}.`);
+  if (newest === undefined) throw new OperationError(`There is no backup${number === undefined ? "" : " of this store"} in ${url}.`);
   const others = [...new Map(backups.map((one) => [one.number, one.name])).values()];
   if (others.length > 1)
     throw new OperationError(`${url} holds backups of ${others.length} stores. Name one of them, such as ${url}/${others.join(" or ")}.`);

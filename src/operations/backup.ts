@@ -15,11 +15,11 @@ import { join } from "node:path";
 import { mkdirSync } from "node:fs";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
-import { digest, type Digest } from "../lib/files.ts";
+import { digest, freeBytes, megabytes, type Digest } from "../lib/files.ts";
 import { NO_PARTITION } from "../lib/ids.ts";
 import { toIso } from "../lib/time.ts";
 import { version } from "../lib/version.ts";
-import { isDamage } from "../storage/lmdb/disk/disk-errors.ts";
+import { FREE_BYTES_MIN, isDamage } from "../storage/lmdb/disk/disk-errors.ts";
 import { DATA_FILE, STORE_DIRECTORY } from "../storage/lmdb/file/data-file.ts";
 import { Store } from "../storage/lmdb/store.ts";
 import { BACKUP_NUMBER, memories, meta, sessions, SCHEMA_VERSION } from "../storage/tables.ts";
@@ -91,6 +91,7 @@ export async function restoreBackup(
   const refusal = force ? undefined : `There is a store in ${dataDirectory} already. Restore elsewhere, or replace it with --force.`;
   let counts = { sessions: 0, memories: 0 };
   await putStore(dataDirectory, refusal, async (incoming) => {
+    assertSpace(description.bytes, incoming);
     mkdirSync(join(incoming, STORE_DIRECTORY), { mode: 0o700 });
     const copyPath = join(incoming, DATA_FILE);
     await copyChecked(source, description, copyPath, onProgress);
@@ -105,6 +106,15 @@ export async function restoreBackup(
     if (schema !== description.schema) throw new OperationError(`${name} has another schema than it says. Nothing was changed.`);
   });
   return { ...description, ...counts };
+}
+
+/** @throws {OperationError} without space on the disk for the store and what a server on it writes meanwhile */
+function assertSpace(bytes: number, directory: string): void {
+  const [needed, free] = [bytes + FREE_BYTES_MIN, freeBytes(directory)];
+  if (free < needed)
+    throw new OperationError(
+      `There is no space to restore it: ${megabytes(needed)} are needed on the disk, and ${megabytes(free)} are free.`,
+    );
 }
 
 /** Copies the store out of a backup. @throws {OperationError} when it is not what was written */

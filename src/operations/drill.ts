@@ -3,15 +3,17 @@
  *
  * @module
  */
-import { rmSync } from "node:fs";
+import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../lib/clock.ts";
+import { isOfSystem, systemReason } from "../lib/system-errors.ts";
+import { DirectoryInUseError, lockDirectory } from "../storage/lmdb/directory/directory-lock.ts";
 import { SCHEMA_VERSION } from "../storage/tables.ts";
 import { restoreBackup, type Restored } from "./backup.ts";
 import type { BackupSource } from "./backup-source.ts";
 import { examineAll, type Examination } from "./doctor.ts";
 import { cleanUpAfter } from "./files.ts";
-import type { OnProgress } from "./report.ts";
+import { OperationError, type OnProgress } from "./report.ts";
 import { DRILL_DIRECTORY } from "./store-file.ts";
 import { withStore } from "./with-store.ts";
 
@@ -20,12 +22,26 @@ export interface Drilled extends Restored {
   readonly examination: Examination | undefined;
 }
 
-/** @throws {OperationError} when the backup cannot be restored */
+/** @throws {OperationError} when the backup cannot be restored, or another drill runs */
 export async function drillBackup(source: BackupSource, dataDirectory: string, clock: Clock, onProgress?: OnProgress): Promise<Drilled> {
   const scratch = join(dataDirectory, DRILL_DIRECTORY);
-  // A drill that was killed has left its own; of one that runs the lock refuses this.
-  using _ = cleanUpAfter(() => rmSync(scratch, { recursive: true, force: true }));
-  const restored = await restoreBackup(source, scratch, clock, { force: true }, onProgress);
+  // Held until all of it has been checked: nobody else may remove the directory meanwhile. What a killed drill has left is not locked.
+  using _lock = lockDrill(scratch);
+  using _scratch = cleanUpAfter(() => rmSync(scratch, { recursive: true, force: true }));
+  const directory = join(scratch, "data");
+  rmSync(directory, { recursive: true, force: true });
+  const restored = await restoreBackup(source, directory, clock, { force: true }, onProgress);
   const isCurrent = restored.schema === SCHEMA_VERSION;
-  return { ...restored, examination: isCurrent ? await withStore(scratch, clock, (store) => examineAll(store)) : undefined };
+  return { ...restored, examination: isCurrent ? await withStore(directory, clock, (store) => examineAll(store)) : undefined };
+}
+
+function lockDrill(scratch: string): Disposable {
+  try {
+    mkdirSync(scratch, { recursive: true, mode: 0o700 });
+    return lockDirectory(scratch);
+  } catch (error) {
+    if (isOfSystem(error)) throw new OperationError(`${scratch} cannot be made: ${systemReason(error)}.`, { cause: error });
+    if (!(error instanceof DirectoryInUseError)) throw error;
+    throw new OperationError(`Another drill is running in ${scratch}. Let it end first.`, { cause: error });
+  }
 }

@@ -4,17 +4,17 @@
  *
  * @module
  */
-import { chmodSync, mkdirSync, renameSync, rmSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { flush } from "../lib/files.ts";
 import { isOfSystem, systemReason } from "../lib/system-errors.ts";
 import { makePrivate, prepareDirectory } from "../storage/lmdb/directory/data-directory.ts";
-import { lockDirectory } from "../storage/lmdb/directory/directory-lock.ts";
+import { DirectoryInUseError, lockDirectory } from "../storage/lmdb/directory/directory-lock.ts";
 import { DATA_FILE, LOCK_FILE, STORE_DIRECTORY } from "../storage/lmdb/file/data-file.ts";
 import { cleanUpAfter } from "./files.ts";
 import { removeGraph } from "./graph.ts";
 import { OperationError } from "./report.ts";
-import { holdsStore } from "./store-file.ts";
+import { DRILL_DIRECTORY, holdsStore } from "./store-file.ts";
 
 /**
  * Returns what `make` gives.
@@ -30,7 +30,7 @@ export async function putStore<Made>(
   const directory = prepareDirectory(dataDirectory);
   using _ = lockDirectory(directory);
   if (refusal !== undefined && holdsStore(directory)) throw new OperationError(refusal);
-  removeIncoming(directory);
+  removeLeftovers(directory);
   using _incoming = cleanUpAfter(() => removeIncoming(directory));
   const incoming = incomingIn(directory);
   const newFile = join(incoming, DATA_FILE);
@@ -55,11 +55,24 @@ export async function putStore<Made>(
   return made;
 }
 
+/** Removes what killed commands have left, an unfinished store and a drill. The caller has locked the directory. */
+export function removeLeftovers(directory: string): void {
+  removeIncoming(directory);
+  const scratch = join(directory, DRILL_DIRECTORY);
+  if (!existsSync(scratch)) return;
+  try {
+    using _ = lockDirectory(scratch);
+    rmSync(scratch, { recursive: true, force: true });
+  } catch (error) {
+    // The drill is running.
+    if (!(error instanceof DirectoryInUseError)) throw error;
+  }
+}
+
 function incomingIn(directory: string): string {
   return join(directory, "incoming");
 }
 
-/** Removes what a killed attempt has left. The caller has locked the directory. */
-export function removeIncoming(directory: string): void {
+function removeIncoming(directory: string): void {
   rmSync(incomingIn(directory), { recursive: true, force: true });
 }

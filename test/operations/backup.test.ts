@@ -1,11 +1,12 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { NO_PARTITION } from "../../src/lib/ids.ts";
 import { restoreBackup, writeBackup } from "../../src/operations/backup.ts";
-import { backupFile } from "../../src/operations/backup-source.ts";
+import { backupFile, type BackupSource } from "../../src/operations/backup-source.ts";
 import { examineAll } from "../../src/operations/doctor.ts";
+import { drillBackup } from "../../src/operations/drill.ts";
 import { exportLines } from "../../src/operations/export.ts";
 import { rebuildGraph } from "../../src/operations/graph.ts";
 import { Store } from "../../src/storage/lmdb/store.ts";
@@ -124,6 +125,60 @@ test("a restore replaces a store only when told to, never one that is served, an
   const restored = await Store.open(target, clock);
   expect(await exported(restored)).toEqual(lines);
   await restored.close();
+});
+
+test("a drill leaves nothing, not even of one that was killed, and refuses while another one runs", async () => {
+  const cairn = await startCairn({ directory: target });
+  await cairn.createSession();
+  await writeBackup(cairn.embedded, clock, file, { force: false });
+  const drill = join(target, "drill");
+  const [begun, goesOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const held: BackupSource = {
+    ...backupFile(file),
+    async *read(from = 0) {
+      yield* backupFile(file).read(from);
+      if (from === 0) begun.resolve();
+      if (from === 0) await goesOn.promise;
+    },
+  };
+  const first = drillBackup(held, target, clock);
+  await begun.promise;
+  expect(await refusalOf(drillBackup(backupFile(file), target, clock))).toContain("Another drill is running");
+  // A server that starts meanwhile lets it be.
+  await cairn.restart();
+  goesOn.resolve();
+  expect(await first).toMatchObject({ sessions: 1, examination: { findings: [] } });
+  expect(existsSync(drill)).toBe(false);
+
+  const killed = () => mkdirSync(join(drill, "data", "store"), { recursive: true });
+  killed();
+  expect((await drillBackup(backupFile(file), target, clock)).sessions).toBe(1);
+  expect(existsSync(drill)).toBe(false);
+  killed();
+  await cairn.restart();
+  expect(existsSync(drill)).toBe(false);
+  await cairn.close();
+  killed();
+  await restoreBackup(backupFile(file), target, clock, { force: true });
+  expect(existsSync(drill)).toBe(false);
+});
+
+test("a restore without space for it says so before it writes anything", async () => {
+  const bytes = 2 ** 50;
+  const description = JSON.stringify({ cairn_backup: 1, cairn: "0.1.0", schema: 1, created_at: "", bytes, sha256: "" });
+  const source: BackupSource = {
+    name: "a large one",
+    size: () => Promise.resolve(bytes + 512),
+    async *read(from = 0) {
+      expect(from).toBe(bytes);
+      yield Buffer.from(description.padEnd(512));
+    },
+  };
+  expect(await refusalOf(restoreBackup(source, target, clock, { force: false }))).toMatch(
+    /no space .*: 1,125,\d{3},\d{3} MB are needed on the disk/,
+  );
+  expect(readdirSync(target)).toEqual(["serve.lock"]);
+  expect(await refusalOf(drillBackup(source, scratch, clock))).toContain("There is no space");
 });
 
 test("a restore that was killed leaves nothing that the next one minds", async () => {

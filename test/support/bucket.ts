@@ -117,7 +117,7 @@ export function startBucket(): MadeBucket {
 
 async function answerOf({ objects, keeps, refused }: MadeBucket, key: string, request: Request): Promise<Response> {
   const { searchParams } = new URL(request.url);
-  if (request.method === "GET" && key === "") return xml(listing(objects, searchParams.get("prefix") ?? ""));
+  if (request.method === "GET" && key === "") return xml(listing(objects, searchParams));
   if (request.method === refused) return refusedBy("AccessDenied", "Access Denied");
   if (request.method === "PUT" && keeps) objects.set(key, await request.bytes());
   if (request.method === "DELETE") objects.delete(key);
@@ -132,11 +132,22 @@ async function answerOf({ objects, keeps, refused }: MadeBucket, key: string, re
   });
 }
 
-function listing(objects: Map<string, Uint8Array>, prefix: string): string {
-  const contents = [...objects].flatMap(([key, { length }]) =>
-    key.startsWith(prefix) ? [`<Contents><Key>${key}</Key><Size>${length}</Size><ETag>"1"</ETag></Contents>`] : [],
-  );
-  return `<ListBucketResult><Name>backups</Name><Prefix>${prefix}</Prefix><IsTruncated>false</IsTruncated>${contents.join("")}</ListBucketResult>`;
+/** A page: `max-keys` keys, or what lies below them as common prefixes, from where the token says. */
+function listing(objects: Map<string, Uint8Array>, asked: URLSearchParams): string {
+  const prefix = asked.get("prefix") ?? "";
+  const entries = new Map<string, string>();
+  for (const [key, { length }] of objects) {
+    if (!key.startsWith(prefix)) continue;
+    const [name = "", ...below] = key.slice(prefix.length).split("/");
+    const isBelow = below.length > 0;
+    const entry = `<Contents><Key>${key}</Key><Size>${length}</Size><ETag>"1"</ETag></Contents>`;
+    entries.set(isBelow ? `${name}/` : name, isBelow ? `<CommonPrefixes><Prefix>${prefix}${name}/</Prefix></CommonPrefixes>` : entry);
+  }
+  const from = Number(asked.get("continuation-token") ?? 0);
+  const to = from + Number(asked.get("max-keys") ?? 1_000);
+  const sorted = [...entries].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, entry]) => entry);
+  const next = to < sorted.length ? `<NextContinuationToken>${to}</NextContinuationToken>` : "";
+  return `<ListBucketResult><Name>backups</Name><Prefix>${prefix}</Prefix><IsTruncated>${next !== ""}</IsTruncated>${next}${sorted.slice(from, to).join("")}</ListBucketResult>`;
 }
 
 /** Answers as S3 refuses. */
