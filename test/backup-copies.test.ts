@@ -4,7 +4,7 @@
  * @module
  */
 import { expect, test } from "bun:test";
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Bucket, parseBucketUrl, type BucketAccess } from "../src/lib/s3.ts";
 import { refusal } from "./support/answers.ts";
@@ -176,6 +176,54 @@ test("a listing goes on after a page that has nothing but prefixes", async () =>
   expect(await new Bucket({ bucket: "backups", prefix: "" }, bucket.access).list()).toEqual([{ name: "z", bytes: 3 }]);
 });
 
+onEmbedded(HAS_OWN)("an address that is set while a copy is being made ends it, and is overdue no sooner than an hour later", async () => {
+  using bucket = startBucket();
+  await using cairn = await startCairn({ bucketAccess: bucket.access });
+  await madeBackup(cairn);
+  cairn.clock.advance({ hours: 5 });
+  bucket.answer = () => new Promise(() => undefined);
+  await set(cairn, { copy_to: "s3://backups/slow" });
+  const task = cairn.runTask("copies of backups");
+  await cairn.clock.waiting(10_000);
+  await set(cairn, { copy_to: URL });
+  cairn.clock.advance({ seconds: 10 });
+  await task;
+  bucket.answer = () => Promise.resolve(refusedBy("AccessDenied", "Access Denied"));
+  await cairn.runTask("copies of backups");
+  expect((await status(cairn)).copies).toMatchObject({ url: URL, failures: 1, overdue: false });
+  cairn.clock.advance({ hours: 1, seconds: 1 });
+  expect((await status(cairn)).copies.overdue).toBe(true);
+  bucket.answer = () => undefined;
+  await cairn.runTask("copies of backups");
+  expect([...bucket.objects.keys()]).toEqual([expect.stringContaining("cairn/bkp_")]);
+});
+
+onEmbedded(HAS_OWN)("a copy of a backup that was made while the clock was ahead does not put off the next one", async () => {
+  using bucket = startBucket();
+  await using cairn = await startCairn({ bucketAccess: bucket.access });
+  const today = cairn.clock.now();
+  const directory = join(cairn.directory, "backups");
+  const write = async (seconds: number) => {
+    const before = new Set(existsSync(directory) ? readdirSync(directory) : []);
+    await madeBackup(cairn);
+    for (const name of readdirSync(directory)) if (!before.has(name)) utimesSync(join(directory, name), seconds, seconds);
+    await cairn.runTask("copies of backups");
+  };
+  await set(cairn, { copy_to: URL, keep: 1 });
+  cairn.clock.advance({ days: 30 });
+  await write(cairn.clock.now() / 1000);
+  expect(bucket.objects.size).toBe(1);
+  cairn.clock.set(today);
+  expect((await status(cairn)).copies).toMatchObject({ overdue: false });
+  await write(today / 1000);
+  expect((await status(cairn)).copies).toMatchObject({ newest_at: new Date(today).toISOString(), error: null });
+  // The newest stays, and the one of which nobody knows when it was made goes.
+  expect(bucket.objects.size).toBe(1);
+  await cairn.restart();
+  await cairn.runTask("copies of backups");
+  expect((await status(cairn)).copies).toMatchObject({ newest_at: new Date(today).toISOString(), error: null });
+});
+
 onEmbedded(HAS_OWN)("what half came of a copy is none, and a server that never answers holds up nothing", async () => {
   using bucket = startBucket();
   const opened = new Bucket({ bucket: "backups", prefix: "" }, bucket.access, 50);
@@ -258,8 +306,13 @@ onEmbedded(HAS_OWN)("a bucket is refused without access to it, and another one i
   expect(refused).toMatchObject({ status: 400, code: "invalid_request", param: "backups.copy_to" });
   await using given = await startCairn({ environment: { "backups.copy_to": URL }, bucketAccess: {} });
   await madeBackup(given);
-  await given.runTask("copies of backups");
-  expect((await status(given)).copies).toMatchObject({ url: URL, error: expect.stringContaining("AWS_SECRET_ACCESS_KEY") });
+  for (let i = 0; i < 2; i++) await given.runTask("copies of backups");
+  const copies = { url: URL, error: expect.stringContaining("AWS_SECRET_ACCESS_KEY"), failures: 1, overdue: false };
+  expect((await status(given)).copies).toMatchObject(copies);
+  given.clock.advance({ hours: 1, seconds: 1 });
+  expect(await status(given)).toMatchObject({ overdue: true, copies: { ...copies, overdue: true } });
+  const [failure] = (await given.list("/v1/traces")).filter(({ action }) => action === "backup.copy_failed");
+  expect(failure.details).toMatchObject({ url: expect.stringContaining(`${URL}/bkp_`), reason: copies.error });
   using bucket = startBucket();
   await using other = await startCairn({ bucketAccess: { ...bucket.access, ...ACCESS } });
   await madeBackup(other);

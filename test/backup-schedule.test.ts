@@ -4,13 +4,14 @@
  * @module
  */
 import { expect, test } from "bun:test";
-import { readdirSync, writeFileSync } from "node:fs";
+import { readdirSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { LIMITS } from "../src/lib/limits.ts";
 import { isOverdue, nextBackupAt, parseBackupSchedule } from "../src/settings/backup-schedule.ts";
 import { refusal } from "./support/answers.ts";
 import { madeBackup } from "./support/backups.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
+import { until } from "./support/process.ts";
 import { startReceiver } from "./support/receiver.ts";
 import { isOnPostgres, onEmbedded } from "./support/stores.ts";
 
@@ -150,6 +151,64 @@ onEmbedded(HAS_OWN)("a server that was off makes the one that it missed", async 
   await cairn.runTask(TASK);
   expect((await listed(cairn)).map(({ created_at }) => created_at.slice(0, 10))).toEqual(["2026-05-10", "2026-05-07"]);
   expect(readdirSync(join(cairn.directory, "backups"))).toHaveLength(2);
+});
+
+onEmbedded(HAS_OWN)("one that was made while the clock was ahead does not put off the next one", async () => {
+  await using cairn = await startCairn();
+  const today = cairn.clock.now();
+  cairn.clock.advance({ days: 30 });
+  const { id } = await madeBackup(cairn);
+  const ahead = cairn.clock.now() / 1000;
+  const path = (name: string) => join(cairn.directory, "backups", name);
+  const [file = ""] = readdirSync(path("."));
+  utimesSync(path(file), ahead, ahead);
+  cairn.clock.set(today);
+  await set(cairn, { schedule: "6h", keep_days: 1 });
+  expect(await status(cairn)).toMatchObject({ newest_at: null, age_seconds: null, overdue: false });
+  for (let made = 1; made <= 2; made++) {
+    await cairn.runTask(TASK);
+    const [newest = "", other = ""] = readdirSync(path("."))
+      .filter((name) => name !== file)
+      .toSorted()
+      .toReversed();
+    // Its id is ahead, too: its file says when it was made.
+    utimesSync(path(newest), cairn.clock.now() / 1000, cairn.clock.now() / 1000);
+    expect((await status(cairn)).newest_at).toBe(new Date(cairn.clock.now()).toISOString());
+    expect(other !== "").toBe(made === 2);
+    await cairn.runTask(TASK);
+    expect(await listed(cairn)).toHaveLength(made + 1);
+    cairn.clock.advance({ hours: 6 });
+  }
+  expect((await listed(cairn)).map((one) => one.id)).toContain(id);
+});
+
+onEmbedded(HAS_OWN)("a clock that was set back before the first one does not put it off", async () => {
+  await using cairn = await startCairn();
+  cairn.clock.set(cairn.clock.now() - 86_400_000);
+  await set(cairn, { schedule: "6h" });
+  await cairn.runTask(TASK);
+  expect(await listed(cairn)).toMatchObject([{ trigger: "schedule", status: "ready" }]);
+});
+
+onEmbedded(HAS_OWN)("a schedule that is set late is overdue no sooner than an hour later", async () => {
+  await using cairn = await startCairn({ backupProgram: failing });
+  cairn.clock.advance({ hours: 5 });
+  await set(cairn, { schedule: "1h" });
+  expect((await status(cairn)).overdue).toBe(false);
+  cairn.clock.advance({ hours: 1, seconds: 1 });
+  expect((await status(cairn)).overdue).toBe(true);
+});
+
+onEmbedded(HAS_OWN)("one that is stopped has failed, and is not begun again at once", async () => {
+  await using cairn = await startCairn({ backupProgram: ["sh", "-c", "exec sleep 600"] });
+  await set(cairn, { schedule: "1h" });
+  const task = cairn.runTask(TASK);
+  const { id } = await until("it to begin", async () => (await listed(cairn))[0]);
+  await cairn.ok(cairn.delete(`/v1/backups/${id}`));
+  await task;
+  await cairn.runTask(TASK);
+  expect(await status(cairn)).toMatchObject({ newest_at: null, failures: 1, error: "It was stopped before it was ready." });
+  expect(await listed(cairn)).toEqual([]);
 });
 
 test("a hundred backups of the schedule may be kept, and no more", async () => {

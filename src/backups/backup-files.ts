@@ -33,13 +33,28 @@ export async function filesOf(store: Store): Promise<ReadonlyMap<string, BackupF
   return new Map(files);
 }
 
-/** An id that is ahead of the clock does not say when it was asked for; the file says about when it was written. */
-function madeAt(id: BackupId, writtenAt: number, now: number): number {
-  const askedAt = bareIdTime(bare(id));
-  return askedAt <= now ? askedAt : Math.min(writtenAt, now);
+/**
+ * Returns when a backup was made; undefined where the clock was ahead of what it is now, so that nobody knows.
+ *
+ * Ids go on from the last one when the clock is set back: one ahead of it does not say when it was asked for. The file says about
+ * when it was written.
+ */
+export function madeAt(id: BackupId, writtenAt: number, now: number): number | undefined {
+  return [bareIdTime(bare(id)), writtenAt].find((at) => at <= now);
 }
 
-export type KeptBackup = BackupFile & { readonly at: number };
+/** With its time, where that is known. */
+export interface Dated {
+  readonly id: BackupId;
+  readonly at: number | undefined;
+}
+
+export type KeptBackup = BackupFile & Dated;
+
+/** Newest first. Those whose time is not known come last: taken for new, they would hold up the next one until the clock is there. */
+export function newestFirst(a: Dated, b: Dated): number {
+  return (b.at ?? 0) - (a.at ?? 0) || (a.id < b.id ? 1 : -1);
+}
 
 /** The store's own files with their times, newest first. */
 export async function keptBackups(store: Store): Promise<KeptBackup[]> {
@@ -50,17 +65,17 @@ export async function keptBackups(store: Store): Promise<KeptBackup[]> {
       return stat?.isFile() === true ? [{ ...file, at: madeAt(file.id, stat.mtimeMs, now) }] : [];
     }),
   );
-  return found.flat().toSorted((a, b) => b.at - a.at || (a.id < b.id ? 1 : -1));
+  return found.flat().toSorted(newestFirst);
 }
 
 /** Those, of some with the newest first, that `backups.keep` and `backups.keep_days` do not keep. */
-export function superfluous<Backup extends { readonly at: number }>(
+export function superfluous<Backup extends Dated>(
   backups: readonly Backup[],
   { "backups.keep": keep, "backups.keep_days": days }: Pick<SettingValues, "backups.keep" | "backups.keep_days">,
   now: number,
 ): Backup[] {
   const oldest = days === null ? Number.NEGATIVE_INFINITY : now - days * DAY_MS;
-  return backups.filter(({ at }, place) => place >= keep || (place > 0 && at < oldest));
+  return backups.filter(({ at }, place) => place >= keep || (place > 0 && at !== undefined && at < oldest));
 }
 
 /**
@@ -77,7 +92,7 @@ export async function fileJson(
     const found = await lstat(path);
     if (!found.isFile()) return undefined;
     const { cairn } = await describeBackup(backupFile(path));
-    const createdAt = toIso(madeAt(id, found.mtimeMs, now));
+    const createdAt = toIso(madeAt(id, found.mtimeMs, now) ?? now);
     return toJson({
       object: "backup",
       id,

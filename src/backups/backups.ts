@@ -81,16 +81,23 @@ export class Backups {
    * `service_unavailable` without space on the disk
    */
   async start(caller: Caller): Promise<JsonText> {
-    return this.#start(caller, "request", await this.#prepare());
+    return this.#start(caller, { ...NEW_ATTEMPT, trigger: "request" }, await this.#prepare());
   }
 
-  /** Begins one that is due. Where there is no space, say, it fails as one does that has begun: that is seen in the morning. */
-  async startDue(caller: Caller): Promise<void> {
-    await this.#start(caller, "schedule", await this.#prepareDue());
+  /**
+   * Makes one that is due. Where there is no space, say, it fails as one does that has begun: that is seen in the morning.
+   *
+   * @returns why there is none
+   * @throws {ApiError} where none can be begun
+   */
+  async makeDue(caller: Caller): Promise<string | undefined> {
+    const attempt: Attempt = { ...NEW_ATTEMPT, trigger: "schedule" };
+    await this.#start(caller, attempt, await this.#prepareDue());
+    await attempt.ended;
+    return attempt.isStopped ? "It was stopped before it was ready." : (attempt.error ?? undefined);
   }
 
-  async #start(caller: Caller, trigger: BackupTrigger, prepared: PathOf | ApiError): Promise<JsonText> {
-    const attempt: Attempt = { ...NEW_ATTEMPT, trigger };
+  async #start(caller: Caller, attempt: Attempt, prepared: PathOf | ApiError): Promise<JsonText> {
     try {
       const answer = await commitAdmin(this.#deps, caller, (tx) => {
         this.#refuseAnother(attempt);
@@ -300,11 +307,6 @@ export class Backups {
   /** Reason why the last one failed; null where one has been made since, or is being made. */
   get error(): string | null {
     return this.#attempt?.error ?? null;
-  }
-
-  /** Resolves when nothing is being made. */
-  async settled(): Promise<void> {
-    await this.#attempt?.ended;
   }
 
   get isRunning(): boolean {

@@ -48,13 +48,17 @@ const LOOK_MS = 10 * SECOND_MS;
 
 export class ScheduledBackups {
   readonly #deps: ScheduledBackupsDeps;
-  readonly #startedAt: number;
+  /** Time from which one is due where there is none: the start of the server, or what the clock says where it was set back since. */
+  #startedAt: number;
+  /** The schedule as it was last seen, and since when it holds; -Infinity for that of the start. */
+  #seen: { readonly schedule: string | null; readonly since: number };
   readonly #attempts: Attempts;
 
   constructor(deps: ScheduledBackupsDeps) {
     this.#deps = deps;
     this.#attempts = new Attempts(deps.clock);
     this.#startedAt = this.#now();
+    this.#seen = { schedule: deps.settings.values["backups.schedule"], since: Number.NEGATIVE_INFINITY };
   }
 
   #now(): number {
@@ -84,7 +88,7 @@ export class ScheduledBackups {
       next_at: dueAt === undefined ? null : toIso(Math.max(dueAt, now)),
       error: this.#attempts.error ?? this.#deps.backups.error,
       failures: this.#attempts.failures,
-      overdue: (dueAt !== undefined && isOverdue(dueAt, now)) || copies?.overdue === true,
+      overdue: (dueAt !== undefined && isOverdue(Math.max(dueAt, this.#seen.since), now)) || copies?.overdue === true,
       copies,
     };
   }
@@ -94,8 +98,8 @@ export class ScheduledBackups {
     const dueAt = this.#dueAt((await keptBackups(store))[0]?.at);
     if (dueAt === undefined || dueAt > this.#now() || backups.isRunning || this.#attempts.isPaused) return LOOK_MS;
     const problem = await this.#make();
-    if (problem === undefined) await this.#deleteOld();
     this.#attempts.end(problem);
+    if (problem === undefined) await this.#deleteOld();
     return LOOK_MS;
   }
 
@@ -103,14 +107,12 @@ export class ScheduledBackups {
   async #make(): Promise<string | undefined> {
     const { backups, system, log } = this.#deps;
     try {
-      await backups.startDue(system);
+      return await backups.makeDue(system);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       log.error("no backup can be begun", { reason: error.message });
       return error.message;
     }
-    await backups.settled();
-    return backups.error ?? undefined;
   }
 
   async #deleteOld(): Promise<void> {
@@ -123,6 +125,9 @@ export class ScheduledBackups {
   /** Undefined without a schedule. */
   #dueAt(newest: number | undefined): number | undefined {
     const { "backups.schedule": text } = this.#deps.settings.values;
+    const now = this.#now();
+    if (text !== this.#seen.schedule) this.#seen = { schedule: text, since: now };
+    this.#startedAt = Math.min(this.#startedAt, now);
     const schedule = text === null ? undefined : parseBackupSchedule(text);
     return schedule && nextBackupAt(schedule, newest, this.#startedAt);
   }

@@ -152,7 +152,7 @@ export class Bucket {
 
   /** Ends all that is under way, and all that would begin. */
   close(): void {
-    this.#stopped = new BucketError("The server is stopping.");
+    this.#stopped = new BucketError("It was given up: the server is stopping, or uses another bucket.");
     for (const reject of this.#rejecters) reject(this.#stopped);
   }
 

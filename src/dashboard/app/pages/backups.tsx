@@ -97,7 +97,7 @@ function CopiesLine({ url, newest_at, error }: NonNullable<NonNullable<Stats["ba
 
 function ScheduleLine({ schedule, newest_at, next_at, error, overdue, copies }: NonNullable<Stats["backups"]>) {
   return (
-    <p>
+    <p class={overdue ? "note trouble" : undefined}>
       {schedule === null ? (
         <>
           None is made by itself: a schedule is one of the <a href="/dashboard/settings">settings</a>.
@@ -108,7 +108,7 @@ function ScheduleLine({ schedule, newest_at, next_at, error, overdue, copies }: 
           {newest_at === null ? "none yet" : <Time at={newest_at} />}.
         </>
       )}{" "}
-      {overdue && <strong class="bad">Overdue.</strong>} {error !== null && <span class="bad">✗ The last one failed: {error}</span>}{" "}
+      {overdue && <strong>Overdue.</strong>} {error !== null && <span class="bad">✗ The last one failed: {error}</span>}{" "}
       {copies === null ? "Copies: none." : <CopiesLine {...copies} />}
     </p>
   );
