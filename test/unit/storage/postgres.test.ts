@@ -189,6 +189,73 @@ if (isHere(POSTGRES, "the store on PostgreSQL")) {
       expect(await deadlocks()).toBe(0);
     });
 
+    /** A store that locks what it is going to change before it reads, and a connection that changes rows of `turns` meanwhile. */
+    const contended = async (clock: FakeClock, rows: Readonly<Record<string, string>>) => {
+      const store = await open(clock);
+      await store.commit("aa", (tx) => Object.entries(rows).forEach(([key, value]) => tx.add(turns, key, text(value))));
+      // Two conflicts in a row.
+      let runs = 0;
+      await store.commit("aa", (tx) => tx.add(turns, ++runs <= 4 ? Object.keys(rows)[0]! : "other", text("")));
+      const sql = new SQL(url, { max: 2 });
+      const [rival, watch] = [await sql.reserve(), await sql.reserve()];
+      const put = (key: string, value: string) =>
+        rival.unsafe("update cairn.turns set row = $1, rev = rev + 1 where key = $2", [turns.encode(text(value)), key]);
+      const waits = "select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+      const waiting = async () => {
+        while (((await watch.unsafe(waits)) as { n: number }[])[0]!.n === 0) await new Promise(setImmediate);
+      };
+      const close = async () => {
+        for (const connection of [rival, watch]) void connection.release();
+        await Promise.all([store.close(), sql.close()]);
+      };
+      return { store, rival, put, waiting, [Symbol.asyncDispose]: close };
+    };
+
+    test("a change that needs another row than it expected has it at once where nobody holds that, and waits in order where somebody does", async () => {
+      await using servers = await contended(new FakeClock(), { which: "a", a: "", b: "", c: "" });
+      const { store, rival, put, waiting } = servers;
+      const change = () => store.commit("aa", (tx) => tx.put(turns, tx.get(turns, "which")!.shown, text("changed")));
+      const before = store.conflicts;
+      await put("which", "b");
+      await change();
+      expect(store.conflicts).toBe(before);
+
+      await put("which", "c");
+      await rival`begin`;
+      await rival`select from cairn.turns where key = 'c' for no key update`;
+      const changed = change();
+      await waiting();
+      await rival`commit`;
+      await changed;
+      expect(store.conflicts).toBe(before + 1);
+      const shown = ["a", "b", "c"].map((key) => store.read((reader) => reader.get(turns, key)?.shown));
+      expect(await Promise.all(shown)).toEqual(["", "changed", "changed"]);
+    });
+
+    test("changes lock before they read for as long as others change the same rows, and no longer", async () => {
+      const clock = new FakeClock();
+      await using servers = await contended(clock, { shared: "" });
+      const { store, rival, put, waiting } = servers;
+      /** Changes the row while another changes it; returns how many conflicts that met. */
+      const conflictsOfBoth = async () => {
+        const before = store.conflicts;
+        await rival`begin`;
+        await put("shared", "theirs");
+        const changed = store.commit("aa", (tx) => tx.put(turns, "shared", text(`${tx.get(turns, "shared")!.shown} and ours`)));
+        await waiting();
+        await rival`commit`;
+        await changed;
+        return store.conflicts - before;
+      };
+      for (let i = 0; i < 4; i++) {
+        clock.advance({ ms: 600 });
+        expect(await conflictsOfBoth()).toBe(0);
+      }
+      expect(await store.read((reader) => reader.get(turns, "shared")?.shown)).toBe("theirs and ours");
+      clock.advance({ ms: 1_100 });
+      expect(await conflictsOfBoth()).toBeGreaterThan(0);
+    });
+
     test("a change that waits for a server without end holds up none that was made at the same time, and goes on once it may", async () => {
       await using store = await open(systemClock);
       const held = await holding("held");

@@ -15,8 +15,9 @@
  * All transactions lock in one order, so that none of two that wait for each other waits for good: names first, then rows by table and
  * key, and then what is written. Of that only a row that is new can make one wait, whose key another is putting: these are put in the
  * same order. Index entries need no lock: a transaction that writes one has locked its row, or puts it. A transaction that finds out that
- * it needs more than it has locked is rolled back and begins again with that. So is one that would have to wait for a row when it has
- * locked before it read: another has put that row after the locks of its table, so it is not locked although its key was expected.
+ * it needs more than it has locked does not wait for that: where another one holds it, it is rolled back and begins again with both. So
+ * is one that would have to wait for a row when it has locked before it read: another has put that row after the locks of its table, so it
+ * is not locked although its key was expected.
  *
  * @module
  */
@@ -93,6 +94,15 @@ export const NAMES_LOCKED =
 export function namesLockedValues(locks: NameLocks): [names: number[], alone: number[]] {
   const sorted = Array.from(locks).sort(([a], [b]) => a - b);
   return [sorted.map(([name]) => name), sorted.map(([, alone]) => alone)];
+}
+
+/** Statements that lock names beyond those that are locked, and fail where another transaction holds one: waiting would be out of order. */
+export function namesTried(locked: NameLocks, needed: NameLocks): Statement[] {
+  const beyond = new Map(Array.from(needed).filter(([name, alone]) => (locked.get(name) ?? -1) < alone));
+  if (beyond.size === 0) return [];
+  const tried = "case when alone = 1 then pg_try_advisory_xact_lock(name) else pg_try_advisory_xact_lock_shared(name) end";
+  const text = `select 1 / bool_and(${tried})::int from unnest($1::int8[], $2::int8[]) as q(name, alone)`;
+  return [{ text, values: namesLockedValues(beyond) }];
 }
 
 /** Locks of a commit: rows that it has read and are there, and rows that it writes and may be there. */

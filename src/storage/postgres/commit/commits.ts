@@ -3,7 +3,7 @@
  *
  * The transaction has what they have read checked, and when something is another by now they are run again. Where that is unlikely a
  * commit builds on the rows as this server wrote them last; after a conflict it fetches them first, and after another one it locks them
- * before. Where it then turns out to need other locks, too, it is rolled back and begins again with those (`commit-locks.ts`).
+ * before. Where it then turns out to need what others have locked, it is rolled back and begins again with that (`commit-locks.ts`).
  *
  * @module
  */
@@ -24,7 +24,7 @@ import { ReadSet, FetchedRows, RerunReader, firstKeyOf, nameOfSpan, type KnownRo
 import { knownToAny, type RequestReads, type RequestsUnderWay } from "../read/request-reads.ts";
 import { SCHEMA_CHECK } from "../migrations.ts";
 import { locationOf } from "../schema.ts";
-import { covers, isGlobal, keepsRead, lockStatements, locksOf, union, type Locks } from "./commit-locks.ts";
+import { covers, isGlobal, keepsRead, lockStatements, locksOf, namesTried, union, type Locks } from "./commit-locks.ts";
 import { CommitOrder } from "./commit-order.ts";
 import { changesOf, checksOf, writesOf, type Change } from "./commit-statements.ts";
 import type { CommitTokens } from "./commit-tokens.ts";
@@ -213,10 +213,24 @@ export class Commits {
 
   #assumptionsAfter(failed: Failed, { known }: ReadAssumptions, commits: readonly CommitOfRequest[]): ReadAssumptions {
     if (typeof failed === "object") return { known: undefined, isPessimistic: true, expected: failed };
-    const conflict = { at: this.#clock.elapsed(), isContended: known === undefined };
-    for (const { partition } of commits) this.#conflicts.set(partition, conflict);
-    return { known: undefined, isPessimistic: conflict.isContended };
+    const isContended = known === undefined;
+    this.#trackConflict(commits, isContended);
+    return { known: undefined, isPessimistic: isContended };
   }
+
+  #trackConflict(commits: readonly CommitOfRequest[], isContended: boolean): void {
+    const conflict = { at: this.#clock.elapsed(), isContended };
+    for (const { partition } of commits) this.#conflicts.set(partition, conflict);
+  }
+
+  /** Checks whether a row that is to be written differs from what this server has written last: without locks there would be a conflict. */
+  #areChangedByOthers(changes: readonly Change[], fetched: FetchedRows): boolean {
+    return changes.some(({ table, key }) => {
+      const [last, found] = [this.last.row(table, key), fetched.row(table, key)];
+      return last !== undefined && found !== undefined && last?.rev !== found?.rev;
+    });
+  }
+
   /** Rows that this server has written last and that the requests have read; others may have changed it. */
   #knownTo(commits: readonly CommitOfRequest[]): KnownRows {
     return knownToAny([this.last, ...new Set(commits.flatMap(({ request }) => request ?? []))]);
@@ -239,6 +253,7 @@ export class Commits {
     const fence = this.ids.bare(NO_PARTITION);
     this.#order.begin(fence);
     let written: readonly Change[] = [];
+    let beyond: Expected | undefined;
     const fetched = new FetchedRows(known);
     try {
       if (connection !== undefined && expected !== undefined) {
@@ -248,11 +263,12 @@ export class Commits {
       const changes = changesOf(await this.#runAll(commits, fetched, connection));
       if (changes.length === 0 && fetched.isOneSnapshot && this.#outages.isPassed(connectionChanges)) return undefined;
       const locks = locksOf(fetched, changes);
-      if (expected !== undefined && !covers(expected.locks, locks)) return unionOf(expected, { read: fetched.read, locks });
+      if (expected !== undefined && !covers(expected.locks, locks)) beyond = unionOf(expected, { read: fetched.read, locks });
       const token = crypto.randomUUID();
       const rev = this.newRevision();
       const statements = [
-        ...this.#tokens.tokenStatements(token, locks.names),
+        ...(expected === undefined ? [] : namesTried(expected.locks.names, locks.names)),
+        ...this.#tokens.tokenStatements(token, expected === undefined ? locks.names : undefined),
         ...checksOf(fetched, locks, expected === undefined ? "wait" : "fail"),
         ...writesOf(changes, fetched, rev),
         ...feedStatements(changes, rev, this.#clock.now()),
@@ -263,13 +279,14 @@ export class Commits {
         if (connection === undefined) await this.#database.transaction([LOCK_TIMEOUT, ...statements]);
         else await connection.send([...statements, COMMIT]);
       });
+      if (expected !== undefined && this.#areChangedByOthers(changes, fetched)) this.#trackConflict(commits, true);
       if (committed) this.#remember((written = changes), fetched, rev);
       else this.#forget(fetched.read);
       return committed ? undefined : "conflict";
     } catch (error) {
       if (!(error instanceof DatabaseError) || error.kind !== "conflict") throw error;
       this.#forget(fetched.read);
-      return error.isLocked ? "locked" : "conflict";
+      return beyond ?? (error.isLocked ? "locked" : "conflict");
     } finally {
       this.#tell(fence, written);
       if (isOpen) await connection?.send([ROLLBACK]).catch(() => undefined);
