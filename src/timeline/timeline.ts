@@ -80,8 +80,9 @@ export async function getTimeline(
       const { places, isEnd } = await store.read((reader) => {
         const session = liveSession(reader, owner, id);
         const atOnce = Math.min(limit + 1, Math.max(PLACES_AT_ONCE_MIN, reader.recordsAtOnce));
-        const from = after ?? (startingAfter === undefined ? undefined : placeOf(reader, session, bare(startingAfter)));
-        const found = nextPlaces(reader, session, kinds, { after: from, descending, status, atOnce });
+        const find = (from: string | undefined) => nextPlaces(reader, session, kinds, { after: from, descending, status, atOnce });
+        const found =
+          after !== undefined || startingAfter === undefined ? find(after) : placesAfter(reader, session, bare(startingAfter), find);
         return { places: found, isEnd: found.length < atOnce };
       });
       const read = eachRead(store, places, (reader) => {
@@ -103,10 +104,16 @@ function entriesOf({ kind, id: place }: TimelinePosition, { json, length }: Reco
   return json === undefined ? [passed] : [{ id, json: jsonWith({ object: "timeline_entry", id, kind }, { [kind]: json }) }, passed];
 }
 
-/** Position of an entry: that of a turn or memory with a time of its own there, any other at its id. */
-function placeOf(reader: Reader, session: LiveSession, id: BareId): string {
+/** Places after an entry. Hardly any is a memory with a time of its own, whose row comes with the places after its id. */
+function placesAfter<Places>(reader: Reader, session: LiveSession, id: BareId, find: (from: string) => Places): Places {
+  reader.ahead(memories, [id]);
+  const places = find(placeOf(reader, session, id));
   const occurredAt = unlessUnreadable(() => reader.get(memories, id)?.occurredAt);
-  if (occurredAt !== undefined) return timeKey(occurredAt) + id;
+  return occurredAt === undefined ? places : find(timeKey(occurredAt) + id);
+}
+
+/** Position of an entry: that of a turn with a time of its own there, any other at its id. */
+function placeOf(reader: Reader, session: LiveSession, id: BareId): string {
   const { timedFrom } = session.row;
   if (timedFrom === undefined || id < timedFrom) return placeOfId(id);
   const range = allRanges(reader, session).find((one) => isIn(one, id));
@@ -175,10 +182,13 @@ function* places(reader: Reader, kind: Exclude<Kind, "version" | "turn" | "memor
 
 /** Memories at their ids, but for those with a time of their own. */
 function* memoryPlaces(reader: Reader, range: MemoryRange, walk: Walk): TimelinePositions {
+  const { byTime, timed } = memories.index;
+  const anyTimed = { from: range.session, to: range.session + MAX_KEY, limit: 1 };
   let { after } = walk;
   for (let looked = 0; looked < ENTRIES_LOOKED_AT; looked += walk.atOnce) {
+    reader.aheadOf([byTime], anyTimed);
     const ids = idsIn(reader, TABLE_OF.memory, range, { ...walk, after });
-    const isTimed = eachFetched(ids, (id) => reader.has(memories.index.timed, id));
+    const isTimed = reader.keys(byTime, anyTimed).length === 0 ? [] : eachFetched(ids, (id) => reader.has(timed, id));
     for (const [i, id] of ids.entries()) if (!isTimed[i]) yield { kind: "memory", id, at: placeOfId(id) };
     if (ids.length < walk.atOnce) return;
     after = ids.at(-1);
