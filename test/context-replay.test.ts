@@ -144,3 +144,13 @@ test("only contexts are built again, and only for keys that see their session", 
   await cairn.ok(cairn.delete("/v1/users/ada"));
   expect(refusal(await cairn.get(path(given.retrieval_id)))).toEqual(missing);
 });
+
+test("a content of then is found however many contents a memory has had since, as long as it is kept", async () => {
+  await using cairn = await startCairn({ environment: { retrieval_log: true, memory_versions_kept: 30 } });
+  const { id } = await cairn.createSession();
+  const memory = await cairn.addMemory(id, "Lyon at first");
+  const { retrieval_id, ...context } = await cairn.context(id, { query: "Lyon" });
+  cairn.clock.advance({ seconds: 1 });
+  for (let i = 0; i < 21; i++) await cairn.ok(cairn.patch(`/v1/memory/${memory.id}`, { content: `Lyon ${i}` }));
+  expect(await replay(cairn, { retrieval_id })).toMatchObject({ changes: [{ id: memory.id, change: "edited" }], context });
+});

@@ -704,3 +704,44 @@ test("searches in turns are logged for their session, or the user or agent of on
   expect(await searched({ user_id: "ada" })).not.toHaveProperty("retrieval_id");
   expect(await cairn.findings()).toEqual([]);
 });
+
+test("feedback names no memories of other agents to a key that is bound to one, and takes none from it", async () => {
+  await using cairn = await startLogging();
+  const { id } = await cairn.createSession({ user_id: "ada", agent_id: "guide" });
+  const own = await cairn.addMemory(id, "She lives in Lyon.");
+  const elsewhere = { user_id: "ada", agent_id: "doctor" };
+  const other = await cairn.ok(cairn.post("/v1/memory", { ...elsewhere, content: "She lives with asthma." }));
+  const pin = await cairn.ok(cairn.post("/v1/memory", { ...elsewhere, content: "She lives by a diet.", pinned: true }));
+  const { retrieval_id } = await context(cairn, id, "Where does she live?");
+  const path = `/v1/retrievals/${retrieval_id}`;
+  const key = await cairn.newKey({ owner: { agentId: "guide" } });
+  await cairn.ok(cairn.post(`${path}/feedback`, { useful: [own.id, other.id], not_useful: [pin.id] }));
+  expect((await cairn.ok(cairn.get(path, { key }))).feedback).toMatchObject({ useful: [own.id], not_useful: [] });
+  expect((await cairn.ok(cairn.get(path))).feedback).toMatchObject({ useful: [own.id, other.id], not_useful: [pin.id] });
+  for (const hidden of [other.id, pin.id, "mem_000000000000"])
+    expect(refusal(await cairn.post(`${path}/feedback`, { useful: [hidden] }, { key }))).toEqual({
+      status: 400,
+      code: "invalid_request",
+      param: "useful",
+    });
+});
+
+test("a search whose filter lets one user's records alone pass is logged for that user, and erased with him", async () => {
+  await using cairn = await startLogging();
+  await cairn.ok(cairn.post("/v1/memory", { user_id: "ada", agent_id: "guide", content: "She is allergic to peanuts." }));
+  const filters = [{ user_id: "ada" }, { $and: [{ user_id: { $in: ["ada"] } }] }];
+  const asked = [];
+  for (const filter of filters)
+    for (const more of [{ agent_id: "guide" }, {}]) {
+      asked.push(await cairn.ok(cairn.post("/v1/memory/search", { query: "Ada's allergy", filter, ...more })));
+      if ("agent_id" in more) asked.push(await cairn.ok(cairn.post("/v1/turns/search", { query: "Ada's allergy", filter, ...more })));
+    }
+  const path = ({ retrieval_id }: any) => `/v1/retrievals/${retrieval_id}`;
+  for (const one of asked) expect(await cairn.ok(cairn.get(path(one)))).toMatchObject({ user_id: "ada" });
+  const bo = await cairn.newKey({ owner: { userId: "bo" } });
+  const his = await cairn.ok(cairn.post("/v1/memory/search", { query: "His", filter: { user_id: "ada" } }, { key: bo }));
+  await cairn.ok(cairn.delete("/v1/users/ada"));
+  for (const one of asked) expect((await cairn.get(path(one))).status).toBe(404);
+  expect(await rows(cairn)).toBe(1);
+  expect(await cairn.ok(cairn.get(path(his)))).toMatchObject({ user_id: "bo" });
+});

@@ -12,12 +12,12 @@ import { jsonWith, toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { toIso } from "../lib/time.ts";
 import { visibleMemories } from "../memories/record.ts";
-import { createdAt, findRetrieval, type FoundRetrieval, type RetrievalDeps } from "../retrievals/retrievals.ts";
+import { createdAt, findRetrieval, isLoggedFor, type FoundRetrieval, type RetrievalDeps } from "../retrievals/retrievals.ts";
 import { allRanges, hiddenAt, isIn } from "../sessions/branches.ts";
 import type { LiveSession } from "../sessions/live-session.ts";
 import { eachFetched, type Reader } from "../storage/access.ts";
 import { MAX_KEY, turnKey, versionKey } from "../storage/keys.ts";
-import { isOwned, mayBeOwned, type Owner } from "../storage/owner.ts";
+import { mayBeOwned, type Owner } from "../storage/owner.ts";
 import { memories, memoryVersions, states, turns, type MemoryRow, type RetrievalRow } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
 import type { RecentTurn } from "../turns/recent-turns.ts";
@@ -68,15 +68,15 @@ function foundAgain(
   const scores = new Map(row.memories.map((one) => [one.id, one]));
   const pinned = row.pinned ?? [];
   const others = row.memories.filter(({ id }) => !pinned.some((pin) => pin.id === id));
-  const isSeen = ({ agentId = place.agentId }: { agentId?: string | null }) =>
-    // As in the log: a key that is bound to an agent does not see memories of others.
-    isOwned(owner, { userId: place.userId ?? undefined, agentId: agentId ?? undefined });
   const find = visibleMemories(reader);
   const memoriesOf = (logged: readonly { id: MemoryId; agentId?: string | null }[], isPinned: boolean) =>
-    eachFetched(logged.filter(isSeen), ({ id }) => {
-      const now = mayBeOwned(reader, owner, memories.index, bare(id)) ? find(bare(id)) : undefined;
-      return { id, now, content: now && contentAt(reader, bare(id), now, at) };
-    }).flatMap(({ id, now, content }) => {
+    eachFetched(
+      logged.filter((memory) => isLoggedFor(owner, place, memory)),
+      ({ id }) => {
+        const now = mayBeOwned(reader, owner, memories.index, bare(id)) ? find(bare(id)) : undefined;
+        return { id, now, content: now && contentAt(reader, bare(id), now, at) };
+      },
+    ).flatMap(({ id, now, content }) => {
       if (now === undefined || (now.updatedAt ?? now.createdAt) > at)
         changes.push({ kind: "memory", id, change: now === undefined ? "gone" : content === undefined ? "rewritten" : "edited" });
       return now === undefined ? [] : [memoryItem(bare(id), now, content, scores.get(id), isPinned)];
@@ -89,8 +89,8 @@ function foundAgain(
   return { found: { state, memories: found, pinned: pins.length, turns: shownTurns }, changes };
 }
 
-/** Contents of a memory at most: all that are kept unless set otherwise. */
-const CONTENTS_LOOKED_AT = LIMITS.memoryVersionsKeptDefault;
+/** Contents of a memory that are read at once: all that are kept unless set otherwise. */
+const CONTENTS_AT_ONCE = LIMITS.memoryVersionsKeptDefault;
 
 /** The content that a memory had; undefined where its history does not go back as far. */
 function contentAt(
@@ -100,8 +100,12 @@ function contentAt(
   at: number,
 ): string | undefined {
   if (writtenAt <= at) return content;
-  const before = reader.rows(memoryVersions, { from: memory, to: memory + MAX_KEY, limit: CONTENTS_LOOKED_AT, descending: true });
-  return before.find(({ row }) => row.writtenAt <= at)?.row.content;
+  for (let to = memory + MAX_KEY; ;) {
+    const before = reader.rows(memoryVersions, { from: memory, to, limit: CONTENTS_AT_ONCE, descending: true });
+    const then = before.find(({ row }) => row.writtenAt <= at);
+    if (then !== undefined || before.length < CONTENTS_AT_ONCE) return then?.row.content;
+    to = before.at(-1)!.key;
+  }
 }
 
 function memoryItem(

@@ -4,9 +4,9 @@
  * @module
  */
 import type { Id } from "../lib/ids.ts";
-import { sentAs, type Asking, type Retrieval } from "../retrievals/log.ts";
+import { ownerOfSearch, sentAs, type Asking, type Retrieval } from "../retrievals/log.ts";
 import type { CreatedFilter } from "../storage/list.ts";
-import { narrowed, type Owner } from "../storage/owner.ts";
+import type { Owner } from "../storage/owner.ts";
 import type { MemoryDeps } from "./deps.ts";
 import { rowFilterOf } from "./filter.ts";
 import type { MemoryFilter } from "./memories.ts";
@@ -20,7 +20,7 @@ export interface Search extends MemoryFilter, CreatedFilter, Shown, RankingWishe
   explain: boolean;
 }
 
-/** A search that names no session is logged for its user or agent, be they those of the key. */
+/** A search that names no session is logged for its user or agent, be they those of the key or of a filter. */
 export function trackSearch(
   { retrievals }: MemoryDeps,
   searcher: Asking & { readonly owner: Owner },
@@ -31,6 +31,6 @@ export function trackSearch(
   const { sessionId, query, limit, threshold, explain: _, ...more } = search;
   const { type, types = [], tags = [] } = more;
   const isFiltered = rowFilterOf(search) !== undefined || type !== undefined || types.length + tags.length > 0;
-  const asked = { sessionId, ...narrowed(searcher.owner, search), query, limit, threshold, isFiltered, request: sentAs(more) };
+  const asked = { sessionId, ...ownerOfSearch(searcher.owner, search), query, limit, threshold, isFiltered, request: sentAs(more) };
   return retrievals.note(searcher, { operation: "search", ...asked, matches });
 }

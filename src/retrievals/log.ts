@@ -22,6 +22,7 @@ import type { Tx } from "../storage/access.ts";
 import { isErased } from "../storage/erasure.ts";
 import { hashKey, MAX_KEY } from "../storage/keys.ts";
 import type { CreatedFilter } from "../storage/list.ts";
+import { narrowed, type Owner } from "../storage/owner.ts";
 import type { RecordStore } from "../storage/record-store.ts";
 import { retrievals, sessions, traces, type MemoryRow, type RetrievalRow } from "../storage/tables.ts";
 import { Activator, type Task } from "../tasks/task.ts";
@@ -107,6 +108,18 @@ export function sentAs({ filter, asOf, createdAfter, createdBefore, ...more }: W
   );
   const sent = [...Object.entries(more), ...times, ["filter", filter?.sent] as const].filter(([, value]) => value !== undefined);
   return Object.fromEntries(sent.map(([name, value]) => [snakeCase(name), value])) as JsonObject;
+}
+
+/** Owner of a search that names no session: of the key, of the request, or the only one whose records its filter lets pass. */
+export function ownerOfSearch(owner: Owner, search: Owner & Pick<Wishes, "filter">): Owner | undefined {
+  const named = narrowed(owner, search);
+  const only = (path: string): string | undefined => {
+    const values = search.filter?.required.flatMap(({ path: of, operator, operand }) =>
+      of === path && (operator === "$eq" || operator === "$in") ? [[operand].flat()] : [],
+    );
+    return values?.find((one): one is [string] => one.length === 1)?.[0];
+  };
+  return (named && narrowed(named, { userId: only("user_id"), agentId: only("agent_id") })) ?? named;
 }
 
 export class RetrievalLog {

@@ -121,8 +121,9 @@ export async function giveFeedback(deps: RetrievalDeps, caller: Caller, id: stri
   await deps.retrievals.caughtUp();
   return commitFor(deps, caller, partitionOf(id), (tx) => {
     const { key, row: before, place } = findRetrieval(tx, caller.owner, id);
-    const useful = foundIn(before, feedback.useful, "useful");
-    const notUseful = foundIn(before, feedback.notUseful, "not_useful");
+    const found = foundBy(caller.owner, place, before);
+    const useful = ratedIn(found, feedback.useful, "useful");
+    const notUseful = ratedIn(found, feedback.notUseful, "not_useful");
     const both = notUseful.find((one) => useful.includes(one));
     if (both !== undefined)
       throw new ApiError("invalid_request", `not_useful must not name what useful names; got ${both} in both.`, { param: "not_useful" });
@@ -136,18 +137,28 @@ export async function giveFeedback(deps: RetrievalDeps, caller: Caller, id: stri
   });
 }
 
+/** Ids of what a retrieval found, as far as an owner sees it. */
+function foundBy(owner: Owner, place: RetrievalPlace, { memories: found, pinned = [], turns: shown = [] }: RetrievalRow): FoundIds {
+  const seen = [...found, ...pinned].filter((memory) => isLoggedFor(owner, place, memory));
+  return new Map<string, FoundId>([...seen.map(({ id }) => id), ...shown].map((id) => [id, id]));
+}
+
 /** @throws {ApiError} `invalid_request` for what the retrieval has not found */
-function foundIn({ memories: found, pinned = [], turns: shown = [] }: RetrievalRow, ids: readonly string[], param: string): FoundId[] {
-  const all = new Map<string, FoundId>([...found, ...pinned].map((one) => [one.id, one.id]));
-  for (const id of shown) all.set(id, id);
+function ratedIn(found: FoundIds, ids: readonly string[], param: string): FoundId[] {
   return [...new Set(ids)].map((id) => {
-    const known = all.get(id);
+    const known = found.get(id);
     if (known !== undefined) return known;
     const message = `${param} must name memories or turns that the retrieval found; got ${id.slice(0, 64)}.`;
     throw new ApiError("invalid_request", message, { param });
   });
 }
 type FoundId = Id<"mem" | "turn">;
+type FoundIds = ReadonlyMap<string, FoundId>;
+
+/** Checks whether a key may see a memory of the log: of other agents, whose memories a context finds too, a bound key sees none. */
+export function isLoggedFor(owner: Owner, place: RetrievalPlace, { agentId = place.agentId }: { agentId?: string | null }): boolean {
+  return isOwned(owner, { userId: place.userId ?? undefined, agentId: agentId ?? undefined });
+}
 
 /** Place of a retrieval: a session, or the user and the agent of a search without one. */
 export interface RetrievalPlace {
@@ -212,13 +223,12 @@ export function retrievalJson(reader: Reader, owner: Owner, place: RetrievalPlac
   const find = visibleMemories(reader);
   const at = createdAt(id, row);
   const { session, userId } = place;
-  const found = eachFetched(row.memories, ({ id: memory, score, agentId = place.agentId }) => {
-    // A context finds memories of other agents too, which a key that is bound to this one does not see.
-    if (!isOwned(owner, { userId: userId ?? undefined, agentId: agentId ?? undefined })) return [];
+  const seen = row.memories.filter((memory) => isLoggedFor(owner, place, memory));
+  const found = eachFetched(seen, ({ id: memory, score }) => {
     const now = mayBeOwned(reader, owner, memories.index, bare(memory)) ? find(bare(memory)) : undefined;
-    if (now === undefined) return [{ id: memory, score, content_preview: null, status: "gone" }];
+    if (now === undefined) return { id: memory, score, content_preview: null, status: "gone" };
     const status = (now.updatedAt ?? now.createdAt) > at ? "changed" : "unchanged";
-    return [{ id: memory, score, content_preview: preview(now.content), status }];
+    return { id: memory, score, content_preview: preview(now.content), status };
   });
   const { turns: turnIds = [], stateVersion = null, request = null } = row;
   return toJson({
@@ -233,20 +243,21 @@ export function retrievalJson(reader: Reader, owner: Owner, place: RetrievalPlac
     threshold: row.threshold,
     filtered: row.filtered === true,
     request,
-    memories: found.flat(),
+    memories: found,
     state_version: stateVersion,
     turns: turnIds,
-    feedback: feedbackOf(row),
+    feedback: feedbackOf(row, foundBy(owner, place, row)),
     actor: row.actor,
     turn_id: session === undefined ? null : turnAfter(reader, session.key, id),
     created_at: toIso(at),
   });
 }
 
-function feedbackOf({ feedback }: RetrievalRow): object | null {
+function feedbackOf({ feedback }: RetrievalRow, found: FoundIds): object | null {
   if (feedback === undefined) return null;
   const { useful, notUseful, note = null, at } = feedback;
-  return { useful, not_useful: notUseful, note, created_at: toIso(at) };
+  const seen = (ids: readonly string[]) => ids.filter((id) => found.has(id));
+  return { useful: seen(useful), not_useful: seen(notUseful), note, created_at: toIso(at) };
 }
 
 function firstAfter(session: BareId, id: BareId): Span {

@@ -20,11 +20,10 @@ import { LIMITS } from "../lib/limits.ts";
 import { ComparedRows, ROWS_AT_ONCE, rowsAtOnce } from "../memories/filter.ts";
 import { inOrder } from "../memories/in-order.ts";
 import { candidatesFrom, indexQuery, looksAt, scoresOf, TERMS_PER_TURN, type Searcher } from "../memories/search.ts";
-import { sentAs } from "../retrievals/log.ts";
+import { ownerOfSearch, sentAs } from "../retrievals/log.ts";
 import { eachRead, type Reader } from "../storage/access.ts";
 import { TURNS } from "../storage/collections.ts";
 import { generationOf, vectorOf } from "../storage/memory-records.ts";
-import { narrowed } from "../storage/owner.ts";
 import type { TurnIndex, TurnRow } from "../storage/tables.ts";
 import type { Candidate } from "../vectors/candidates.ts";
 import { nearestPassage, passageCount, quantize } from "../vectors/encoding.ts";
@@ -98,7 +97,7 @@ export async function searchTurns(deps: TurnDeps, searcher: Searcher, search: Tu
   return jsonWith({ object: "list", query: search.query, index_turns: index }, members);
 }
 
-/** A search that names no session is logged for its user or agent, be they those of the key. */
+/** A search that names no session is logged for its user or agent, be they those of the key or of a filter. */
 function trackTurnSearch(
   { retrievals }: TurnDeps,
   searcher: Searcher,
@@ -107,7 +106,7 @@ function trackTurnSearch(
 ): Id<"ret"> | undefined {
   if (!retrievals.isOn) return undefined;
   const { sessionId, query, limit, threshold, ...more } = search;
-  const asked = { sessionId, ...narrowed(searcher.owner, search), query, limit, threshold, isFiltered: search.filter !== undefined };
+  const asked = { sessionId, ...ownerOfSearch(searcher.owner, search), query, limit, threshold, isFiltered: search.filter !== undefined };
   return retrievals.note(searcher, { operation: "turn_search", ...asked, request: sentAs(more), turns, matches: [] });
 }
 
