@@ -47,6 +47,7 @@ export function clientPackage(version: string): NpmPackage {
     ...compiled(),
     { name: "LICENSE", bytes: readFileSync(join(root, "LICENSE")) },
     { name: "README.md", bytes: readme("client", "](../adapters/", "](adapters/") },
+    { name: "skills/cairn/SKILL.md", bytes: readFileSync(join(root, "src/docs/skill/SKILL.md")) },
     { name: "adapters/README.md", bytes: readme("adapters", "](../client/", "](../") },
   ];
   return { file: `${NAME}-${version}.tgz`, files: files.map((file) => ({ ...file, name: `package/${file.name}` })) };

@@ -11,6 +11,8 @@ import { dirname, join, normalize } from "node:path/posix";
 export const BASE = "/docs/guide";
 const FOLDER = "src/docs/";
 export const INDEX_PATH = `${FOLDER}index.md`;
+/** Skill for agents, which is no page. */
+export const SKILL_PATH = "src/docs/skill/SKILL.md";
 
 /** The pages that lie elsewhere in the project, and where they stand among the others. */
 const ELSEWHERE: Readonly<Record<string, string>> = {

@@ -7,7 +7,7 @@
  * @module
  */
 import { join } from "node:path";
-import { INDEX_PATH, linkedPages } from "./contents.ts";
+import { INDEX_PATH, linkedPages, SKILL_PATH } from "./contents.ts";
 
 const ROOT = join(import.meta.dir, "../..");
 const ICON_PATH = "src/dashboard/app/icon.svg";
@@ -18,5 +18,5 @@ export async function docsFiles(): Promise<ReadonlyMap<string, string>> {
   const others = ["src/docs/browser/*.css", "src/docs/browser/*.ts", "src/docs/pictures/*.webp"]
     .flatMap((pattern) => Array.from(new Bun.Glob(pattern).scanSync(ROOT)))
     .toSorted();
-  return new Map([INDEX_PATH, ...pages, ...others, ICON_PATH].map((path) => [path, join(ROOT, path)]));
+  return new Map([INDEX_PATH, ...pages, ...others, SKILL_PATH, ICON_PATH].map((path) => [path, join(ROOT, path)]));
 }

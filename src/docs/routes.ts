@@ -8,7 +8,7 @@
 import { pagePolicy } from "../http/page-policy.ts";
 import { toJson } from "../lib/json.ts";
 import { loadOnce } from "../lib/memoize.ts";
-import { addressOf, BASE, INDEX_PATH, partsOf, withAddresses } from "./contents.ts";
+import { addressOf, BASE, INDEX_PATH, partsOf, SKILL_PATH, withAddresses } from "./contents.ts";
 import { docsFiles } from "./files.ts";
 import { pageHtml } from "./page.ts";
 import { searchIndex } from "./search-index.ts";
@@ -45,7 +45,7 @@ export function docsServer(version: string): (path: string) => Promise<DocsAnswe
 
 async function loadSite(version: string): Promise<ReadonlyMap<string, Make>> {
   const files = await docsFiles();
-  const pages = [...files.keys()].filter((path) => path.endsWith(".md"));
+  const pages = [...files.keys()].filter((path) => path.endsWith(".md") && path !== SKILL_PATH);
   const texts = new Map(await Promise.all(pages.map(async (path) => [path, await Bun.file(files.get(path) ?? "").text()] as const)));
   const parts = partsOf(texts.get(INDEX_PATH) ?? "");
   const site = new Map<string, Make>();
@@ -72,6 +72,8 @@ async function loadSite(version: string): Promise<ReadonlyMap<string, Make>> {
     `${BASE}/search.json`,
     made(() => answer(toJson(searchIndex(parts, texts)), { "Content-Type": "application/json" })),
   );
+  const skill = await Bun.file(files.get(SKILL_PATH) ?? "").text();
+  site.set(`${BASE}/SKILL.md`, () => markdown(skill));
   site.set(LLMS, () => markdown(llmsText(texts.get(INDEX_PATH) ?? "")));
   return site;
 }

@@ -230,6 +230,19 @@ for (const example of ADAPTER_EXAMPLES) {
   });
 }
 
+test("the skill for agents has its form, fits into 2 KB, and its examples run", async () => {
+  const skill = clientPackage("9.9.9").files.find(({ name }) => name === "package/skills/cairn/SKILL.md");
+  const text = Buffer.from(skill?.bytes ?? "").toString();
+  const [, name = "", description = ""] = /^---\nname: ([a-z-]+)\ndescription: (.+)\n---\n\n# Cairn\n/.exec(text) ?? [];
+  expect([name, description.length > 0 && description.length <= 1024, Buffer.byteLength(text) <= 2_048]).toEqual(["cairn", true, true]);
+  expect(await (await fetch(`${address()}/docs/guide/SKILL.md`)).text()).toBe(text);
+  const [example = ""] = examplesOf("src/docs/skill/SKILL.md");
+  expect(await runExample(example, "skill.ts")).toEqual({ code: 0, stdout: "1\n", stderr: "" });
+  const [, commands = ""] = /```sh\n([\s\S]*?)```/.exec(text) ?? [];
+  const { code, stdout } = await run(["sh", "-ec", commands], project, { CAIRN_URL: address(), CAIRN_API_KEY: server.cairn.key });
+  expect([code, stdout.split("Ada prefers e-mail to phone calls.").length - 1]).toEqual([0, 2]);
+});
+
 test("there is an example of every adapter", () => {
   const adapters = Array.from(new Bun.Glob("*.ts").scanSync(join(ROOT, "src/adapters")), (name) => name.slice(0, -".ts".length));
   expect(adapters.toSorted()).toEqual(ADAPTER_EXAMPLES.map((text) => /"cairn-client\/([\w-]+)"/.exec(text)?.[1] ?? "").toSorted());

@@ -98,6 +98,10 @@ export const BLOCKS: Readonly<Record<string, Readonly<Record<string, Held>>>> = 
     "c webhooks": by("process/pages.test.ts", "settings are changed and a webhook is created as their pages say"),
     "import { createHmac": by("process/readme.test.ts", "the check of webhooks in the documentation takes what Cairn sends"),
   },
+  "src/docs/skill/SKILL.md": {
+    "curl -fsS": by("packaging/client.test.ts", "the skill for agents has its form, fits into 2 KB, and its examples run"),
+    "import { Cairn }": by("packaging/client.test.ts", "the skill for agents has its form, fits into 2 KB, and its examples run"),
+  },
   "src/docs/operate/backup-restore.md": {
     "cairn backup /backups/today": by(
       "process/pages.test.ts",
