@@ -7,6 +7,7 @@ import { afterAll, expect, test } from "bun:test";
 import { createLink } from "../src/keys/sign-in.ts";
 import { startCairn } from "./support/cairn.ts";
 import { asking, codeIn, connect, form, PUBLIC, registration, statusOf, tools, VERIFIER } from "./support/oauth.ts";
+import { SERVERS } from "./support/stores.ts";
 
 const cairn = await startCairn(PUBLIC);
 afterAll(() => cairn[Symbol.asyncDispose]());
@@ -88,9 +89,12 @@ test("strangers who use up what their address has stop no refresh, no exchange o
   const other = await connect(own);
   const { body } = await app.redeem();
   const made = { grant_type: "refresh_token", client_id: app.client_id, refresh_token: `crn_rt_${"0".repeat(67)}` };
-  let status = 0;
-  for (let i = 0; i < 1_000 && status !== 429; i++) ({ status } = await form(own, "/token", made));
-  expect([status, (await form(own, "/revoke", { token: made.refresh_token })).status]).toEqual([429, 429]);
+  // Each server counts addresses by itself; they are asked in turn.
+  for (let i = 0, refused = 0; i < 2_000 && refused < SERVERS; i++)
+    refused = (await form(own, "/token", made)).status === 429 ? refused + 1 : 0;
+  expect([(await form(own, "/token", made)).status, (await form(own, "/revoke", { token: made.refresh_token })).status]).toEqual([
+    429, 429,
+  ]);
   // Of an address without tokens only a small form is read.
   expect((await form(own, "/token", { ...made, refresh_token: body.refresh_token, resource: "r".repeat(9_000) })).status).toBe(429);
   const refreshed = await app.refresh(body.refresh_token);
@@ -123,7 +127,8 @@ test("a refresh that asks for less gets a token with less, and the next one can 
   expect(first.scope).toBe("read write offline_access");
   const answer = await refresh(first.refresh_token, { scope: "read" });
   expect([answer.status, answer.body.scope]).toEqual([200, "read offline_access"]);
-  expect((await refresh(first.refresh_token, { scope: "read" })).body).toEqual(answer.body);
+  const again = await refresh(first.refresh_token, { scope: "read" });
+  expect(again.body).toEqual({ ...answer.body, expires_in: again.body.expires_in });
   const namesOf = async (token: string): Promise<string[]> =>
     (await tools(cairn, token)).body.result.tools.map(({ name }: { name: string }) => name);
   expect(await namesOf(first.access_token)).toContain("add_memory");
