@@ -13,6 +13,7 @@ import { tarGz, type ArchivedFile, type Level } from "./archive.ts";
 import { clientPackage } from "./client.ts";
 import { documentBytes } from "./documents.ts";
 import { npmPackages } from "./npm.ts";
+import { pluginFiles } from "./plugins.ts";
 import { billOfMaterials } from "./sbom.ts";
 
 const root = join(import.meta.dir, "../..");
@@ -43,6 +44,7 @@ export function writeRelease(release: Release, directory: string, level: Level =
   for (const [target, path] of executables) put(archiveName(version, target), tarGz(archived(version, target, path), level));
   const packages = [...npmPackages(version, release.executables), clientPackage(version)];
   for (const { file, files } of packages) put(file, tarGz(files, level));
+  put(`cairn-plugins-${version}.tar.gz`, tarGz(pluginFiles(version), level));
   for (const path of release.python) put(basename(path), readFileSync(path));
   const shaOf = (target: TargetName) => sums.get(archiveName(version, target));
   const fill = (template: string) => filled(readFileSync(join(import.meta.dir, "templates", template), "utf8"), { version, url, shaOf });

@@ -13,9 +13,11 @@ import { changesOf, writeRelease, type Release } from "../../scripts/packaging/r
 import { hostTarget, TARGET_NAMES } from "../../scripts/targets.ts";
 import { SCHEMA_VERSION } from "../../src/storage/tables.ts";
 import { version } from "../../package.json";
+import { CLAUDE_CODE, CODEX } from "../support/npm-agents.ts";
 import { block } from "../support/pages.ts";
 import { CURL, needs, onLinux } from "../support/platform.ts";
 import { scratchDirectory, type Scratch } from "../support/process.ts";
+import { onlyLong } from "../support/rounds.ts";
 
 const it = onLinux("sha256sum");
 
@@ -84,6 +86,72 @@ test("an archive unpacks into one directory with the executable, the licences an
     expect(readFileSync(directory.at(`${name}/LICENSE`))).toEqual(readFileSync(join(ROOT, "LICENSE")));
   }
 });
+
+/** Unpacks the marketplace with the plugin. @returns its directory */
+function plugins(): string {
+  expect(Bun.spawnSync(["tar", "-xzf", join(made, `cairn-plugins-${version}.tar.gz`), "-C", directory.path]).exitCode).toBe(0);
+  return directory.at("cairn-plugins");
+}
+
+test("the plugin has the hooks of cairn setup for each agent, names no path, and every catalogue finds it", () => {
+  const at = plugins();
+  const json = (path: string) => JSON.parse(readFileSync(join(at, path), "utf8"));
+  for (const [catalogue, source] of [
+    [".claude-plugin", "./plugins/cairn"],
+    [".cursor-plugin", "plugins/cairn"],
+    [".agents/plugins", { source: "local", path: "./plugins/cairn" }],
+  ] as const)
+    expect(json(`${catalogue}/marketplace.json`)).toMatchObject({ name: "cairn", plugins: [{ name: "cairn", source }] });
+  for (const [agent, hooks, events, command] of [
+    ["claude", "hooks/hooks.json", "SessionStart UserPromptSubmit Stop PreCompact SessionEnd", "cairn hook"],
+    ["codex", "hooks/codex.json", "SessionStart UserPromptSubmit Stop PreCompact SessionEnd", "cairn hook codex"],
+    ["cursor", "hooks/cursor.json", "sessionStart beforeSubmitPrompt afterAgentResponse stop preCompact sessionEnd", "cairn hook cursor"],
+  ] as const) {
+    const plugin = json(`plugins/cairn/.${agent}-plugin/plugin.json`);
+    expect(plugin).toMatchObject({ name: "cairn", version });
+    // Claude Code reads these without being named, and refuses a name for them.
+    if (agent !== "claude") expect([join(plugin.hooks), join(plugin.mcpServers)]).toEqual([hooks, ".mcp.json"]);
+    const entered = json(`plugins/cairn/${hooks}`).hooks;
+    expect(Object.keys(entered)).toEqual(events.split(" "));
+    for (const [handler] of Object.values<any>(entered)) expect((handler.hooks?.[0] ?? handler).command).toBe(command);
+  }
+  expect(json("plugins/cairn/.mcp.json")).toEqual({ mcpServers: { cairn: { command: "cairn", args: ["mcp", "--hooks"] } } });
+});
+
+onlyLong(CLAUDE_CODE)(
+  "Claude Code finds no fault in the marketplace and the plugin, and installs it with its hooks and server",
+  () => {
+    const at = plugins();
+    const claude = (...args: string[]) => {
+      const { exitCode, stdout, stderr } = Bun.spawnSync([CLAUDE_CODE.command, ...args], {
+        env: { PATH: process.env["PATH"], HOME: directory.at("home") },
+        stdin: "ignore",
+      });
+      return { exitCode, said: stdout.toString() + stderr.toString() };
+    };
+    expect(claude("plugin", "validate", at)).toEqual({ exitCode: 0, said: expect.not.stringMatching(/warning|error/i) });
+    const profile = ["--profile", "directory"];
+    expect(claude("plugin", "validate", join(at, "plugins/cairn"), ...profile)).toEqual({
+      exitCode: 0,
+      said: expect.stringMatching(/hooks: SessionEnd command "cairn hook"\n.*mcpServers: cairn stdio cairn /),
+    });
+    for (const line of [`marketplace add ${at}`, "install cairn@cairn"])
+      expect(claude("plugin", ...line.split(" "))).toMatchObject({ exitCode: 0 });
+    expect(claude("plugin", "list").said).toMatch(/cairn@cairn[^]*enabled/);
+  },
+  120_000,
+);
+
+onlyLong(CODEX)(
+  "Codex takes the marketplace",
+  () => {
+    const env = { PATH: process.env["PATH"], HOME: directory.at("home") };
+    mkdirSync(directory.at("home"), { recursive: true });
+    const { exitCode, stderr } = Bun.spawnSync([CODEX.command, "plugin", "marketplace", "add", plugins()], { env, stdin: "ignore" });
+    expect({ exitCode, stderr: stderr.toString() }).toMatchObject({ exitCode: 0 });
+  },
+  120_000,
+);
 
 test("the wheel of the Python client and its sources are part of it as they were built", () => {
   expect(pythonNames(version).map(read)).toEqual(pythonNames(version));
