@@ -143,7 +143,7 @@ async function handle(environment: HookEnvironment, event: HookEvent, held: Held
 /** At the start of an agent its `cairn mcp` starts, too: it is waited for until the deadline. */
 async function serverFor(environment: HookEnvironment, kind: EventKind): Promise<HookServer> {
   for (;;) {
-    const server = HookServer.find(environment);
+    const server = await HookServer.find(environment);
     if (server !== undefined && (kind !== "start" || (await server.isThere()))) return server;
     server?.[Symbol.dispose]();
     if (kind !== "start") throw new Error("no server is running");
