@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ._client import Client
 from ._core import Call, Steps, answered
 from ._given import Omit, given, path
 from ._page import PAGE_MAX, Found, listed
-from ._types import AddedMemory, DeletedMemory, ForgetResult, Memory, MemoryResult, MemoryResults
+from ._stored import requests_of, size_of
+from ._types import AddedMemories, AddedMemory, DeletedMemory, ForgetResult, Memory, MemoryResult, MemoryResults
 from .errors import CairnError
 
 LENGTH_MAX = 10_000
@@ -36,6 +37,12 @@ class Memories:
         """Adds a memory; one that says the same as another of its owner is that one."""
         body = {**self._owner, "content": content, "on_duplicate": "return", **more}
         return answered(Call("POST", "/v1/memory", body=given(body)), self.client.options, AddedMemory)
+
+    def add_all(self, memories: Iterable[Mapping[str, Any]]) -> Steps[None]:
+        """Adds memories, as `add` does each, in as few transactions as they fit into."""
+        bodies = (given({**self._owner, "on_duplicate": "return", **memory}) for memory in memories)
+        for part in requests_of(bodies, size_of):
+            yield from answered(Call("POST", "/v1/memory/batch", body={"memories": part}), self.client.options, AddedMemories)
 
     def search(self, query: str, *, limit: int | None, **more: Any) -> Steps[MemoryResults]:
         """Finds memories, the best first."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar, cast
 
 from . import documents
 from ._async import AsyncDocuments
@@ -14,6 +14,8 @@ from ._core import Steps
 from ._json import is_utf8
 from ._sync import Documents
 from .errors import CairnError
+
+T = TypeVar("T")
 
 OPERATIONS_MAX = 100
 CHANGE_BYTES_MAX = 900_000
@@ -81,17 +83,28 @@ class Store:
 
     def change(self, operations: Iterable[Mapping[str, Any]]) -> Steps[None]:
         """Makes changes in their order, in as few transactions as they fit into."""
-        part: list[Mapping[str, Any]] = []
-        total = 0
-        for operation in operations:
-            size = len(json.dumps(operation, ensure_ascii=False))
-            if part and (len(part) == OPERATIONS_MAX or total + size > CHANGE_BYTES_MAX):
-                yield from documents.batch(self._scope, part, self._sent)
-                part, total = [], 0
-            part.append(operation)
-            total += size
-        if part:
+        for part in requests_of(operations, size_of):
             yield from documents.batch(self._scope, part, self._sent)
+
+
+def requests_of(items: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:
+    """Cuts items into as few lists as requests take, in their order."""
+    part: list[T] = []
+    total = 0
+    for item in items:
+        more = size(item)
+        if part and (len(part) == OPERATIONS_MAX or total + more > CHANGE_BYTES_MAX):
+            yield part
+            part, total = [], 0
+        part.append(item)
+        total += more
+    if part:
+        yield part
+
+
+def size_of(value: object) -> int:
+    """Returns the bytes of a value as JSON."""
+    return len(json.dumps(value, ensure_ascii=False).encode(errors="surrogatepass"))
 
 
 def stored(value: Mapping[str, Any]) -> dict[str, Any]:

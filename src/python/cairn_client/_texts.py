@@ -9,11 +9,12 @@ import json
 import random
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from . import documents
 from ._core import Sleep, Steps
-from ._stored import PAGE_MAX, Store
+from ._stored import CHANGE_BYTES_MAX, PAGE_MAX, Store, requests_of
 from ._types import Document
 from .errors import CairnError
 
@@ -88,6 +89,26 @@ class TextStore(Store):
             raise PartMissing("A part of a text is gone: others have changed or deleted it meanwhile.")
         return "".join(part.value["text"] for part in found)
 
+    def add_texts(self, parts: Sequence[str], texts: Sequence[str], change: Callable[[list[Json]], Sequence[Json]]) -> Steps[None]:
+        """Makes a change with the values of new texts, once their parts are there.
+
+        Raises:
+            CairnError: `version_conflict`: that of the change, or all parts of the namespace were deleted meanwhile. None are left.
+        """
+        split = [self.split(parts, text) for text in texts]
+        puts = [put for ahead, _ in split for put in ahead]
+        # It goes with the parts when others delete all of them, and the change without it would be one whose parts are gone.
+        marks = [{"namespace": parts, "key": value["parts"]} for _, value in split if "parts" in value]
+        yield from self.change([*({"op": "put", **mark, "value": {}} for mark in marks), *puts])
+        try:
+            ends = [{"op": "delete", **mark, "if_version": 1} for mark in marks]
+            yield from self.together([*change([value for _, value in split]), *ends])
+        except CairnError as error:
+            if error.code == "version_conflict":
+                added = [*marks, *({"namespace": parts, "key": put["key"]} for put in puts)]
+                yield from self.change([{"op": "delete", **place} for place in added])
+            raise
+
     def get_text(self, at: Json, parts: Sequence[str]) -> Steps[tuple[Document, str] | None]:
         """Reads a document and its text, whole, whatever others do meanwhile."""
         return (yield from self.until_whole(lambda: self._text_at(at, parts)))
@@ -133,11 +154,11 @@ class TextLog:
         self._parts = [*namespace, "parts"]
 
     def add(self, texts: Iterable[str]) -> Steps[None]:
-        operations: list[Json] = []
-        for text in texts:
-            parts, value = self._store.split(self._parts, text)
-            operations += [*parts, {"op": "put", "namespace": self._items, "value": value}]
-        yield from self._store.change(operations)
+        for group in requests_of(texts, item_size):
+            yield from self._store.until_unchanged(partial(self._store.add_texts, self._parts, group, self._puts))
+
+    def _puts(self, values: Sequence[Json]) -> list[Json]:
+        return [{"op": "put", "namespace": self._items, "value": value} for value in values]
 
     def read(self, count: int | None = None) -> Steps[list[str]]:
         """Returns the last texts, or all, the oldest first."""
@@ -155,15 +176,24 @@ class TextLog:
 
     def pop(self) -> Steps[str | None]:
         """Takes the last text away and returns it."""
-        [document] = yield from self._store.together([{"op": "pop", "namespace": self._items}])
-        if document is None:
-            return None
-        text = yield from self._store.text_of(self._parts, document.value)
-        yield from self._store.change(self._store.removals(self._parts, document.value))
-        return text
+        while True:
+            [document] = yield from self._store.together([{"op": "pop", "namespace": self._items}])
+            if document is None:
+                return None
+            try:
+                text = yield from self._store.text_of(self._parts, document.value)
+            except PartMissing:
+                continue  # all were deleted meanwhile
+            yield from self._store.change(self._store.removals(self._parts, document.value))
+            return text
 
     def clear(self) -> Steps[None]:
         yield from self._store.together([{"op": "delete_all", "namespace": namespace} for namespace in (self._items, self._parts)])
+
+
+def item_size(text: str) -> int:
+    """Returns how much of a request a text takes: all of it where it has parts."""
+    return size if (size := len(json.dumps(text))) <= PIECE_BYTES else CHANGE_BYTES_MAX
 
 
 def places(parts: Sequence[str], value: Json) -> list[Json]:

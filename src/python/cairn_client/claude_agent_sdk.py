@@ -59,21 +59,22 @@ class CairnSessionStore(SessionStore):
         return [*self._store.root, kind, key["project_key"], key["session_id"], *([subpath] if subpath else [])]
 
     def _append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> Steps[None]:
-        parts, value = self._store.split(self._at("parts", key), "\n".join(json.dumps(entry) for entry in entries))
-        yield from self._store.change(parts)
-        append: Json = {"op": "put", "namespace": self._at("entries", key), "value": value}
-        if key.get("subpath"):
-            yield from self._store.change([append])
-        else:
-            yield from self._store.until_unchanged(lambda: self._with_summary(key, append, entries))
+        ends: list[Json] = [] if key.get("subpath") else [(yield from self._summed_up(key, entries))]
+        text = "\n".join(json.dumps(entry) for entry in entries)
+        namespace = self._at("entries", key)
+        yield from self._store.add_texts(
+            self._at("parts", key),
+            [text],
+            lambda values: [*({"op": "put", "namespace": namespace, "value": value} for value in values), *ends],
+        )
 
-    def _with_summary(self, key: SessionKey, append: Json, entries: list[SessionStoreEntry]) -> Steps[None]:
+    def _summed_up(self, key: SessionKey, entries: list[SessionStoreEntry]) -> Steps[Json]:
+        """Returns the operation that puts the summary with these entries."""
         at = {"namespace": [*self._store.root, "sessions", key["project_key"]], "key": key["session_id"]}
         [found] = yield from self._store.query([{"op": "get", **at}])
         folded = fold_session_summary(None if found is None else _summary(found), key, entries)
         version = 0 if found is None else found.version
-        put = {"op": "put", **at, "value": {"summary": json.dumps(folded["data"])}, "if_version": version}
-        yield from self._store.together([append, put])
+        return {"op": "put", **at, "value": {"summary": json.dumps(folded["data"])}, "if_version": version}
 
     def _load(self, key: SessionKey) -> Steps[list[SessionStoreEntry] | None]:
         documents = yield from self._store.everything({"op": "list", "namespace": self._at("entries", key)})
@@ -110,10 +111,10 @@ class CairnSessionStore(SessionStore):
 
     async def append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
         if entries:
-            await self._store.client.arun(self._append(key, entries))
+            await self._store.client.arun(self._store.until_unchanged(lambda: self._append(key, entries)))
 
     async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
-        return await self._store.client.arun(self._load(key))
+        return await self._store.client.arun(self._store.until_whole(lambda: self._load(key)))
 
     async def list_sessions(self, project_key: str) -> list[SessionStoreListEntry]:
         heads = await self._store.client.arun(self._heads(project_key))

@@ -1,4 +1,4 @@
-"""A chat store of LlamaIndex as documents of Cairn.
+"""LlamaIndex on Cairn: a chat store as documents, and a memory block.
 
 […, "chats"]           key -> that there is a chat, though it may have no message
 […, "messages", key]   rising key -> a message, as text
@@ -21,8 +21,12 @@ try:
     from llama_index.core.base.llms.types import ChatMessage
     from llama_index.core.bridge.pydantic import PrivateAttr
     from llama_index.core.storage.chat_store import BaseChatStore
+
+    from ._llama_index_memory import CairnMemoryBlock
 except ImportError as cause:
     raise ImportError("CairnChatStore needs LlamaIndex: pip install 'cairn-client[llama-index]'") from cause
+
+__all__ = ["CairnChatStore", "CairnMemoryBlock"]
 
 Json = dict[str, Any]
 T = TypeVar("T")

@@ -28,7 +28,7 @@ def _become(program: str, arguments: tuple[str, ...], output: int) -> None:
             os.dup2(output, stream)
         sys.stdout = sys.stderr = os.fdopen(1, "w", buffering=1)
         sys.argv = ["program", *arguments]
-        exec(compile(program, "program", "exec"), {"__name__": "__main__"})
+        exec(compile(program, "program", "exec", dont_inherit=True), {"__name__": "__main__"})
         code = 0
     except BaseException:
         traceback.print_exc()

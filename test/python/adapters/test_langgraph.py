@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import subprocess
-import sys
 import uuid
 from collections.abc import AsyncIterator
 from typing import Any
 
+from adapter_programs import run_program
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple, empty_checkpoint
 from langgraph.checkpoint.conformance import checkpointer_test, validate
@@ -129,9 +128,5 @@ print(answer["said"], [one.value for one in answer.get("__interrupt__", [])])
 
 def test_an_agent_that_waits_for_a_person_goes_on_in_another_process() -> None:
     name = uuid.uuid4().hex
-
-    def run(what: str) -> str:
-        return subprocess.run([sys.executable, "-c", AGENT, name, what], check=True, capture_output=True, text=True).stdout.strip()
-
-    assert run("begin") == "['Shall I refund it?'] ['refund?']"
-    assert run("resume") == "['Shall I refund it?', 'yes'] []"
+    assert run_program(AGENT, name, "begin") == "['Shall I refund it?'] ['refund?']"
+    assert run_program(AGENT, name, "resume") == "['Shall I refund it?', 'yes'] []"

@@ -6,14 +6,13 @@ import asyncio
 import json
 import os
 import random
-import subprocess
-import sys
 import uuid
 from datetime import datetime
 from typing import Any
 
 import httpx2
 import pytest
+from adapter_programs import run_program
 from langgraph.store.base import GetOp, InvalidNamespaceError, Item, ListNamespacesOp, MatchCondition, PutOp, SearchOp
 from langgraph.store.memory import InMemoryStore
 
@@ -254,9 +253,5 @@ print(graph.invoke({"asked": sys.argv[2]}, {"configurable": {"thread_id": sys.ar
 
 def test_an_agent_finds_in_another_process_and_thread_what_one_has_stored() -> None:
     name = uuid.uuid4().hex
-
-    def run(asked: str) -> str:
-        return subprocess.run([sys.executable, "-c", AGENT, name, asked], check=True, capture_output=True, text=True).stdout.strip()
-
-    assert run("I like green tea.") == "Noted. []"
-    assert run("What tea do I like?") == "Noted. ['I like green tea.']"
+    assert run_program(AGENT, name, "I like green tea.") == "Noted. []"
+    assert run_program(AGENT, name, "What tea do I like?") == "Noted. ['I like green tea.']"

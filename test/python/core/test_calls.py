@@ -17,11 +17,17 @@ from typing import Any
 from support import answer, body, client, refused
 
 from cairn_client import OMIT, Cairn, CairnError
-from cairn_client._core import Answer, Lost
+from cairn_client._core import Answer, Lost, Request
+from cairn_client._memories import Memories
 from cairn_client._types import Session
 
 SESSION = {"object": "session", "id": "sess_1", "state": {"step": 1}, "metadata": {}}
 LOST = Lost("connection_failed", "reset")
+
+
+def decoded(request: Request) -> bytes:
+    content = request.content or b""
+    return gzip.decompress(content) if request.headers.get("content-encoding") == "gzip" else content
 
 
 class Retries(unittest.TestCase):
@@ -112,7 +118,7 @@ class Retries(unittest.TestCase):
         for request, text in zip(fake.requests[1:], texts[1:], strict=True):
             content = request.content or b""
             self.assertLess(len(content), len(text.encode()) * 0.8)
-            self.assertEqual(json.loads(gzip.decompress(content)), {"state": {"text": text}})
+            self.assertEqual(json.loads(decoded(request)), {"state": {"text": text}})
 
     def test_a_timeout_of_a_call_takes_the_place_of_that_of_the_client(self) -> None:
         cairn, fake = client(answer(200, SESSION), timeout=7)
@@ -261,6 +267,17 @@ class Answers(unittest.TestCase):
         for _ in cairn.sessions.list():
             break
         self.assertEqual(len(fake.requests), 1)
+
+    def test_memories_of_any_number_and_size_are_added_in_requests_that_the_server_takes(self) -> None:
+        for contents in ([f"{i}" for i in range(250)], ["\u00fc" * 9_990 + f"{i:03}" for i in range(150)]):
+            cairn, fake = client(answer(201, {"object": "list", "data": []}))
+            cairn.run(Memories(cairn, "user-42", OMIT).add_all([{"content": content} for content in contents]))
+            sent = [json.loads(decoded(request))["memories"] for request in fake.requests]
+            self.assertEqual([one["content"] for part in sent for one in part], contents)
+            self.assertEqual({(one["user_id"], one["on_duplicate"]) for part in sent for one in part}, {("user-42", "return")})
+            self.assertTrue(all(len(part) <= 100 for part in sent))
+            self.assertTrue(all(len(json.dumps(part, ensure_ascii=False).encode()) <= 1024 * 1024 for part in sent))
+            self.assertEqual(len(sent), 3 if len(contents) == 250 else 4)
 
     def test_a_tag_with_a_comma_is_one_tag(self) -> None:
         cairn, fake = client(answer(200, {"data": [], "has_more": False, "last_id": None}))
