@@ -28,6 +28,8 @@ const NO_ROWS = {
   byExpiry: 0,
   past: 0,
   pinned: 0,
+  timed: 0,
+  byTime: 0,
   ahead: 0,
   vectors: 0,
 };
