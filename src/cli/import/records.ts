@@ -15,7 +15,7 @@ export type ReadRecord = { readonly place: string; readonly name: string } & (
 );
 
 /** Strings of records pile up, since the collector is in no hurry. */
-const COLLECTED_EACH_BYTES = 4 * 1_048_576;
+const COLLECTED_EACH_BYTES = 1_048_576;
 
 /**
  * @param lists - keys of arrays of records in an object around them
