@@ -167,7 +167,16 @@ export class Tab implements Disposable {
   /** Writes into a field by its label, in place of what it held. */
   async fill(name: string, text: string): Promise<void> {
     await this.#until(naming(name), async () => {
-      if (!(await this.run<boolean>(onControl(name, "", "window.filled = one; one.oninput = () => { window.wasTyped = true; }; window.wasTyped = false; one.select?.();")).catch(orPageLeft))) return false;
+      if (
+        !(await this.run<boolean>(
+          onControl(
+            name,
+            "",
+            "window.filled = one; one.oninput = () => { window.wasTyped = true; }; window.wasTyped = false; one.select?.();",
+          ),
+        ).catch(orPageLeft))
+      )
+        return false;
       if (text === "") await this.#view.press("Backspace");
       else await this.#view.type(text);
       // Written again where the page has moved the focus meanwhile; not where the text has made the page leave the field.
