@@ -5,12 +5,11 @@
  * @module
  */
 import type { JsonObject } from "../../lib/json.ts";
-import { OperationError } from "../../operations/report.ts";
 import { isObject } from "../hook/transcript.ts";
 import { turnsOfMessages, type Message } from "./conversation.ts";
 import type { Found, Selection } from "./found.ts";
 import { memoriesOf } from "./memory.ts";
-import { recordsOf } from "./records.ts";
+import { foundInRecords, recordsOf } from "./records.ts";
 import { boundedName, nonEmpty, restOf, timeMs, titleOf } from "./values.ts";
 
 const AGENT = "chatgpt";
@@ -30,20 +29,11 @@ type Instructions = Map<Kind, { readonly text: string; readonly at: number }>;
 /** @throws {OperationError} where nothing is a conversation of ChatGPT */
 export async function* chatgpt(paths: readonly string[], selection: Selection): AsyncGenerator<Found> {
   const instructions: Instructions = new Map();
-  let [first, isAnyKnown]: [string | undefined, boolean] = [undefined, false];
-  for await (const read of recordsOf(paths, isWanted, LISTS)) {
-    const { place } = read;
-    const found = "reason" in read ? read.reason : conversation(read.record, selection, instructions);
-    if (typeof found === "string") {
-      first ??= `${place}: ${found}`;
-      yield { kind: "skipped", place, reason: found };
-    } else {
-      isAnyKnown = true;
-      yield* found;
-    }
-  }
-  if (!isAnyKnown)
-    throw new OperationError(`There is no conversation of ChatGPT: ${first ?? `${paths.join(", ")} has no conversations.json`}.`);
+  yield* foundInRecords(
+    recordsOf(paths, isWanted, LISTS),
+    (record, place) => [{ place, found: conversation(record, selection, instructions) }],
+    (first) => `There is no conversation of ChatGPT: ${first ?? `${paths.join(", ")} has no conversations.json`}.`,
+  );
   for (const [kind, { text, at }] of instructions)
     yield* memoriesOf({ from: AGENT, name: `chatgpt:${kind}`, content: text, type: "preference", at, owner: {} }, selection);
 }

@@ -5,13 +5,12 @@
  * @module
  */
 import type { JsonObject } from "../../lib/json.ts";
-import { OperationError } from "../../operations/report.ts";
 import { isObject } from "../hook/transcript.ts";
 import { turnsOfMessages, type Message } from "./conversation.ts";
 import type { Found, Selection } from "./found.ts";
 import { markdownItems } from "./markdown.ts";
 import { memoriesOf } from "./memory.ts";
-import { recordsOf } from "./records.ts";
+import { foundInRecords, recordsOf } from "./records.ts";
 import { boundedName, hashOf, nonEmpty, objectsIn, restOf, timeMs, titleOf } from "./values.ts";
 
 const AGENT = "claude-ai";
@@ -21,20 +20,12 @@ const SIDES: Readonly<Record<string, Message["side"]>> = { human: "user", assist
 
 /** @throws {OperationError} where nothing is of Claude.ai */
 export async function* claudeAi(paths: readonly string[], selection: Selection): AsyncGenerator<Found> {
-  let [first, isAnyKnown]: [string | undefined, boolean] = [undefined, false];
-  for await (const read of recordsOf(paths, isWanted, ["conversations"])) {
-    const { place } = read;
-    const found = "reason" in read ? read.reason : foundIn(read.record, selection);
-    if (typeof found === "string") {
-      first ??= `${place}: ${found}`;
-      yield { kind: "skipped", place, reason: found };
-    } else {
-      isAnyKnown = true;
-      yield* found;
-    }
-  }
   const missing = `${paths.join(", ")} has neither conversations.json nor memories.json with anything in it`;
-  if (!isAnyKnown) throw new OperationError(`There is nothing of Claude.ai: ${first ?? missing}.`);
+  yield* foundInRecords(
+    recordsOf(paths, isWanted, ["conversations"]),
+    (record, place) => [{ place, found: foundIn(record, selection) }],
+    (first) => `There is nothing of Claude.ai: ${first ?? missing}.`,
+  );
 }
 
 /** @returns why it is neither a conversation nor memories, or what it gives */

@@ -5,11 +5,10 @@
  */
 import type { JsonObject } from "../../lib/json.ts";
 import { LIMITS } from "../../lib/limits.ts";
-import { OperationError } from "../../operations/report.ts";
 import { isObject } from "../hook/transcript.ts";
 import type { Found, Selection, SourceSession } from "./found.ts";
 import { memoriesOf } from "./memory.ts";
-import { recordsOf } from "./records.ts";
+import { foundInRecords, recordsOf, type Placed } from "./records.ts";
 import { boundedName, hashOf, nonEmpty, restOf, timeMs } from "./values.ts";
 
 const FROM = "mem0";
@@ -32,32 +31,17 @@ const METADATA_BYTES_MAX = LIMITS.metadataBytesMax - 16_384;
 
 /** @throws {OperationError} where nothing is a memory of Mem0 */
 export async function* mem0(paths: readonly string[], selection: Selection): AsyncGenerator<Found> {
-  let [first, isAnyKnown]: [string | undefined, boolean] = [undefined, false];
-  for await (const read of recordsOf(paths, (name) => name.toLowerCase().endsWith(".json"), LISTS)) {
-    for (const { place, found } of foundIn(read, selection)) {
-      if (typeof found === "string") {
-        first ??= `${place}: ${found}`;
-        yield { kind: "skipped", place, reason: found };
-      } else {
-        isAnyKnown = true;
-        yield* found;
-      }
-    }
-  }
-  if (!isAnyKnown) throw new OperationError(`There is no memory of Mem0: ${first ?? `${paths.join(", ")} has none`}.`);
+  yield* foundInRecords(
+    recordsOf(paths, (name) => name.toLowerCase().endsWith(".json"), LISTS),
+    (record, place) => foundIn(record, place, selection),
+    (first) => `There is no memory of Mem0: ${first ?? `${paths.join(", ")} has none`}.`,
+  );
 }
 
-type Placed = { readonly place: string; readonly found: string | readonly Found[] };
-
 /** Gives what a record is: a memory, or a page of them. */
-function* foundIn(read: { place: string } & ({ record: JsonObject } | { reason: string }), selection: Selection): Generator<Placed> {
-  const { place } = read;
-  if ("reason" in read) {
-    yield { place, found: read.reason };
-    return;
-  }
-  const pages = LISTS.map((name) => read.record[name]).filter((list) => Array.isArray(list));
-  if (pages.length === 0) yield { place, found: memory(read.record, place, selection) };
+function* foundIn(record: JsonObject, place: string, selection: Selection): Generator<Placed> {
+  const pages = LISTS.map((name) => record[name]).filter((list) => Array.isArray(list));
+  if (pages.length === 0) yield { place, found: memory(record, place, selection) };
   for (const [i, one] of pages.flat().entries()) {
     const at = `${place}, memory ${i + 1}`;
     yield { place: at, found: isObject(one) ? memory(one, at, selection) : "is not an object" };

@@ -8,12 +8,11 @@ import { readFileSync, statSync } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import type { JsonObject } from "../../lib/json.ts";
 import { OperationError } from "../../operations/report.ts";
-import { isObject } from "../hook/transcript.ts";
 import type { Found, Selection } from "./found.ts";
 import { filesOf, linesOf } from "./files.ts";
 import { frontMatterOf, markdownItems, writtenAt } from "./markdown.ts";
 import { memoriesOf } from "./memory.ts";
-import { hashOf, nonEmpty } from "./values.ts";
+import { hashOf, nonEmpty, objectOfLine } from "./values.ts";
 
 const FROM = "memory-files";
 const INSTRUCTIONS = /^(claude|claude\.local|agents|gemini)\.md$/i;
@@ -99,17 +98,12 @@ async function* linesIn(path: string, isNamed: boolean, selection: Selection): A
 /** @returns why a line is none of the server's, or what it says */
 function notesOfLine(text: string): string | readonly Note[] {
   if (text.trim() === "") return [];
-  let line: unknown;
-  try {
-    line = JSON.parse(text);
-  } catch {
-    return "is not JSON";
-  }
-  if (!isObject(line)) return "is not an object";
-  if (line["type"] === "entity") return notesOfEntity(line as JsonObject);
-  const { type, from, to, relationType: verb } = line;
-  if (type !== "relation") return "is neither an entity nor a relation";
-  if (nonEmpty(from) === undefined || nonEmpty(to) === undefined || nonEmpty(verb) === undefined) return "has no from, to or relationType";
+  const line = objectOfLine(text);
+  if (typeof line === "string") return line;
+  if (line["type"] === "entity") return notesOfEntity(line);
+  if (line["type"] !== "relation") return "is neither an entity nor a relation";
+  const [from, to, verb] = [nonEmpty(line["from"]), nonEmpty(line["to"]), nonEmpty(line["relationType"])];
+  if (from === undefined || to === undefined || verb === undefined) return "has no from, to or relationType";
   return [{ content: [from, verb, to].join(" ").replaceAll("_", " "), type: "fact", tags: ["relation"] }];
 }
 

@@ -6,7 +6,9 @@
 import { isObject } from "../hook/transcript.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import { messageOf } from "../../lib/errors.ts";
+import { OperationError } from "../../operations/report.ts";
 import { exportFiles } from "./archive.ts";
+import type { Found } from "./found.ts";
 import { JsonRecords, type JsonRecord } from "./json-records.ts";
 
 export type ReadRecord = { readonly place: string; readonly name: string } & (
@@ -46,4 +48,36 @@ export async function* recordsOf(
       yield { place, name, reason: `cannot be read to its end: ${messageOf(error)}` };
     }
   }
+}
+
+/** A record, or a part of one, with what it gives, or why it is none of the source's. */
+export interface Placed {
+  readonly place: string;
+  readonly found: string | Iterable<Found>;
+}
+
+/**
+ * Gives what records become; those that are none of the source's are skipped.
+ *
+ * @param nothing - says that none is one, with the first reason
+ * @throws {OperationError} with that
+ */
+export async function* foundInRecords(
+  records: AsyncIterable<ReadRecord>,
+  placedIn: (record: JsonObject, place: string) => Iterable<Placed>,
+  nothing: (first: string | undefined) => string,
+): AsyncGenerator<Found> {
+  let [first, isAnyKnown]: [string | undefined, boolean] = [undefined, false];
+  for await (const read of records) {
+    for (const { place, found } of "reason" in read ? [{ place: read.place, found: read.reason }] : placedIn(read.record, read.place)) {
+      if (typeof found === "string") {
+        first ??= `${place}: ${found}`;
+        yield { kind: "skipped", place, reason: found };
+      } else {
+        isAnyKnown = true;
+        yield* found;
+      }
+    }
+  }
+  if (!isAnyKnown) throw new OperationError(nothing(first));
 }

@@ -12,6 +12,7 @@ import { continued, isObject, turnsIn, type Seen, type SeenTurn } from "../hook/
 import { LINE_BYTES_MAX, turnOf } from "../hook/turns.ts";
 import type { Found, Selection, SourceSession } from "./found.ts";
 import { filesOf, linesOf } from "./files.ts";
+import { objectOfLine } from "./values.ts";
 
 export interface TranscriptAgent {
   readonly name: string;
@@ -107,17 +108,12 @@ class Transcript {
   #note(bytes: Buffer): string | undefined {
     const text = new TextDecoder().decode(bytes);
     if (text.trim() === "") return undefined;
-    let line: unknown;
-    try {
-      line = JSON.parse(text);
-    } catch {
-      return "is not JSON";
-    }
-    if (!isObject(line)) return "is not an object";
-    const { session, directory } = this.#agent.placeIn(line as JsonObject);
+    const line = objectOfLine(text);
+    if (typeof line === "string") return line;
+    const { session, directory } = this.#agent.placeIn(line);
     if (typeof session === "string" && session !== "") this.#sessionId ??= this.#agent.sessionOfFile(basename(this.#path)) ?? session;
     if (typeof directory === "string" && directory !== "") this.#directory ??= directory;
-    const { timestamp } = line as JsonObject;
+    const { timestamp } = line;
     if (typeof timestamp === "string") this.#lastAt = parseInstant(timestamp) ?? this.#lastAt;
     return undefined;
   }

@@ -62,6 +62,16 @@ function isHigh(unit: number): boolean {
   return unit >= 0xd8_00 && unit <= 0xdb_ff;
 }
 
+/** Reads a line of JSON. @returns why it is no object, or that */
+export function objectOfLine(text: string): string | JsonObject {
+  try {
+    const line: unknown = JSON.parse(text);
+    return isObject(line) ? (line as JsonObject) : "is not an object";
+  } catch {
+    return "is not JSON";
+  }
+}
+
 export function objectsIn(value: unknown): readonly JsonObject[] {
   return Array.isArray(value) ? (value as unknown[]).flatMap((one) => (isObject(one) ? [one as JsonObject] : [])) : [];
 }

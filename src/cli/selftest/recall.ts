@@ -29,6 +29,7 @@ const QUESTIONS: readonly (readonly [question: string, memory: string])[] = [
   ["Pourquoi a-t-il déménagé ?", "Left Berlin because the rent had doubled."],
   ["彼女の好きな飲み物は何ですか", "Always orders green tea."],
 ];
+/** Few enough to be a sign of a broken encoder, and not of a processor that rounds otherwise: 18 are found. Asked without a threshold. */
 const WANTED = 15;
 
 export async function checkRecall(directory: string, key: string): Promise<string> {
