@@ -26,6 +26,11 @@ const NAMED = `(name) => {
   return labels.map((label) => label.control).find((control) => control !== null && shown(control)) ?? controls.find(named);
 }`;
 
+/** Notes the field that is filled, and that text has come into it, for the time after that. */
+const NOTED = `window.filled = one; window.wasTyped = false;
+  one.oninput = () => { window.wasTyped = true; };
+  one.select?.();`;
+
 /** How Chromium refuses an expression whose page is left for another one before the value is there. */
 const PAGE_LEFT = /navigated or closed|context was destroyed|cannot find .*context/i;
 
@@ -167,16 +172,7 @@ export class Tab implements Disposable {
   /** Writes into a field by its label, in place of what it held. */
   async fill(name: string, text: string): Promise<void> {
     await this.#until(naming(name), async () => {
-      if (
-        !(await this.run<boolean>(
-          onControl(
-            name,
-            "",
-            "window.filled = one; one.oninput = () => { window.wasTyped = true; }; window.wasTyped = false; one.select?.();",
-          ),
-        ).catch(orPageLeft))
-      )
-        return false;
+      if (!(await this.run<boolean>(onControl(name, "", NOTED)).catch(orPageLeft))) return false;
       if (text === "") await this.#view.press("Backspace");
       else await this.#view.type(text);
       // Written again where the page has moved the focus meanwhile; not where the text has made the page leave the field.
