@@ -126,7 +126,7 @@ async function bundle({ target, toolchain, releases }: Build, runtime: string, o
   };
   const dashboard = await dashboardPlugin(dirname(outfile));
   const result = await Bun.build({
-    entrypoints: ["src/main.ts", "src/vectors/worker.ts", "src/embeddings/builtin/encoder-worker.ts"].map((path) => join(root, path)),
+    entrypoints: ["src/main.ts", "src/search/worker.ts", "src/embeddings/builtin/encoder-worker.ts"].map((path) => join(root, path)),
     root: join(root, "src"),
     // In the executable the code is at one level, so that `new URL("./worker.ts", import.meta.url)` finds a Worker beside its
     // own module in both forms.

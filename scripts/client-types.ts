@@ -9,7 +9,7 @@
  */
 import { join } from "node:path";
 import { format } from "oxfmt";
-import { endpointsOf } from "../src/app.ts";
+import { endpointsOf } from "../src/server/app.ts";
 import { openApiDocument } from "../src/http/openapi.ts";
 
 export interface Schema {

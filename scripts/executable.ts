@@ -4,7 +4,7 @@
  * @module
  */
 import { readFileSync } from "node:fs";
-import { FEW_MAX } from "../src/vectors/search-plan.ts";
+import { FEW_MAX } from "../src/search/search-plan.ts";
 import { Failure } from "./failure.ts";
 
 const TICKS_PER_SECOND = 100;

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { Glob } from "bun";
-import { endpointsOf } from "../src/app.ts";
+import { endpointsOf } from "../src/server/app.ts";
 import { errorOf, refusal } from "./support/answers.ts";
 import { startCairn, type RequestOptions } from "./support/cairn.ts";
 import { oneOfEach, REQUESTS } from "./support/requests.ts";

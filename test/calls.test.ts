@@ -4,7 +4,7 @@
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { endpointsOf } from "../src/app.ts";
+import { endpointsOf } from "../src/server/app.ts";
 import type { ApiCaller } from "../src/http/endpoint.ts";
 import { errorJson, statusOf } from "../src/http/errors.ts";
 import { operationsOf, type Arguments, type Operation } from "../src/http/operation.ts";

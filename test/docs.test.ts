@@ -7,7 +7,7 @@ import { expect, test } from "bun:test";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { Type } from "@sinclair/typebox";
 import { withTitledComponents } from "../scripts/client-types.ts";
-import { createApp, endpointsOf } from "../src/app.ts";
+import { createApp, endpointsOf } from "../src/server/app.ts";
 import { docsPages } from "../src/http/docs.ts";
 import { openApiSchema, type SchemaComponents } from "../src/http/openapi-schema.ts";
 import { OneOf, UserObject } from "../src/http/types.ts";

@@ -8,7 +8,7 @@
  */
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { endpointsOf } from "../src/app.ts";
+import { endpointsOf } from "../src/server/app.ts";
 import { indexedTurns, meta, pendingTurns, retrievals, TABLES, traces, vectors } from "../src/storage/tables.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
 import { requestTo, World, type Sent } from "./support/odd-requests.ts";

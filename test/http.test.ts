@@ -1,5 +1,5 @@
 import { expect, spyOn, test } from "bun:test";
-import { endpointsOf } from "../src/app.ts";
+import { endpointsOf } from "../src/server/app.ts";
 import { ApiError, ERRORS } from "../src/lib/errors.ts";
 import { refusal } from "./support/answers.ts";
 import { startCairn, type Answer, type Cairn, type RequestOptions } from "./support/cairn.ts";

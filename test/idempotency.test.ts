@@ -2,7 +2,7 @@ import { expect, spyOn, test } from "bun:test";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { errorOf, refusal } from "./support/answers.ts";
-import { createApp } from "../src/app.ts";
+import { createApp } from "../src/server/app.ts";
 import { makeLocalKey, type LocalKey } from "../src/keys/local-key.ts";
 import { startCairn, type Answer, type Cairn, type RequestOptions } from "./support/cairn.ts";
 import { toJson } from "../src/lib/json.ts";

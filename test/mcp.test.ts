@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { createServer, request as requestTo } from "node:http";
 import { join } from "node:path";
 import * as fc from "fast-check";
-import { createApp } from "../src/app.ts";
+import { createApp } from "../src/server/app.ts";
 import { createLink } from "../src/keys/sign-in.ts";
 import { LIMITS } from "../src/lib/limits.ts";
 import { errorOf } from "./support/answers.ts";

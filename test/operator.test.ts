@@ -2,7 +2,7 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import { expect, spyOn, test } from "bun:test";
 import { Store } from "../src/storage/lmdb/store.ts";
-import { VectorIndex } from "../src/vectors/vector-index.ts";
+import { VectorIndex } from "../src/search/vector-index.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
 import { scratchDirectory, until } from "./support/process.ts";
 import { startReceiver } from "./support/receiver.ts";

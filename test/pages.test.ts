@@ -8,7 +8,7 @@ import { expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { addressOf, BASE, INDEX_PATH, linkedPages, outsideCode } from "../src/docs/contents.ts";
-import { createApp } from "../src/app.ts";
+import { createApp } from "../src/server/app.ts";
 import { block, blocksOf, PAGES, pageText, ROOT } from "./support/pages.ts";
 import { startCairn } from "./support/cairn.ts";
 import { BLOCKS, type Held } from "./support/page-blocks.ts";

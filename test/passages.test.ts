@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { bare } from "../src/lib/ids.ts";
 import { MAX_KEY } from "../src/storage/keys.ts";
 import { pendingEmbeddings, VECTOR_TABLES, vectors } from "../src/storage/tables.ts";
-import { hasNoVector, passageCount } from "../src/vectors/encoding.ts";
+import { hasNoVector, passageCount } from "../src/search/encoding.ts";
 import { BusyEncoder } from "./support/busy-encoder.ts";
 import { startCairn, WITH_GRAPH, type Cairn } from "./support/cairn.ts";
 import { addAll, EMBEDDINGS, makeVectors, NOTES, openai, setEmbedding, vectorsOf } from "./support/providers.ts";

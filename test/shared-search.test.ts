@@ -13,9 +13,9 @@ import { DATA_FILE } from "../src/storage/lmdb/file/data-file.ts";
 import { Store } from "../src/storage/lmdb/store.ts";
 import { PostgresStore } from "../src/storage/postgres/postgres-store.ts";
 import { memories, type MemoryRow } from "../src/storage/tables.ts";
-import type { ToWorker } from "../src/vectors/protocol.ts";
-import { ReplicaCopy } from "../src/vectors/replica-copy.ts";
-import { Replica } from "../src/vectors/replica.ts";
+import type { ToWorker } from "../src/search/protocol.ts";
+import { ReplicaCopy } from "../src/search/replica/replica-copy.ts";
+import { Replica } from "../src/search/replica/replica.ts";
 import { startCairn, type Cairn, type Options } from "./support/cairn.ts";
 import { startEmbeddingServer } from "./support/embedding-server.ts";
 import { fillMemories } from "./support/fill.ts";
@@ -254,7 +254,7 @@ if (isHere(POSTGRES, "what several servers on one database find")) {
       let isHeld = false;
       /** One that is not told yet that it is to end. */
       const newWorker = (): Worker => {
-        const worker = new Worker(new URL("../src/vectors/worker.ts", import.meta.url).href);
+        const worker = new Worker(new URL("../src/search/worker.ts", import.meta.url).href);
         const post = worker.postMessage.bind(worker);
         worker.postMessage = (message: ToWorker) => {
           if (isHeld && message.kind === "close") held.push(() => post(message));

@@ -252,7 +252,7 @@ const HELD_BY: Record<string, Record<string, readonly (keyof typeof LIMITS)[]>> 
   "unit/storage/page.test.ts": {
     "a search for records that finds none ends after the looks of one page": ["listProbesMax"],
   },
-  "unit/vectors/indexer.test.ts": {
+  "unit/search/indexer.test.ts": {
     "a search that would look at too much finds the newest that pass and those among the nearest": ["searchProbesMax"],
   },
 };

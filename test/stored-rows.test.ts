@@ -6,12 +6,12 @@
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { join } from "node:path";
-import { endpointsOf } from "../src/app.ts";
+import { endpointsOf } from "../src/server/app.ts";
 import { writeBackup } from "../src/operations/backup.ts";
 import { parseRow, RECORDS } from "../src/operations/records.ts";
 import { COLLECTIONS } from "../src/storage/collections.ts";
 import { VECTOR_TABLES } from "../src/storage/tables.ts";
-import { isEmbedding } from "../src/vectors/encoding.ts";
+import { isEmbedding } from "../src/search/encoding.ts";
 import { startFilled } from "./operations/everything.ts";
 import type { Cairn } from "./support/cairn.ts";
 import { requestTo, World } from "./support/odd-requests.ts";

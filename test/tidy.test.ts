@@ -39,12 +39,12 @@ const FENCES: { what: string; pattern: RegExp; allowed: RegExp }[] = [
   {
     what: "elysia",
     pattern: /from "(elysia|@elysiajs\/[\w-]+)"/,
-    allowed: /^src\/(app\.ts|oauth-paths\.ts|http\/|[\w-]+\/(routes|schema)\.ts)/,
+    allowed: /^src\/(server\/(app|oauth-paths)\.ts|http\/|[\w-]+\/(routes|schema)\.ts)/,
   },
   {
     what: "TypeBox",
     pattern: /from "@sinclair\/typebox/,
-    allowed: /^src\/(app\.ts|http\/|(mcp|compat)\/|storage\/(tables\/[\w-]+|row-types)\.ts|[\w-]+\/(routes|schema)\.ts)/,
+    allowed: /^src\/(server\/app\.ts|http\/|(mcp|compat)\/|storage\/(tables\/[\w-]+|row-types)\.ts|[\w-]+\/(routes|schema)\.ts)/,
   },
   { what: "lmdb", pattern: /from "lmdb"/, allowed: /^src\/storage\/lmdb\/(store|environment|writer|reader)\.ts$/ },
   {
@@ -55,7 +55,7 @@ const FENCES: { what: string; pattern: RegExp; allowed: RegExp }[] = [
   {
     what: "hnswlib-node",
     pattern: /from "hnswlib-node"/,
-    allowed: /^src\/vectors\/(hnsw-index|large-pages|posting-scorer|row-comparer)\.ts$/,
+    allowed: /^src\/search\/(graph\/hnsw-index|row-comparer)\.ts$/,
   },
   { what: "the package of MCP", pattern: /from "@modelcontextprotocol\//, allowed: /^src\/(mcp\/|cli\/mcp\.ts$)/ },
   { what: "OpenTelemetry", pattern: /from "@opentelemetry\//, allowed: /^src\/telemetry\// },
@@ -76,7 +76,7 @@ const FENCES: { what: string; pattern: RegExp; allowed: RegExp }[] = [
     what: "secrets and names that are drawn, which no scope of the store does",
     pattern: /\b(crypto\.getRandomValues|random(UUID|UUIDv7|Bytes|Int|FillSync))\b/,
     allowed:
-      /^src\/(lib\/(base62|native)|http\/idempotency|webhooks\/signature|vectors\/(search-index|replica-copy|term-index|snapshot)|store-parts|storage\/postgres\/(postgres-store|commit\/(commits|commit-tokens))|operations\/own-backups|cli\/selftest\/(own-server|erasure)|embeddings\/words\/(terms|token-cache)|mcp\/api|(client|adapters)\/.+)\.ts$/,
+      /^src\/(lib\/(base62|native)|http\/idempotency|webhooks\/signature|search\/(search-index|replica\/replica-copy|words\/term-index|snapshot\/snapshot)|server\/store-parts|storage\/postgres\/(postgres-store|commit\/(commits|commit-tokens))|operations\/own-backups|cli\/selftest\/(own-server|erasure)|embeddings\/words\/(terms|token-cache)|mcp\/api|(client|adapters)\/.+)\.ts$/,
   },
   {
     what: "where ids come from",
@@ -87,7 +87,7 @@ const FENCES: { what: string; pattern: RegExp; allowed: RegExp }[] = [
     what: "timers",
     pattern: /\b(setTimeout|setInterval|setImmediate)\(|\bBun\.sleep\(/,
     allowed:
-      /^src\/(lib\/clock|tasks\/driver|vectors\/worker|vectors\/vector-index|cli\/(serve|setup\/own-files)|client\/(http|exchange)|adapters\/shared\/clock)\.ts$/,
+      /^src\/(lib\/clock|tasks\/driver|search\/(worker|vector-index)|cli\/(serve|setup\/own-files)|client\/(http|exchange)|adapters\/shared\/clock)\.ts$/,
   },
   { what: "the length of an hour and of a day", pattern: /\b(3_600_000|86_400_000)\b/, allowed: /^src\/lib\/duration\.ts$/ },
   {
@@ -102,7 +102,7 @@ const FENCES: { what: string; pattern: RegExp; allowed: RegExp }[] = [
     what: "the clock, where a scope of the store has its own moment",
     pattern: /\bclock\.now\(\)/,
     allowed:
-      /^src\/(lib\/(clock|ids)|storage\/(lmdb\/reader|postgres\/(commit\/commits|postgres-store|leases|migrations|shared-buckets|follow\/trace-follower))|http\/\w+|app|oauth-paths|store-metrics|traces\/(event-stream|feed|retention)|(sessions|memories)\/expiry|telemetry\/otlp|webhooks\/(worker|attempt|retention)|operations\/(backup|upgrade)|embeddings\/remote\/\w+)\.ts$/,
+      /^src\/(lib\/(clock|ids)|storage\/(lmdb\/reader|postgres\/(commit\/commits|postgres-store|leases|migrations|shared-buckets|follow\/trace-follower))|http\/\w+|server\/(app|oauth-paths|store-metrics)|traces\/(event-stream|feed|retention)|(sessions|memories)\/expiry|telemetry\/otlp|webhooks\/(worker|attempt|retention)|operations\/(backup|upgrade)|embeddings\/remote\/\w+)\.ts$/,
   },
   {
     what: "state of a module, which no owner closes and no test resets",
@@ -110,7 +110,7 @@ const FENCES: { what: string; pattern: RegExp; allowed: RegExp }[] = [
     pattern:
       /^(export )?let |^(export )?const \w+(: (?!readonly |Readonly<)[^=]+)? = (\[\];|\{\};|new (?!(Map|Set)(<.*>)?\((?!\))|RegExp\(|Text(De|En)coder\(|\w+Array\(0\))\w)/m,
     allowed:
-      /^src\/(vectors\/(worker|packed)|cli\/http-client|lib\/clock|http\/path|operations\/files|embeddings\/(builtin\/(encoder-worker|token-count)|words\/(characters|terms)))\.ts$/,
+      /^src\/(search\/(worker|packed)|cli\/http-client|lib\/clock|http\/path|operations\/files|embeddings\/(builtin\/(encoder-worker|token-count)|words\/(characters|terms)))\.ts$/,
   },
 ];
 
@@ -168,7 +168,7 @@ const LAYERS: readonly (readonly RegExp[])[] = [
   [/^src\/tasks\//],
   [/^src\/storage\//],
   [/^src\/embeddings\//],
-  [/^src\/vectors\//],
+  [/^src\/search\//],
   [/^src\/http\//],
   [/^src\/traces\//, /^src\/filters\//],
   [/^src\/keys\//, /^src\/settings\//, /^src\/sessions\//, /^src\/webhooks\//],
@@ -186,15 +186,7 @@ const LAYERS: readonly (readonly RegExp[])[] = [
     /^src\/docs\//,
   ],
   [/^src\/mcp\//, /^src\/compat\//, /^src\/telemetry\//],
-  [
-    /^src\/service\.ts$/,
-    /^src\/record-tasks\.ts$/,
-    /^src\/store-parts\.ts$/,
-    /^src\/store-metrics\.ts$/,
-    /^src\/app\.ts$/,
-    /^src\/oauth-paths\.ts$/,
-    /^src\/config\.ts$/,
-  ],
+  [/^src\/server\//, /^src\/config\.ts$/],
   [/^src\/cli\//],
   [/^src\/main\.ts$/],
   // Nothing below may import what runs elsewhere.
@@ -263,19 +255,14 @@ test("operations know nothing of HTTP: only routes, schemas and the application 
   const wrong = PRODUCT.flatMap((source) =>
     importsOf(source)
       .filter((target) => target.startsWith("src/http/"))
-      .filter(
-        () =>
-          !/^src\/(http\/|app\.ts|oauth-paths\.ts|service\.ts|record-tasks\.ts|store-metrics\.ts|(cli|mcp|compat|telemetry)\/|[\w-]+\/(routes|schema)\.ts)/.test(
-            source.path,
-          ),
-      )
+      .filter(() => !/^src\/((http|server|cli|mcp|compat|telemetry)\/|[\w-]+\/(routes|schema)\.ts)/.test(source.path))
       .map((target) => `${source.path} -> ${target}`),
   );
   expect(wrong).toEqual([]);
 });
 
 test("a concept's routes are imported by the application alone", () => {
-  const wrong = PRODUCT.filter(({ path }) => !/^src\/(app|oauth-paths)\.ts$/.test(path)).flatMap((source) =>
+  const wrong = PRODUCT.filter(({ path }) => !/^src\/server\/(app|oauth-paths)\.ts$/.test(path)).flatMap((source) =>
     importsOf(source)
       .filter((target) => target.endsWith("/routes.ts"))
       .map((target) => `${source.path} -> ${target}`),
@@ -355,7 +342,7 @@ const LONGER_FILES: Readonly<Record<string, number>> = {
   "src/memories/schema.ts": 478,
   "src/memories/search.ts": 412,
   "src/storage/postgres/postgres-store.ts": 432,
-  "src/vectors/indexer.ts": 494,
+  "src/search/indexer.ts": 494,
 };
 
 test("a file has at most 400 lines, and a longer one of before no more than it had", () => {
@@ -413,14 +400,14 @@ test("the map of the tests names every file of the front door", () => {
 test("the map names no file that is not there", () => {
   const map = pageText("src/docs/contribute/map.md");
   const files = new Set([...PRODUCT, ...APP].map(({ path }) => basename(path)));
-  const named = Array.from(map.matchAll(/`(?:[\w-]+\/)?([\w-]+\.ts)`/g), (match) => match[1] as string);
+  const named = Array.from(map.matchAll(/`(?:[\w-]+\/)*([\w-]+\.ts)`/g), (match) => match[1] as string);
   expect(named.filter((name) => !files.has(name))).toEqual([]);
   expect(named.length).toBeGreaterThan(100);
 });
 
 test("the map has a request checked in the order of the application's head", () => {
-  const [, map = ""] = /^app\.ts +(Host.+?) {2,}/m.exec(pageText("src/ARCHITECTURE.md")) ?? [];
-  const [, head = ""] = /^ \* (Host → .+) → operation$/m.exec(readFileSync(join(ROOT, "src/app.ts"), "utf8")) ?? [];
+  const [, map = ""] = /^server\/app\.ts +(Host.+?) {2,}/m.exec(pageText("src/ARCHITECTURE.md")) ?? [];
+  const [, head = ""] = /^ \* (Host → .+) → operation$/m.exec(readFileSync(join(ROOT, "src/server/app.ts"), "utf8")) ?? [];
   expect(map.split(", ")).toEqual(head.split(" → "));
 });
 

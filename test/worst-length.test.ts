@@ -9,7 +9,7 @@
  */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { Kind, type TObject, type TSchema } from "@sinclair/typebox";
-import { endpointsOf } from "../src/app.ts";
+import { endpointsOf } from "../src/server/app.ts";
 import type { Endpoint } from "../src/http/endpoint.ts";
 import { pathParameters } from "../src/http/path-parameters.ts";
 import { OBJECT_KIND } from "../src/http/types.ts";

@@ -14,7 +14,7 @@ import { relevance } from "../../src/memories/relevance.ts";
 import { MAX_KEY } from "../../src/storage/keys.ts";
 import { Store } from "../../src/storage/lmdb/store.ts";
 import { provider, PROVIDER_KEY, vectors } from "../../src/storage/tables.ts";
-import { dotStored, quantize, storedTerms, storedVector } from "../../src/vectors/encoding.ts";
+import { dotStored, quantize, storedTerms, storedVector } from "../../src/search/encoding.ts";
 import { obey } from "./child.ts";
 import { DENSE_DIMENSION, denseVector } from "./dense.ts";
 import { measure, type Run } from "./timing.ts";

@@ -5,7 +5,7 @@
  *
  * @module
  */
-import { createApp } from "../app.ts";
+import { createApp } from "../server/app.ts";
 import type { Config } from "../config.ts";
 import { makeLocalKey } from "../keys/local-key.ts";
 import { systemClock } from "../lib/clock.ts";
@@ -14,7 +14,7 @@ import type { Log } from "../lib/log.ts";
 import { systemReason } from "../lib/system-errors.ts";
 import { version } from "../lib/version.ts";
 import type { HttpAnswer, HttpCall } from "../mcp/api.ts";
-import { openService, type Service } from "../service.ts";
+import { openService, type Service } from "../server/service.ts";
 import { DirectoryInUseError } from "../storage/lmdb/directory/directory-lock.ts";
 import type { Telemetry } from "../telemetry/otlp.ts";
 import { announce, announced, ForeignFileError, withdraw, type Announcement } from "./announcement.ts";

@@ -8,7 +8,7 @@ import { createPrivateKey, X509Certificate } from "node:crypto";
 import { chmodSync, readFileSync, rmSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import type { Server } from "bun";
-import type { createApp } from "../app.ts";
+import type { createApp } from "../server/app.ts";
 import type { Config } from "../config.ts";
 import { errorJson, statusOf } from "../http/errors.ts";
 import { foreignHost, hostCheck } from "../http/host.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { createApp } from "../app.ts";
+import { createApp } from "../server/app.ts";
 import { isPrivateListener, type Config } from "../config.ts";
 import { createFirstKey } from "../keys/first-key.ts";
 import { makeLocalKey, type LocalKey } from "../keys/local-key.ts";
@@ -13,7 +13,7 @@ import { systemClock } from "../lib/clock.ts";
 import { bufferedWriter, createLog, describeError, type Log } from "../lib/log.ts";
 import { systemReason } from "../lib/system-errors.ts";
 import { version } from "../lib/version.ts";
-import { openService, type Service } from "../service.ts";
+import { openService, type Service } from "../server/service.ts";
 import { shownDatabase } from "../storage/postgres/connection/database-url.ts";
 import { memories, sessions } from "../storage/tables.ts";
 import type { Telemetry } from "../telemetry/otlp.ts";

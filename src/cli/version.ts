@@ -39,7 +39,7 @@ async function loadAddons(flags: Readonly<Record<string, string | undefined>>): 
     configureNative({ directory: nativeDirectory ?? temporary, dataDirectory, simd });
     await import("../storage/lmdb/store.ts");
     await print("lmdb: loads");
-    const { loadHnswlib } = await import("../vectors/hnsw-index.ts");
+    const { loadHnswlib } = await import("../search/graph/hnsw-index.ts");
     loadHnswlib();
     await print(process.arch === "x64" ? `hnswlib: loads (${chosenSimdLevel()})` : "hnswlib: loads");
     const { checkEncoder } = await import("../embeddings/builtin/self-check.ts");

@@ -29,7 +29,7 @@ import {
 } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
 import { trackNamedUser } from "../storage/user-names.ts";
-import { storeVector } from "../vectors/store-vector.ts";
+import { storeVector } from "../search/store-vector.ts";
 import { documentJson, resultsJson, tooLarge } from "./answers.ts";
 import { BulkChanges } from "./bulk.ts";
 import type { Index } from "./embedded-text.ts";

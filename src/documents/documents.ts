@@ -24,7 +24,7 @@ import type { RecordStore } from "../storage/record-store.ts";
 import { documentRemovals, documents, namespaces, type DocumentRow } from "../storage/tables.ts";
 import type { Activator } from "../tasks/task.ts";
 import { commitFor, type Caller, type Deps } from "../traces/record.ts";
-import type { CandidateIndex } from "../vectors/candidate-index.ts";
+import type { CandidateIndex } from "../search/candidate-index.ts";
 import { documentJson, resultsJson, tooLarge, type Shown } from "./answers.ts";
 import { Batch, type Change, type Prepared } from "./batch.ts";
 import { Budget, COUNT_CHARACTERS } from "./budget.ts";

@@ -27,7 +27,7 @@ import { memories, PENDING_TABLES } from "../storage/tables.ts";
 import { NotFetched, type Reader, type Tx } from "../storage/access.ts";
 import { hasVector, MEMORIES } from "../storage/collections.ts";
 import type { Task } from "../tasks/task.ts";
-import { storeVector } from "../vectors/store-vector.ts";
+import { storeVector } from "../search/store-vector.ts";
 import type { MemoryDeps } from "./deps.ts";
 import { evict, type Embedded, type Eviction } from "./eviction.ts";
 

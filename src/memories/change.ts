@@ -17,7 +17,7 @@ import { memoryVersionKey } from "../storage/keys.ts";
 import { generationOf, removeVector, removeVersions } from "../storage/memory-records.ts";
 import { memories, memoryVersions, pendingEmbeddings, sessions, type MemoryRow, type MemoryVersionRow } from "../storage/tables.ts";
 import { record, type Caller, type Quotas } from "../traces/record.ts";
-import { storeVector } from "../vectors/store-vector.ts";
+import { storeVector } from "../search/store-vector.ts";
 import type { MemoryDeps } from "./deps.ts";
 import { memoryJson, namedMemory, nameTaken, scopeOfNames, type FoundMemory } from "./record.ts";
 import { refuseManyPins } from "./pins.ts";

@@ -9,7 +9,7 @@ import type { Log } from "../lib/log.ts";
 import type { RetrievalLog } from "../retrievals/log.ts";
 import type { Activator } from "../tasks/task.ts";
 import type { Deps } from "../traces/record.ts";
-import type { CandidateIndex } from "../vectors/candidate-index.ts";
+import type { CandidateIndex } from "../search/candidate-index.ts";
 
 export interface MemoryDeps extends Deps {
   readonly embeddings: Embeddings;

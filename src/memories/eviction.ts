@@ -15,9 +15,9 @@ import { generationOf } from "../storage/memory-records.ts";
 import type { RecordStore } from "../storage/record-store.ts";
 import { provider, PROVIDER_KEY } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
-import type { CandidateIndex } from "../vectors/candidate-index.ts";
-import { storedGeneration, storedMemory } from "../vectors/encoding.ts";
-import { storeVector } from "../vectors/store-vector.ts";
+import type { CandidateIndex } from "../search/candidate-index.ts";
+import { storedGeneration, storedMemory } from "../search/encoding.ts";
+import { storeVector } from "../search/store-vector.ts";
 
 const EVICTED_PER_COMMIT = 200;
 /** To split as many into words takes a few milliseconds. */

@@ -5,7 +5,7 @@
  */
 import type { BareId } from "../lib/ids.ts";
 import { kthLargest } from "../lib/kth-largest.ts";
-import type { Candidate } from "../vectors/candidates.ts";
+import type { Candidate } from "../search/candidates.ts";
 
 /**
  * Gives the candidates to look at, best first, of equal ones the newer first unless the older is to be. Most are never asked for: those

@@ -1,5 +1,5 @@
 /**
- * Compares a query with the rows of vectors: the inner loop of `src/vectors/vector-rows.ts`, which says how rows and places lie in memory
+ * Compares a query with the rows of vectors: the inner loop of `src/search/vector-rows.ts`, which says how rows and places lie in memory
  * and writes them. Rows that lie apart are most of what a search of everything compares, so those that come next are asked for ahead.
  *
  * Pieces and chunks are the caller's, who keeps them where they are for as long as this is used.

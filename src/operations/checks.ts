@@ -38,7 +38,7 @@ import {
   type MemoryRow,
   type IndexedTurnRow,
 } from "../storage/tables.ts";
-import { hasNoVector, isEmbedding, storedGeneration, storedMemory } from "../vectors/encoding.ts";
+import { hasNoVector, isEmbedding, storedGeneration, storedMemory } from "../search/encoding.ts";
 import { removeDeliveries } from "../webhooks/queue.ts";
 import { everyEntry, everyKey, keysOf, type Check, type Fault, type KeyCheck, type Looked } from "./check.ts";
 import { repairedText, parseRow, RECORDS, stored, type RecordTable } from "./records.ts";

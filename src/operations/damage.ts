@@ -12,7 +12,7 @@ import { repairMeta } from "../storage/lmdb/file/meta-pages.ts";
 import { assertMetaPages, Pages } from "../storage/lmdb/file/pages.ts";
 import { pinPages } from "../storage/lmdb/environment.ts";
 import { VECTOR_TABLES } from "../storage/tables.ts";
-import { isEmbedding } from "../vectors/encoding.ts";
+import { isEmbedding } from "../search/encoding.ts";
 import { RECORDS, type RecordTable } from "./records.ts";
 import { Findings, type Finding, type OnProgress } from "./report.ts";
 

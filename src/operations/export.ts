@@ -37,7 +37,7 @@ import {
   type SettingsRow,
   type WebhookRow,
 } from "../storage/tables.ts";
-import { isEmbedding, passageCount, storedGeneration, storedMemory, storedTerms, storedVector } from "../vectors/encoding.ts";
+import { isEmbedding, passageCount, storedGeneration, storedMemory, storedTerms, storedVector } from "../search/encoding.ts";
 import { OperationError, type OnProgress } from "./report.ts";
 import { RECORDS, type RecordTable } from "./records.ts";
 

@@ -9,13 +9,13 @@ import { hasCode } from "../lib/errors.ts";
 import { withPrefix } from "../lib/ids.ts";
 import { COLLECTIONS, type Collection } from "../storage/collections.ts";
 import type { Store } from "../storage/lmdb/store.ts";
-import { isEmbedding, storedPassages, storedTerms } from "../vectors/encoding.ts";
-import { isPointOf, pointsIn } from "../vectors/hnsw-index.ts";
-import { Indexer } from "../vectors/indexer.ts";
-import { GRAPH_FROM } from "../vectors/search-plan.ts";
-import { NO_SNAPSHOT, OTHER_FORMAT, verifySnapshot, type VerifiedSnapshot } from "../vectors/snapshot.ts";
-import { digestOf } from "../vectors/term-index.ts";
-import type { IndexOptions } from "../vectors/vector-index.ts";
+import { isEmbedding, storedPassages, storedTerms } from "../search/encoding.ts";
+import { isPointOf, pointsIn } from "../search/graph/hnsw-index.ts";
+import { Indexer } from "../search/indexer.ts";
+import { GRAPH_FROM } from "../search/search-plan.ts";
+import { NO_SNAPSHOT, OTHER_FORMAT, verifySnapshot, type VerifiedSnapshot } from "../search/snapshot/snapshot.ts";
+import { digestOf } from "../search/words/term-index.ts";
+import type { IndexOptions } from "../search/vector-index.ts";
 import { Findings, type Finding, type OnProgress } from "./report.ts";
 
 /** A running server may replace the file while it is looked for. */

@@ -32,7 +32,7 @@ import {
   type ApiKeyRow,
   type WebhookRow,
 } from "../storage/tables.ts";
-import { encodeVector, isComparable, type VectorOwner } from "../vectors/encoding.ts";
+import { encodeVector, isComparable, type VectorOwner } from "../search/encoding.ts";
 import { newSecret } from "../webhooks/signature.ts";
 import { CHECKS } from "./checks.ts";
 import { repairAll } from "./doctor.ts";

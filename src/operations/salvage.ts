@@ -10,7 +10,7 @@
 import { collectionOf } from "../storage/collections.ts";
 import { Pages, type Entry } from "../storage/lmdb/file/pages.ts";
 import { provider, type ProviderRow, type VectorTable } from "../storage/tables.ts";
-import { storedGeneration } from "../vectors/encoding.ts";
+import { storedGeneration } from "../search/encoding.ts";
 import { textOf } from "./damage.ts";
 import { EXPORTED, headerLine, lineOf, type ExportOptions, type VectorReader } from "./export.ts";
 import { parseRow } from "./records.ts";

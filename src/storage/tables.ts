@@ -48,7 +48,7 @@
  *   byAgent            #agent retrieval             if it has no session
  *   byExpiry           ms retrieval
  *   ahead              retrieval                    if its id is later than its time
- * vectors              embedding                    bytes: numbers, terms, generation, memory (`vectors/encoding.ts`)
+ * vectors              embedding                    bytes: numbers, terms, generation, memory (`search/encoding.ts`)
  * pendingEmbeddings    memory or document           text: empty, or the generation of the provider that refuses it
  * pendingTurns         turn                         text, as of pendingEmbeddings
  * provider             current                      ProviderRow: what makes the vectors

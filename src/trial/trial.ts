@@ -11,7 +11,7 @@ import { ProviderError } from "../embeddings/remote/provider-error.ts";
 import { relevance } from "../memories/relevance.ts";
 import { triedProvider, type SettingsDeps } from "../settings/operations.ts";
 import type { SettingChanges } from "../settings/schema.ts";
-import { dotStored, encodeVector, quantize } from "../vectors/encoding.ts";
+import { dotStored, encodeVector, quantize } from "../search/encoding.ts";
 
 const RETRY_AFTER_SECONDS = 5;
 

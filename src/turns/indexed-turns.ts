@@ -19,8 +19,8 @@ import { generationOf, removeVector } from "../storage/memory-records.ts";
 import { ownerOfTurns } from "../storage/turn-owner.ts";
 import { indexedTurns, turns, type IndexedTurnRow, type SessionRow, type TurnIndex } from "../storage/tables.ts";
 import type { Activator, Task } from "../tasks/task.ts";
-import type { CandidateIndex } from "../vectors/candidate-index.ts";
-import { storeVector } from "../vectors/store-vector.ts";
+import type { CandidateIndex } from "../search/candidate-index.ts";
+import { storeVector } from "../search/store-vector.ts";
 import { indexedText, textsOf } from "./indexed-text.ts";
 import type { TurnSearches } from "./turn-searches.ts";
 

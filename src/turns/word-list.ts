@@ -18,7 +18,7 @@ import { entriesOf, entryAt, type ListItem } from "../storage/list.ts";
 import { pageOf, pageOfBatches, type Page, type PageEntry } from "../storage/page.ts";
 import { indexedTurns } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
-import { storedGeneration, storedTerms } from "../vectors/encoding.ts";
+import { storedGeneration, storedTerms } from "../search/encoding.ts";
 import { catchUp } from "./catch-up.ts";
 import { compareTurn } from "./filter.ts";
 import { turnIndexOf, type TurnDeps } from "./indexed-turns.ts";

@@ -32,7 +32,7 @@ import {
   type MemoryRow,
   type SessionRow,
 } from "../../src/storage/tables.ts";
-import { encodeVector, storedTerms, storedVector } from "../../src/vectors/encoding.ts";
+import { encodeVector, storedTerms, storedVector } from "../../src/search/encoding.ts";
 
 export const NO_ID = "000000000000";
 

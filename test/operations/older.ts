@@ -9,7 +9,7 @@
 import { systemClock, type Clock } from "../../src/lib/clock.ts";
 import { NO_PARTITION } from "../../src/lib/ids.ts";
 import { createLog } from "../../src/lib/log.ts";
-import { openService } from "../../src/service.ts";
+import { openService } from "../../src/server/service.ts";
 import type { Writable } from "../../src/storage/access.ts";
 import { MAX_KEY } from "../../src/storage/keys.ts";
 import type { Migration } from "../../src/storage/lmdb/migrate.ts";

@@ -15,7 +15,7 @@ import { toJson, type JsonText } from "../../src/lib/json.ts";
 import { openRecords } from "../../src/operations/open-records.ts";
 import { turnKey, versionKey } from "../../src/storage/keys.ts";
 import { MEMORIES as collection } from "../../src/storage/collections.ts";
-import { storeVector } from "../../src/vectors/store-vector.ts";
+import { storeVector } from "../../src/search/store-vector.ts";
 import { generationOf } from "../../src/storage/memory-records.ts";
 import { memories, sessions, turns, versions, provider, PROVIDER_KEY } from "../../src/storage/tables.ts";
 import { prose } from "../../scripts/benchmark/workload.ts";
@@ -23,7 +23,7 @@ import { startCairn } from "../support/cairn.ts";
 import { numberedTexts } from "../support/fill.ts";
 import { pageText } from "../support/pages.ts";
 import { inTurns, scratchDirectory, startProcess, until, type CairnProcess, type Scratch } from "../support/process.ts";
-import { chance, unitVector } from "../unit/vectors/stored-vectors.ts";
+import { chance, unitVector } from "../unit/search/stored-vectors.ts";
 import { onLinux } from "../support/platform.ts";
 
 const it = onLinux("the memory of a process's own in /proc");

@@ -5,7 +5,7 @@
  * @module
  */
 import Ajv, { type ValidateFunction } from "ajv";
-import { endpointsOf } from "../../src/app.ts";
+import { endpointsOf } from "../../src/server/app.ts";
 import { withTitledComponents } from "../../scripts/client-types.ts";
 import { openApiDocument } from "../../src/http/openapi.ts";
 

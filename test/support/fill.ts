@@ -5,7 +5,7 @@
  */
 import { partitionOf, withPrefix, type MemoryId, type SessionId } from "../../src/lib/ids.ts";
 import { MEMORIES } from "../../src/storage/collections.ts";
-import { storeVector } from "../../src/vectors/store-vector.ts";
+import { storeVector } from "../../src/search/store-vector.ts";
 import { generationOf } from "../../src/storage/memory-records.ts";
 import { memories, type MemoryRow } from "../../src/storage/tables.ts";
 import type { Cairn } from "./cairn.ts";

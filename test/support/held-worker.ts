@@ -4,9 +4,9 @@
  *
  * @module
  */
-import { SearchIndex } from "../../src/vectors/search-index.ts";
+import { SearchIndex } from "../../src/search/search-index.ts";
 // oxlint-disable-next-line import/no-unassigned-import -- it listens as soon as it is imported; imported later it misses messages
-import "../../src/vectors/worker.ts";
+import "../../src/search/worker.ts";
 
 declare const self: Worker;
 

@@ -5,7 +5,7 @@
  * @module
  */
 import type { Socket } from "bun";
-import { createApp } from "../../src/app.ts";
+import { createApp } from "../../src/server/app.ts";
 import { SERVER_OPTIONS } from "../../src/http/server-options.ts";
 import { startCairn, type Answer, type Cairn, type Options } from "./cairn.ts";
 import { expectDocumented } from "./documented.ts";

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock, type Clock } from "../../../src/lib/clock.ts";
 import { createLog } from "../../../src/lib/log.ts";
-import { openService } from "../../../src/service.ts";
+import { openService } from "../../../src/server/service.ts";
 import type { Durability } from "../../../src/storage/durability.ts";
 import { shownDatabase } from "../../../src/storage/postgres/connection/database-url.ts";
 import { Database } from "../../../src/storage/postgres/connection/database.ts";

@@ -4,7 +4,7 @@ import type { JsonText } from "../../../src/lib/json.ts";
 import { rowProblem } from "../../../src/operations/records.ts";
 import * as tables from "../../../src/storage/tables.ts";
 import { RECORD_TABLES, SCHEMA_VERSION, type Table } from "../../../src/storage/tables.ts";
-import { encodeVector } from "../../../src/vectors/encoding.ts";
+import { encodeVector } from "../../../src/search/encoding.ts";
 
 /**
  * The stored form of a row of each table, as this schema version has it. A release that stores anything in another form needs
