@@ -1,5 +1,5 @@
 /**
- * Feed of the commits of all servers to the records that are searched, for the copies of them that servers search (`search/replica/replica.ts`).
+ * Feed of the commits of all servers to the records that are searched, for the copies that servers search (`search/replica/`).
  *
  * ```
  * cairn.changes (xid, rev, at, keys)      a row of each transaction that changed any: `m1a2b… d3c4d… p`
