@@ -416,8 +416,14 @@ test("the details of every action's trace have the fields that the document name
   await cairn.addTurn(id, "in", "out", { reasoning: "because" });
   const memory = await cairn.addMemory(id, "The customer prefers e-mail.");
   await cairn.ok(cairn.patch("/v1/settings", { retrieval_log: true }));
-  const { retrieval_id } = await cairn.ok(cairn.post("/v1/memory/search", { query: "e-mail", session_id: id, threshold: 0 }));
-  await cairn.ok(cairn.post(`/v1/retrievals/${retrieval_id}/feedback`, { useful: [memory.id] }));
+  const ofOther = await cairn.ok(cairn.post("/v1/memory", { user_id: "cy", agent_id: "bot", content: "Prefers e-mail." }));
+  for (const [found, of] of [
+    [memory, { session_id: id }],
+    [ofOther, { agent_id: "bot" }],
+  ]) {
+    const { retrieval_id } = await cairn.ok(cairn.post("/v1/memory/search", { query: "e-mail", ...of, threshold: 0 }));
+    await cairn.ok(cairn.post(`/v1/retrievals/${retrieval_id}/feedback`, { useful: [found.id] }));
+  }
   await cairn.ok(cairn.patch(`/v1/memory/${memory.id}`, { tags: ["contact"] }));
   await cairn.ok(cairn.delete(`/v1/memory/${memory.id}?reason=wrong`));
   const fork = await cairn.ok(cairn.post(`/v1/sessions/${id}/fork`, { turns: "all" }));

@@ -120,9 +120,9 @@ test("searches of no session are logged for their user or agent, of the request 
   await cairn.ok(cairn.post(`/v1/retrievals/${retrieval_id}/feedback`, { useful: [memory.id] }));
   expect((await cairn.list("/v1/traces?action=retrieval.rated"))[0]).toMatchObject({ session_id: null, details: { retrieval_id } });
   await cairn.ok(cairn.delete("/v1/users/ada"));
-  expect([await queries("user_id=ada"), await queries("agent_id=guide"), await rows(cairn)]).toEqual([[], ["Who?"], 2]);
+  expect([await queries("user_id=ada"), await queries("agent_id=guide"), await rows(cairn)]).toEqual([[], [], 1]);
   cairn.clock.advance({ days: 7 });
-  expect(await queries("agent_id=guide")).toEqual([]);
+  expect(await queries("")).toEqual([]);
   await cairn.runTask("retrieval retention");
   expect(await rows(cairn)).toBe(0);
 });
@@ -740,8 +740,106 @@ test("a search whose filter lets one user's records alone pass is logged for tha
   for (const one of asked) expect(await cairn.ok(cairn.get(path(one)))).toMatchObject({ user_id: "ada" });
   const bo = await cairn.newKey({ owner: { userId: "bo" } });
   const his = await cairn.ok(cairn.post("/v1/memory/search", { query: "His", filter: { user_id: "ada" } }, { key: bo }));
-  await cairn.ok(cairn.delete("/v1/users/ada"));
-  for (const one of asked) expect((await cairn.get(path(one))).status).toBe(404);
-  expect(await rows(cairn)).toBe(1);
   expect(await cairn.ok(cairn.get(path(his)))).toMatchObject({ user_id: "bo" });
+  await cairn.ok(cairn.delete("/v1/users/ada"));
+  for (const one of [...asked, his]) expect((await cairn.get(path(one))).status).toBe(404);
+  expect(await rows(cairn)).toBe(0);
+});
+
+test("a retrieval goes with each user whom it shows or names, whosesoever it is", async () => {
+  await using cairn = await startLogging({ environment: { index_turns: "words" } });
+  const agent_id = "guide";
+  const mate = await cairn.createSession({ user_id: "mate", agent_id });
+  for (const user_id of ["ada", "bo"]) {
+    await cairn.ok(cairn.post("/v1/memory", { user_id, agent_id, content: "Allergic to peanuts." }));
+    const { id } = await cairn.createSession({ user_id, agent_id });
+    await cairn.addTurn(id, "Allergic to peanuts.", "Noted.");
+  }
+  const query = "Who is allergic?";
+  const filters = [
+    undefined,
+    { user_id: { $in: ["ada", "bo"] } },
+    { $or: [{ user_id: "ada" }, { user_id: "bo" }] },
+    { $not: { user_id: { $nin: ["ada", "bo"] } } },
+    { user_id: { $gt: "a", $ne: "cy" }, $and: [{ $or: [{ user_id: { $in: ["bo"] } }, { user_id: "ada" }] }] },
+  ];
+  const asked: any[] = [];
+  for (const filter of filters) asked.push(await cairn.ok(cairn.post("/v1/memory/search", { query, agent_id, filter, threshold: 0 })));
+  asked.push(await cairn.ok(cairn.post("/v1/turns/search", { query, agent_id, threshold: 0 })));
+  asked.push(await search(cairn, mate.id, query, { filter: filters[1] }));
+  asked.push(await context(cairn, mate.id, query, { filter: filters[2], memory_scope: "agent" }));
+  const path = ({ retrieval_id }: any) => `/v1/retrievals/${retrieval_id}`;
+  const others = await cairn.ok(cairn.post("/v1/memory/search", { query, user_id: "cy" }));
+  for (const one of asked) expect(await cairn.ok(cairn.get(path(one)))).toMatchObject({ query });
+  const rated = { useful: idsOf(asked[0].data) };
+  expect((await cairn.ok(cairn.post(`${path(asked[0])}/feedback`, rated))).feedback.useful).toHaveLength(2);
+  expect((await cairn.list("/v1/traces?action=retrieval.rated"))[0]!.details).toMatchObject({ useful: [], unnamed_count: 2 });
+  expect((await cairn.ok(cairn.delete("/v1/users/bo"))).retrievals).toBe(asked.length);
+  for (const one of asked) expect((await cairn.get(path(one))).status).toBe(404);
+  expect([await rows(cairn), (await cairn.get(path(others))).status]).toEqual([1, 200]);
+  expect(await cairn.findings()).toEqual([]);
+});
+
+test("a retrieval of more users than it is found by is nobody's, and not logged", async () => {
+  await using cairn = await startLogging();
+  const named = (count: number) => ({ user_id: { $in: Array.from({ length: count }, (_, i) => `user ${i}`) } });
+  const ask = (count: number) => cairn.ok(cairn.post("/v1/memory/search", { query: "tea", agent_id: "guide", filter: named(count) }));
+  const { retrieval_id } = await ask(64);
+  expect(await ask(65)).not.toHaveProperty("retrieval_id");
+  await cairn.ok(cairn.get(`/v1/retrievals/${retrieval_id}`));
+  expect(await cairn.ok(cairn.delete("/v1/users/user%2063"))).toMatchObject({ status: "done", retrievals: 1 });
+  expect((await cairn.delete("/v1/users/user%2062")).status).toBe(404);
+});
+
+test("a search that waits to be logged when a user whom it names is erased is not", async () => {
+  await using cairn = await startLogging();
+  await cairn.ok(cairn.post("/v1/memory", { user_id: "ada", content: "She lives in Lyon." }));
+  const note = {
+    query: "late",
+    agentId: "guide",
+    users: ["bo", "ada"],
+    limit: 1,
+    threshold: 0,
+    isFiltered: false,
+    request: {},
+    matches: [],
+  };
+  const { store, retrievals: log } = cairn.service;
+  const id = store.newId(homeOfUser(null));
+  await cairn.ok(cairn.delete("/v1/users/ada"));
+  using _ = spyOn(store, "newId").mockReturnValue(id);
+  log.note({ limitsId: "key", actor: "crn_abcd" }, { operation: "search", ...note });
+  await log.settled();
+  expect(await rows(cairn)).toBe(0);
+});
+
+test("the trace of feedback names no memories of other agents than the one that its readers may be bound to", async () => {
+  await using cairn = await startLogging();
+  const { id } = await cairn.createSession({ user_id: "ada", agent_id: "guide" });
+  const own = await cairn.addMemory(id, "She lives in Lyon.");
+  const other = await cairn.ok(cairn.post("/v1/memory", { user_id: "ada", agent_id: "doctor", content: "She lives with asthma." }));
+  const { retrieval_id } = await context(cairn, id, "Where does she live?");
+  await cairn.ok(cairn.post(`/v1/retrievals/${retrieval_id}/feedback`, { useful: [own.id], not_useful: [other.id] }));
+  const key = await cairn.newKey({ owner: { agentId: "guide" }, scopes: ["read"] });
+  const [trace] = await cairn.list(`/v1/traces?action=retrieval.rated&session_id=${id}`, { key });
+  expect(trace!.details).toEqual({ retrieval_id, useful: [own.id], not_useful: [], unnamed_count: 1 });
+});
+
+test("a key of a user sees of a context no memories of its agent that are nobody's, and not that they are gone", async () => {
+  await using cairn = await startLogging();
+  const { id } = await cairn.createSession({ user_id: "ada", agent_id: "guide" });
+  const own = await cairn.addMemory(id, "She lives in Lyon.");
+  const ofAgent = { agent_id: "guide", content: "Lyon is where most of them live." };
+  const shared = await cairn.ok(cairn.post("/v1/memory", ofAgent));
+  const pin = await cairn.ok(cairn.post("/v1/memory", { ...ofAgent, content: "Answer politely.", pinned: true }));
+  const { retrieval_id } = await context(cairn, id, "Where does she live?", { memory_scope: "agent" });
+  const ada = await cairn.newKey({ owner: { userId: "ada" } });
+  const path = `/v1/retrievals/${retrieval_id}`;
+  const found = async (key: string) => new Set(idsOf((await cairn.ok(cairn.get(path, { key }))).memories));
+  expect(await found(cairn.key)).toEqual(new Set([own.id, shared.id, pin.id]));
+  expect(await found(ada)).toEqual(new Set([own.id]));
+  const replay = (key: string) => cairn.ok(cairn.get(`${path}/context`, { key }));
+  expect(await replay(cairn.key)).toMatchObject({ exact: true, changes: [], context: { memories: [{ id: pin.id }, {}, {}] } });
+  const hidden = { exact: false, changes: [{ kind: "memory", id: null, change: "hidden" }], context: { memories: [{ id: own.id }] } };
+  expect(await replay(ada)).toMatchObject(hidden);
 });

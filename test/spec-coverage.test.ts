@@ -182,6 +182,7 @@ const HELD_BY: Record<string, Record<string, readonly (keyof typeof LIMITS)[]>> 
     "of a query the first 1,000 characters are kept, whatever they are": ["retrievalQueryLengthMax"],
     "a retrieval is kept for retrieval_log_days, whatever the tier of its key, and no longer than its session": ["retrievalLogDaysMax"],
     "what else was asked for is kept up to 4,000 characters": ["retrievalRequestLengthMax"],
+    "a retrieval of more users than it is found by is nobody's, and not logged": ["retrievalUsersMax"],
     "while the disk does not answer, 1,000 retrievals wait at most, no more than 500 of one key, and no reader for longer than a second": [
       "retrievalsWaitingMax",
     ],

@@ -2007,14 +2007,15 @@ export interface RecentTurn {
 export interface ReplayChange {
   /** What has changed. */
   kind: "memory" | "turn" | "state" | "request";
-  /** The memory or the turn; null for others. */
+  /** The memory or the turn; null for others, and for memories that are `hidden`. */
   id: string | null;
   /**
    * `edited`: shown with the content that it had then. `rewritten`: that content is no longer kept, and the present one is shown.
    * `rolled_back`: a turn that is hidden now, shown as it was. `gone`: deleted, expired, or no longer kept, and left out; of the `request`,
-   * which was too long to keep, `max_tokens` and `format` are.
+   * which was too long to keep, `max_tokens` and `format` are. `hidden`: memories of other users or agents, which this key may not see,
+   * were there too.
    */
-  change: "edited" | "rewritten" | "rolled_back" | "gone";
+  change: "edited" | "rewritten" | "rolled_back" | "gone" | "hidden";
 }
 
 /** What a search or a context found for a query. */
@@ -2040,7 +2041,7 @@ export interface Retrieval {
   filtered: boolean;
   /** What else was asked for, as it was sent; null where that has more than 4000 characters, or was not kept. */
   request: JsonObject | null;
-  /** What was found, best first. For a key that is bound to an agent, only memories of that agent. */
+  /** What was found, best first; for a bound key, only memories of its user and agent. */
   memories: RetrievedMemory[];
   /** The version of the state that a context showed; null for a search. */
   state_version: number | null;
@@ -2999,7 +3000,7 @@ export interface Trace {
    * - `memory.deleted`: memory_id, content_preview, reason
    * - `memory.superseded`: memory_id, content_preview, superseded_by, superseded_at
    * - `memory.expired`: memory_id, content_preview, expires_at
-   * - `retrieval.rated`: retrieval_id, useful, not_useful
+   * - `retrieval.rated`: retrieval_id, useful, not_useful, unnamed_count
    * - `api_key.created`: key_id, kind, prefix, name, scopes, tier, user_id, agent_id, source, rate_limit, expires_at
    * - `api_key.rolled`: key_id, kind, prefix, name, scopes, tier, user_id, agent_id, rolled_to, rolled_to_prefix, ends_at, expires_at
    * - `api_key.revoked`: key_id, kind, prefix, name, scopes, tier, user_id, agent_id, reason

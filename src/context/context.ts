@@ -20,7 +20,7 @@ import { memoryMembers, visibleMemories } from "../memories/record.ts";
 import type { RankingParts } from "../memories/ranking-score.ts";
 import { explanationsJson, rank, scoreJson, type Ranking, type Searcher } from "../memories/search.ts";
 import type { Shown } from "../memories/status.ts";
-import { sentAs, type Retrieval } from "../retrievals/log.ts";
+import { sentAs, usersNamedBy, type Retrieval } from "../retrievals/log.ts";
 import { liveSession, type LiveSession } from "../sessions/live-session.ts";
 import { memoriesIn, shownMemoryRanges } from "../sessions/shared-memories.ts";
 import { readState } from "../sessions/versions.ts";
@@ -52,7 +52,8 @@ export async function getContext(deps: ContextDeps, searcher: Searcher, id: stri
     isFiltered: request.filter !== undefined,
     request: sentAs(more),
   };
-  const shown = { stateVersion, turns: found.turns.map(idOfTurn), matches: ranking.matches, ...(pins && { pinned: pins }) };
+  const { matches } = ranking;
+  const shown = { stateVersion, turns: found.turns.map(idOfTurn), matches, ...(pins && { pinned: pins }), users: usersNamedBy(request) };
   const retrieval = deps.retrievals.note(searcher, { operation: "context", ...asked, ...shown });
   return retrieval === undefined ? answer : (`${answer.slice(0, -1)},"retrieval_id":"${retrieval}"}` as JsonText);
 }

@@ -7,7 +7,7 @@
  * @module
  */
 import { ApiError } from "../lib/errors.ts";
-import { bare, BARE_ID_LENGTH, withPrefix, type BareId, type Id, type MemoryId } from "../lib/ids.ts";
+import { bare, BARE_ID_LENGTH, withPrefix, type BareId, type Id } from "../lib/ids.ts";
 import { jsonWith, toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { toIso } from "../lib/time.ts";
@@ -25,12 +25,12 @@ import { answerAgain, NO_STATE, type ContextRecords, type FoundMemory } from "./
 import { CONTEXT_FORMATS, type ContextRequest } from "./request.ts";
 
 export const REPLAY_KINDS = ["memory", "turn", "state", "request"] as const;
-export const REPLAY_CHANGES = ["edited", "rewritten", "rolled_back", "gone"] as const;
+export const REPLAY_CHANGES = ["edited", "rewritten", "rolled_back", "gone", "hidden"] as const;
 
 /** A record that is not as it was when the context was made. */
 interface Change {
   readonly kind: (typeof REPLAY_KINDS)[number];
-  /** Null for the state and the request. */
+  /** Null for the state and the request, and for memories that the key may not see. */
   readonly id: string | null;
   readonly change: (typeof REPLAY_CHANGES)[number];
 }
@@ -49,6 +49,8 @@ export async function replayContext(deps: RetrievalDeps, owner: Owner, id: strin
   const isExact = changes.every(({ change }) => change === "rolled_back");
   return jsonWith({ object: "context_replay", retrieval_id: id, exact: isExact, changes, created_at: toIso(at) }, { context });
 }
+
+type LoggedMemory = NonNullable<RetrievalRow["pinned"]>[number];
 
 /** The part of a request that says how what was found is shown. */
 function requestOf({ request = {} }: RetrievalRow): Pick<ContextRequest, "format" | "maxTokens"> {
@@ -69,7 +71,9 @@ function foundAgain(
   const pinned = row.pinned ?? [];
   const others = row.memories.filter(({ id }) => !pinned.some((pin) => pin.id === id));
   const find = visibleMemories(reader);
-  const memoriesOf = (logged: readonly { id: MemoryId; agentId?: string | null }[], isPinned: boolean) =>
+  if ([...row.memories, ...pinned].some((memory) => !isLoggedFor(owner, place, memory)))
+    changes.push({ kind: "memory", id: null, change: "hidden" });
+  const memoriesOf = (logged: readonly LoggedMemory[], isPinned: boolean) =>
     eachFetched(
       logged.filter((memory) => isLoggedFor(owner, place, memory)),
       ({ id }) => {

@@ -156,10 +156,15 @@ export const Context = Type.Object(
 const ReplayChange = Type.Object(
   {
     kind: OneOf(REPLAY_KINDS, { description: "What has changed.", examples: ["memory"] }),
-    id: OrNull(Type.String({ description: "The memory or the turn; null for others.", examples: ["mem_4hTq2LxVb0Zs"] })),
+    id: OrNull(
+      Type.String({
+        description: "The memory or the turn; null for others, and for memories that are `hidden`.",
+        examples: ["mem_4hTq2LxVb0Zs"],
+      }),
+    ),
     change: OneOf(REPLAY_CHANGES, {
       description:
-        "`edited`: shown with the content that it had then. `rewritten`: that content is no longer kept, and the present one is shown. `rolled_back`: a turn that is hidden now, shown as it was. `gone`: deleted, expired, or no longer kept, and left out; of the `request`, which was too long to keep, `max_tokens` and `format` are.",
+        "`edited`: shown with the content that it had then. `rewritten`: that content is no longer kept, and the present one is shown. `rolled_back`: a turn that is hidden now, shown as it was. `gone`: deleted, expired, or no longer kept, and left out; of the `request`, which was too long to keep, `max_tokens` and `format` are. `hidden`: memories of other users or agents, which this key may not see, were there too.",
       examples: ["edited"],
     }),
   },

@@ -33,6 +33,8 @@ export interface RecordFilter {
   passes(record: Readonly<Record<string, unknown>>): boolean;
   /** Comparisons that each record that passes has passed: an index may answer some of them. */
   readonly required: readonly Comparison[];
+  /** All its comparisons, wherever they stand. */
+  readonly comparisons: readonly Comparison[];
   /** The filter as it was sent. */
   readonly sent: JsonObject;
   /** Characters of its JSON: all of them may be compared with each record. */
@@ -45,7 +47,8 @@ type Test = (record: JsonObject) => boolean;
 
 interface Parsing {
   readonly members: Members | undefined;
-  comparisons: number;
+  paths: number;
+  readonly comparisons: Comparison[];
   weight: number;
 }
 
@@ -60,10 +63,11 @@ export function parseFilter(sent: JsonObject, param: string, members?: Members):
   const { length } = JSON.stringify(sent);
   if (members !== undefined && length > LIMITS.filterLengthMax)
     throw refused(param, `must be at most ${LIMITS.filterLengthMax} characters of JSON; got ${length}`);
-  const parsing: Parsing = { members, comparisons: 0, weight: 1 };
+  const parsing: Parsing = { members, paths: 0, comparisons: [], weight: 1 };
   const required: Comparison[] = [];
   const passes = allOf(sent, param, 0, parsing, required);
-  return { passes: (record) => passes(record as JsonObject), required, sent, length, weight: parsing.weight };
+  const { comparisons, weight } = parsing;
+  return { passes: (record) => passes(record as JsonObject), required, comparisons, sent, length, weight };
 }
 
 /** @param required - gets the comparisons that must pass; left out where one of several will do */
@@ -107,8 +111,7 @@ function comparisonsOf(path: string, sent: JsonValue, at: string, parsing: Parsi
   const kind = kindOf(path, at, parsing.members);
   const isComparison = isObject(sent) && Object.keys(sent).some((name) => name.startsWith("$"));
   const parts = path.split(".");
-  if (++parsing.comparisons > LIMITS.filterPathsMax)
-    throw refused(at, `is one too many: a filter has at most ${LIMITS.filterPathsMax} paths`);
+  if (++parsing.paths > LIMITS.filterPathsMax) throw refused(at, `is one too many: a filter has at most ${LIMITS.filterPathsMax} paths`);
   const tests = (isComparison ? Object.entries(sent) : [["$eq", sent] as const]).map(([operator, value]) => {
     const place = isComparison ? `${at}.${firstCodePoints(operator, SHOWN_LENGTH)}` : at;
     if (!isOperator(operator)) throw refused(place, `is not known; there are ${Object.keys(OPERATORS).join(", ")}`);
@@ -116,7 +119,9 @@ function comparisonsOf(path: string, sent: JsonValue, at: string, parsing: Parsi
     const { operand, problem } = OPERATORS[operator].operandOf(value, kind);
     if (problem !== undefined) throw refused(place, problem);
     if (operator === "$contains" || operator === "$all") parsing.weight++;
-    required?.push({ path, operator, operand });
+    const comparison = { path, operator, operand };
+    parsing.comparisons.push(comparison);
+    required?.push(comparison);
     return OPERATORS[operator].test(operand, kind);
   });
   return (record) => {

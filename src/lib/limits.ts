@@ -156,6 +156,8 @@ export const LIMITS = {
   retrievalQueryLengthMax: 1_000,
   /** Characters of the JSON that is kept of what a retrieval was asked for besides; more is not kept. */
   retrievalRequestLengthMax: 4_000,
+  /** Users whom a retrieval shows or names; one of more is not logged. */
+  retrievalUsersMax: 64,
   retrievalNoteLengthMax: 1_000,
   retrievalLogDaysMax: 365,
   /** Retrievals that wait to be logged; further ones are not. Of one API key at most half. */

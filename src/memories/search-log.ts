@@ -4,7 +4,7 @@
  * @module
  */
 import type { Id } from "../lib/ids.ts";
-import { ownerOfSearch, sentAs, type Asking, type Retrieval } from "../retrievals/log.ts";
+import { ownerOfSearch, sentAs, usersNamedBy, type Asking, type Retrieval } from "../retrievals/log.ts";
 import type { CreatedFilter } from "../storage/list.ts";
 import type { Owner } from "../storage/owner.ts";
 import type { MemoryDeps } from "./deps.ts";
@@ -32,5 +32,5 @@ export function trackSearch(
   const { type, types = [], tags = [] } = more;
   const isFiltered = rowFilterOf(search) !== undefined || type !== undefined || types.length + tags.length > 0;
   const asked = { sessionId, ...ownerOfSearch(searcher.owner, search), query, limit, threshold, isFiltered, request: sentAs(more) };
-  return retrievals.note(searcher, { operation: "search", ...asked, matches });
+  return retrievals.note(searcher, { operation: "search", ...asked, matches, users: usersNamedBy(search) });
 }

@@ -18,7 +18,7 @@ import { describeError, type Log } from "../lib/log.ts";
 import { copyOf, firstCodePoints, snakeCase } from "../lib/text.ts";
 import { toIso } from "../lib/time.ts";
 import { isLive } from "../sessions/live-session.ts";
-import type { Tx } from "../storage/access.ts";
+import { eachFetched, type Tx } from "../storage/access.ts";
 import { isErased } from "../storage/erasure.ts";
 import { hashKey, MAX_KEY } from "../storage/keys.ts";
 import type { CreatedFilter } from "../storage/list.ts";
@@ -65,14 +65,18 @@ export interface Retrieval {
   readonly matches: readonly LoggedMemory[];
   /** Memories that a context showed before those, as they are pinned. */
   readonly pinned?: readonly Pick<LoggedMemory, "key" | "row">[];
+  /** Users whom the request names, and those of its turns. */
+  readonly users?: readonly string[];
 }
 
 interface LoggedMemory {
   readonly key: BareId;
-  readonly row: Pick<MemoryRow, "agentId">;
+  readonly row: OwnerOfMemory;
   readonly score: number;
   readonly parts?: { readonly rankingScore: number };
 }
+
+type OwnerOfMemory = Pick<MemoryRow, "userId" | "agentId">;
 
 /** A row that waits. Of rows of memories it keeps nothing, as those can be large. */
 interface Waiting {
@@ -80,9 +84,11 @@ interface Waiting {
   readonly id: BareId;
   readonly expiresAfterMs: number;
   readonly row: Omit<RetrievalRow, "expiresAt" | "at">;
-  /** The agent of each of its memories, and of those that are pinned. */
-  readonly agents: readonly (string | null)[];
-  readonly agentsOfPinned: readonly (string | null)[];
+  /** Owner of each of its memories, and of those that are pinned. */
+  readonly owners: readonly OwnerOfMemory[];
+  readonly ownersOfPinned: readonly OwnerOfMemory[];
+  /** All users whom it shows or names. */
+  readonly users: readonly string[];
 }
 
 interface Parts {
@@ -122,6 +128,12 @@ export function ownerOfSearch(owner: Owner, search: Owner & Pick<Wishes, "filter
   return (named && narrowed(named, { userId: only("user_id"), agentId: only("agent_id") })) ?? named;
 }
 
+/** Users whom a request names, as its own or anywhere in its filter. */
+export function usersNamedBy({ userId, filter }: Owner & Pick<Wishes, "filter">): string[] {
+  const compared = filter?.comparisons.flatMap(({ path, operand }) => (path === "user_id" ? [operand].flat() : [])) ?? [];
+  return [userId, ...compared].filter((one) => typeof one === "string");
+}
+
 export class RetrievalLog {
   /** Numbers of entries written since the start, and not written. */
   readonly counts = { logged: 0, dropped: 0 };
@@ -143,12 +155,31 @@ export class RetrievalLog {
     return this.#parts.isOn();
   }
 
-  /** Notes what was found, while the log is on. @returns the id that its row will have; undefined where there will be none */
+  /**
+   * Notes what was found, while the log is on. What concerns very many users is nobody's, and not logged.
+   *
+   * @returns the id that its row will have; undefined where there will be none
+   */
   note(
     { limitsId, actor }: Asking,
-    { sessionId, userId, agentId, query, matches, pinned = [], isFiltered, request, stateVersion, turns, ...asked }: Retrieval,
+    {
+      sessionId,
+      userId,
+      agentId,
+      query,
+      matches,
+      pinned = [],
+      isFiltered,
+      request,
+      stateVersion,
+      turns,
+      users: named = [],
+      ...asked
+    }: Retrieval,
   ): Id<"ret"> | undefined {
     if (!this.isOn || (sessionId ?? userId ?? agentId) === undefined) return undefined;
+    const users = usersOf(named, matches, pinned);
+    if (users.length > LIMITS.retrievalUsersMax) return undefined;
     const ofKey = this.#heldByKey.get(limitsId) ?? 0;
     if (this.#held >= LIMITS.retrievalsWaitingMax || ofKey >= LIMITS.retrievalsWaitingMax / 2) {
       this.#drop(1, "more retrievals wait than may");
@@ -176,8 +207,9 @@ export class RetrievalLog {
         }),
         ...(pinned.length === 0 ? {} : { pinned: pinned.map(({ key }) => ({ id: withPrefix("mem", key) })) }),
       },
-      agents: matches.map(({ row }) => row.agentId),
-      agentsOfPinned: pinned.map(({ row }) => row.agentId),
+      owners: matches.map(({ row }) => ownerOfRow(row)),
+      ownersOfPinned: pinned.map(({ row }) => ownerOfRow(row)),
+      users,
     });
     if (this.#waiting.length >= ROWS_PER_COMMIT) this.flush();
     else if (this.#waiting.length === 1) this.#activator.wake();
@@ -261,34 +293,52 @@ function ownerOf({ sessionId, userId, agentId }: Pick<Retrieval, "sessionId" | "
 }
 type RetrievalOwner = Pick<RetrievalRow, "sessionId" | "userId" | "agentId">;
 
-/** @returns whether it was written: not when the session has ended meanwhile, or the user was erased */
-function put(tx: Tx, { id, expiresAfterMs, row, agents, agentsOfPinned }: Waiting): boolean {
+function ownerOfRow({ userId, agentId }: OwnerOfMemory): OwnerOfMemory {
+  return { userId, agentId };
+}
+
+/** The users whom a request names and whose memories it found, each once. */
+function usersOf(named: readonly string[], ...found: readonly (readonly Pick<LoggedMemory, "row">[])[]): string[] {
+  const users = new Set(named);
+  for (const { row } of found.flat()) if (row.userId !== null) users.add(row.userId);
+  return [...users];
+}
+
+/** @returns whether it was written: not when the session has ended meanwhile, or a user was erased */
+function put(tx: Tx, { id, expiresAfterMs, row, owners, ownersOfPinned, users }: Waiting): boolean {
   const session = row.sessionId === undefined ? undefined : tx.get(sessions, bare(row.sessionId));
-  if (row.sessionId === undefined ? wasErased(tx, row.userId, id) : session === undefined || !isLive(tx, bare(row.sessionId), session))
-    return false;
-  const agent = session?.agentId ?? row.agentId ?? null;
+  if (row.sessionId !== undefined && (session === undefined || !isLive(tx, bare(row.sessionId), session))) return false;
+  const { userId = null, agentId = null } = session ?? row;
+  const others = users.filter((user) => user !== userId);
+  const concerned = row.userId === undefined ? others : [row.userId, ...others];
+  if (eachFetched(concerned, (user) => wasErased(tx, user, id)).includes(true)) return false;
   tx.add(retrievals, id, {
     expiresAt: tx.now + expiresAfterMs,
     ...(bareIdTime(id) > tx.now ? { at: tx.now } : {}),
     ...row,
-    memories: withAgents(row.memories, agents, agent),
-    ...(row.pinned === undefined ? {} : { pinned: withAgents(row.pinned, agentsOfPinned, agent) }),
+    ...(others.length === 0 ? {} : { others: others.map(hashKey) }),
+    memories: withOwners(row.memories, owners, { userId, agentId }),
+    ...(row.pinned === undefined ? {} : { pinned: withOwners(row.pinned, ownersOfPinned, { userId, agentId }) }),
   });
   return true;
 }
 
-/** Names the agents of memories that are not of the one that all others are of. */
-function withAgents<Memory extends object>(
+/** Names the users and agents of memories that are not of the ones that all others are of. */
+function withOwners<Memory extends object>(
   memories: readonly Memory[],
-  agents: readonly (string | null)[],
-  common: string | null,
-): (Memory & { agentId?: string | null })[] {
-  return memories.map((memory, i) => (agents[i] === common ? memory : { ...memory, agentId: agents[i] as string | null }));
+  owners: readonly OwnerOfMemory[],
+  { userId, agentId }: OwnerOfMemory,
+): (Memory & Partial<OwnerOfMemory>)[] {
+  return memories.map((memory, i) => {
+    const own = owners[i]!;
+    const isOfOther = { user: own.userId !== userId, agent: own.agentId !== agentId };
+    if (!isOfOther.user && !isOfOther.agent) return memory;
+    return { ...memory, ...(isOfOther.user && { userId: own.userId }), ...(isOfOther.agent && { agentId: own.agentId }) };
+  });
 }
 
 /** Checks whether an erasure of the user has begun since an id was given: one that has ended by now has left its trace. */
-function wasErased(tx: Tx, userId: string | undefined, id: BareId): boolean {
-  if (userId === undefined) return false;
+function wasErased(tx: Tx, userId: string, id: BareId): boolean {
   if (isErased(tx, { userId }, id)) return true;
   const { byUser } = traces.index;
   const hash = hashKey(userId);

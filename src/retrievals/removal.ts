@@ -1,5 +1,5 @@
 /**
- * Removal of the searches of an erased user that named no session.
+ * Removal of what the log has of an erased user: searches that named no session, and retrievals of others that show or name the user.
  *
  * @module
  */
@@ -8,10 +8,16 @@ import { successor } from "../storage/keys.ts";
 import { retrievals, type ErasureRow } from "../storage/tables.ts";
 
 /** Takes the next ones away and counts them. @returns the entry behind which the next commit continues; undefined at the end */
-export function removeSearches(tx: Tx, hash: string, { until, after, counts }: ErasureRow, limit: number): string | undefined {
-  const { byUser } = retrievals.index;
-  const entries = tx.keys(byUser, { from: after === "" ? hash : successor(after), to: hash + until, limit });
-  for (const entry of entries) tx.remove(retrievals, byUser.recordOf(entry));
+export function removeRetrievals(
+  tx: Tx,
+  by: "byUser" | "byOther",
+  hash: string,
+  { until, after, counts }: ErasureRow,
+  limit: number,
+): string | undefined {
+  const index = retrievals.index[by];
+  const entries = tx.keys(index, { from: after === "" ? hash : successor(after), to: hash + until, limit });
+  for (const entry of entries) tx.remove(retrievals, index.recordOf(entry));
   counts.retrievals += entries.length;
   return entries.length < limit ? undefined : entries.at(-1);
 }

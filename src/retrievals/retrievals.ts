@@ -13,7 +13,7 @@ import { toIso } from "../lib/time.ts";
 import { preview, visibleMemories } from "../memories/record.ts";
 import { findLiveSession, liveSession, type LiveSession } from "../sessions/live-session.ts";
 import { eachFetched, type Reader, type Span } from "../storage/access.ts";
-import { isErased } from "../storage/erasure.ts";
+import { isRetrievalErased } from "../storage/erasure.ts";
 import { MAX_KEY } from "../storage/keys.ts";
 import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
 import { EVERYBODY, isBound, isOwned, mayBeOwned, narrowed, ownedPostings, type Owner } from "../storage/owner.ts";
@@ -90,7 +90,7 @@ export async function listSearches(
   } as const;
   return store.list(listing, page, (reader, id) => {
     const row = reader.get(retrievals, id);
-    if (row === undefined || !passes(id, row, filter) || isErased(reader, row, id)) return undefined;
+    if (row === undefined || !passes(id, row, filter)) return undefined;
     return retrievalJson(reader, owner, placeOfSearch(row), id, row);
   });
 }
@@ -131,10 +131,24 @@ export async function giveFeedback(deps: RetrievalDeps, caller: Caller, id: stri
     tx.put(retrievals, key, row);
     const { session, userId, agentId } = place;
     const of = session === undefined ? { sessionId: null, recordId: key } : { sessionId: session.id };
-    const details = toJson({ retrieval_id: id, useful, not_useful: notUseful });
+    const details = toJson({ retrieval_id: id, ...ratedOf(place, before, useful, notUseful) });
     record(tx, caller, { action: "retrieval.rated", ...of, userId, agentId, details });
-    return ofUser(place, retrievalJson(tx, caller.owner, place, key, row)!, "if large");
+    const { json, users, asksForRoom } = ofUser(place, retrievalJson(tx, caller.owner, place, key, row)!, "if large");
+    return { json, users: [...users, ...(row.others ?? [])], asksForRoom };
   });
+}
+
+/** Details of a trace: ids of its own user's and agent's alone, as its readers may see no others and no other's erasure finds it. */
+function ratedOf(place: RetrievalPlace, row: RetrievalRow, useful: readonly FoundId[], notUseful: readonly FoundId[]): object {
+  const { memories: found, pinned = [], turns: shown = [], others } = row;
+  const own = [...found, ...pinned].filter(
+    ({ userId, agentId }) => userId === undefined && (agentId === undefined || place.agentId === null),
+  );
+  const named = new Set<string>(own.map(({ id }) => id));
+  if (place.userId !== null || others === undefined) for (const id of shown) named.add(id);
+  const [helped, not] = [useful, notUseful].map((ids) => ids.filter((id) => named.has(id))) as [FoundId[], FoundId[]];
+  const unnamed = useful.length + notUseful.length - helped.length - not.length;
+  return { useful: helped, not_useful: not, ...(unnamed === 0 ? {} : { unnamed_count: unnamed }) };
 }
 
 /** Ids of what a retrieval found, as far as an owner sees it. */
@@ -155,10 +169,11 @@ function ratedIn(found: FoundIds, ids: readonly string[], param: string): FoundI
 type FoundId = Id<"mem" | "turn">;
 type FoundIds = ReadonlyMap<string, FoundId>;
 
-/** Checks whether a key may see a memory of the log: of other agents, whose memories a context finds too, a bound key sees none. */
-export function isLoggedFor(owner: Owner, place: RetrievalPlace, { agentId = place.agentId }: { agentId?: string | null }): boolean {
-  return isOwned(owner, { userId: place.userId ?? undefined, agentId: agentId ?? undefined });
+/** Checks whether a key may see a memory of the log: a bound key sees none of other users and agents, which others may have found. */
+export function isLoggedFor(owner: Owner, place: RetrievalPlace, { userId = place.userId, agentId = place.agentId }: LoggedOwner): boolean {
+  return isOwned(owner, { userId: userId ?? undefined, agentId: agentId ?? undefined });
 }
+type LoggedOwner = Pick<RetrievalRow["memories"][number], "userId" | "agentId">;
 
 /** Place of a retrieval: a session, or the user and the agent of a search without one. */
 export interface RetrievalPlace {
@@ -194,9 +209,9 @@ export function findRetrieval(reader: Reader, owner: Owner, id: string): FoundRe
 function placeIn(reader: Reader, owner: Owner, key: BareId, row: RetrievalRow | undefined): RetrievalPlace | undefined {
   const session = findLiveSession(reader, owner, row?.sessionId ?? withPrefix("sess", key));
   const isOwn = mayBeOwned(reader, owner, retrievals.index, key);
-  if (session !== undefined) return placeOfSession(session);
-  const isOfSearch = isOwn && row !== undefined && row.sessionId === undefined && !isErased(reader, row, key);
-  return isOfSearch ? placeOfSearch(row) : undefined;
+  const isOfSearch = isOwn && row !== undefined && row.sessionId === undefined;
+  if (row === undefined || (session === undefined && !isOfSearch) || isRetrievalErased(reader, row, key)) return undefined;
+  return session === undefined ? placeOfSearch(row) : placeOfSession(session);
 }
 
 /** Each memory in it was read, which takes as long as some ten looks. */
@@ -217,9 +232,9 @@ export function retrievalOf(reader: Reader, session: LiveSession, id: BareId): R
   return reader.get(retrievals, id);
 }
 
-/** A retrieval as the wire has it; undefined for one whose time has passed. */
+/** A retrieval as the wire has it; undefined for one whose time has passed, or that is being erased. */
 export function retrievalJson(reader: Reader, owner: Owner, place: RetrievalPlace, id: BareId, row: RetrievalRow): JsonText | undefined {
-  if (row.expiresAt <= reader.now) return undefined;
+  if (row.expiresAt <= reader.now || isRetrievalErased(reader, row, id)) return undefined;
   const find = visibleMemories(reader);
   const at = createdAt(id, row);
   const { session, userId } = place;

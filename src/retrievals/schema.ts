@@ -88,7 +88,7 @@ export const Retrieval = Type.Object(
       }),
     ),
     memories: Type.Array(RetrievedMemory, {
-      description: "What was found, best first. For a key that is bound to an agent, only memories of that agent.",
+      description: "What was found, best first; for a bound key, only memories of its user and agent.",
     }),
     state_version: OrNull(
       Type.Integer({ description: "The version of the state that a context showed; null for a search.", examples: [3] }),

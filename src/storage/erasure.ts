@@ -12,9 +12,9 @@
 import { bare, ID_PREFIXES, isId, type BareId, type Id, type SessionId } from "../lib/ids.ts";
 import type { JsonText } from "../lib/json.ts";
 import { unpacked } from "../lib/packed-json.ts";
-import type { Reader } from "./access.ts";
+import { eachFetched, type Reader } from "./access.ts";
 import { MAX_KEY, hashKey } from "./keys.ts";
-import { erasures, sessions, traces, type ErasureRow, type IdempotencyRow, type OutboxRow } from "./tables.ts";
+import { erasures, sessions, traces, type ErasureRow, type IdempotencyRow, type OutboxRow, type RetrievalRow } from "./tables.ts";
 
 /** Checks whether a record with this user is being erased. Its id says whether it was there by then, which its time need not. */
 export function isErased(reader: Reader, { userId }: { userId?: string | null | undefined }, id: BareId): boolean {
@@ -26,6 +26,13 @@ export function isErased(reader: Reader, { userId }: { userId?: string | null | 
 /** @param user - `hashKey` of it */
 function erasureOf(reader: Reader, user: string): ErasureRow | undefined {
   return reader.isEmpty(erasures) ? undefined : reader.get(erasures, user);
+}
+
+/** Checks whether a retrieval shows or names a user who is being erased. */
+export function isRetrievalErased(reader: Reader, { userId, others = [] }: Pick<RetrievalRow, "userId" | "others">, id: BareId): boolean {
+  if (!isAnyErased(reader)) return false;
+  const users = userId === undefined ? others : [hashKey(userId), ...others];
+  return eachFetched(users, (user) => erasureOf(reader, user)).some((erasure) => erasure !== undefined && id <= erasure.until);
 }
 
 /** Checks whether anything is. */

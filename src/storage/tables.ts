@@ -46,6 +46,7 @@
  *   ofNoSession        retrieval                    if it has none
  *   byUser             #user retrieval              if it has no session
  *   byAgent            #agent retrieval             if it has no session
+ *   byOther            #user retrieval              for each other user whom it shows or names
  *   byExpiry           ms retrieval
  *   ahead              retrieval                    if its id is later than its time
  * vectors              embedding                    bytes: numbers, terms, generation, memory (`search/encoding.ts`)

@@ -22,7 +22,7 @@ const DETAILS: Record<TraceAction, readonly string[]> = {
   "memory.updated": ["memory_id", "content_changed", "tags_changed"],
   "memory.deleted": ["memory_id", "content_preview", "reason"],
   "memory.expired": ["memory_id", "content_preview", "expires_at"],
-  "retrieval.rated": ["retrieval_id", "useful", "not_useful"],
+  "retrieval.rated": ["retrieval_id", "useful", "not_useful", "unnamed_count"],
   "memory.superseded": ["memory_id", "content_preview", "superseded_by", "superseded_at"],
   "api_key.created": ["key_id", "kind", "prefix", "name", "scopes", "tier", "user_id", "agent_id", "source", "rate_limit", "expires_at"],
   "api_key.rolled": [

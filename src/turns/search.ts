@@ -20,7 +20,7 @@ import { LIMITS } from "../lib/limits.ts";
 import { ComparedRows, ROWS_AT_ONCE, rowsAtOnce } from "../memories/filter.ts";
 import { inOrder } from "../memories/in-order.ts";
 import { candidatesFrom, indexQuery, looksAt, scoresOf, TERMS_PER_TURN, type Searcher } from "../memories/search.ts";
-import { ownerOfSearch, sentAs } from "../retrievals/log.ts";
+import { ownerOfSearch, sentAs, usersNamedBy } from "../retrievals/log.ts";
 import { eachRead, type Reader } from "../storage/access.ts";
 import { TURNS } from "../storage/collections.ts";
 import { generationOf, vectorOf } from "../storage/memory-records.ts";
@@ -81,17 +81,19 @@ export async function searchTurns(deps: TurnDeps, searcher: Searcher, search: Tu
   const found = scope === undefined || index === "off" ? undefined : await rank(deps, searcher, search, scope, index, permit);
   const data: JsonText[] = [];
   const shownIds: TurnId[] = [];
+  const users = new Set(usersNamedBy(search));
   let bytes = 0;
-  for (const { turn, row, json, score, passage } of found?.matches ?? []) {
+  for (const { turn, row, session, json, score, passage } of found?.matches ?? []) {
     if (bytes > LIMITS.pageBytesMax) break;
     // Of a long turn this takes milliseconds.
     await nextTurn();
     const shown = shownPassage(row, found!.query, passage);
     data.push(`${json.slice(0, -1)},"score":${score},"passage":${toJson(shown ?? null)}}` as JsonText);
     shownIds.push(withPrefix("turn", turn));
+    if (session.row.userId !== null) users.add(session.row.userId);
     bytes += Buffer.byteLength(json);
   }
-  const retrieval = scope && trackTurnSearch(deps, searcher, search, shownIds);
+  const retrieval = scope && trackTurnSearch(deps, searcher, search, { turns: shownIds, users: [...users] });
   const partial = isAll && found?.isPartial !== true ? undefined : toJson(true);
   const members = { data: jsonArray(data), partial, retrieval_id: retrieval && toJson(retrieval) };
   return jsonWith({ object: "list", query: search.query, index_turns: index }, members);
@@ -102,12 +104,12 @@ function trackTurnSearch(
   { retrievals }: TurnDeps,
   searcher: Searcher,
   search: TurnSearch,
-  turns: readonly TurnId[],
+  found: { readonly turns: readonly TurnId[]; readonly users: readonly string[] },
 ): Id<"ret"> | undefined {
   if (!retrievals.isOn) return undefined;
   const { sessionId, query, limit, threshold, ...more } = search;
   const asked = { sessionId, ...ownerOfSearch(searcher.owner, search), query, limit, threshold, isFiltered: search.filter !== undefined };
-  return retrievals.note(searcher, { operation: "turn_search", ...asked, request: sentAs(more), turns, matches: [] });
+  return retrievals.note(searcher, { operation: "turn_search", ...asked, request: sentAs(more), ...found, matches: [] });
 }
 
 function shownPassage(row: TurnRow, { lexical }: EmbeddedQuery, passage: number | undefined): ShownPassage | undefined {

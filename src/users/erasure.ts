@@ -51,7 +51,7 @@ import { actionOf, isAdminAction } from "../traces/events.ts";
 import { record, type Caller, type Deps } from "../traces/record.ts";
 import { ERASED_DETAILS } from "../traces/traces.ts";
 import { removeDeliveries } from "../webhooks/queue.ts";
-import { removeSearches } from "../retrievals/removal.ts";
+import { removeRetrievals } from "../retrievals/removal.ts";
 import { isUnnamed } from "./directory.ts";
 import { hasRecords } from "./presence.ts";
 import { noUser } from "./users.ts";
@@ -113,13 +113,11 @@ export async function eraseUser({ store }: Deps, caller: Caller & { actor: strin
 
 /** An id that none of a user's records is after: a server whose clock is ahead may have made the newest. */
 function untilNow(tx: Tx, hash: string): BareId {
-  const newest = [sessions, memories, retrievals, traces]
-    .map(({ index }) => index.byUser)
-    .flatMap((byUser) =>
-      tx
-        .keys(byUser, { from: hash, to: hash + MAX_KEY, limit: 1, descending: true })
-        .map((entry) => entry.slice(hash.length, hash.length + BARE_ID_LENGTH)),
-    );
+  const newest = [...[sessions, memories, retrievals, traces].map(({ index }) => index.byUser), retrievals.index.byOther].flatMap((index) =>
+    tx
+      .keys(index, { from: hash, to: hash + MAX_KEY, limit: 1, descending: true })
+      .map((entry) => entry.slice(hash.length, hash.length + BARE_ID_LENGTH)),
+  );
   return tx.bareId(undefined, newest.toSorted().at(-1));
 }
 
@@ -301,7 +299,9 @@ const PHASES: Record<ErasureRow["phase"], Phase> = {
     return entries.length < ROWS_PER_COMMIT ? undefined : entries.at(-1);
   },
 
-  retrievals: (tx, hash, erasure) => removeSearches(tx, hash, erasure, ROWS_PER_COMMIT),
+  retrievals: (tx, hash, erasure) => removeRetrievals(tx, "byUser", hash, erasure, ROWS_PER_COMMIT),
+
+  "retrievals of others": (tx, hash, erasure) => removeRetrievals(tx, "byOther", hash, erasure, ROWS_PER_COMMIT),
 
   traces(tx, hash, { until, after, counts }) {
     const { byUser } = traces.index;

@@ -18,10 +18,13 @@ const TRACES_SEARCHED = 100;
 /** Grants are few, and no index has their users: of more than these the newest are looked at. */
 const GRANTS_SEARCHED = 1_000;
 
+/** Indexes of what an erasure removes. */
+const CONTENT = [...[sessions, memories, retrievals, deliveries, idempotency].map(({ index }) => index.byUser), retrievals.index.byOther];
+
 /** Checks whether anything names a user, be it a trace that an erasure has left. */
 export function hasRecords(reader: Reader, userId: string): boolean {
   const hash = hashKey(userId);
-  const indexes = [sessions, memories, retrievals, traces, deliveries, idempotency].map(({ index }) => index.byUser);
+  const indexes = [...CONTENT, traces.index.byUser];
   const span = { from: hash, to: hash + MAX_KEY, limit: 1 };
   return (
     eachFetched(indexes, (index) => reader.keys(index, span).length > 0).includes(true) ||
@@ -38,8 +41,7 @@ export function hasContent(reader: Reader, userId: string): boolean {
   // A later event comes with a later trace, and so does an answer.
   if (until === "") {
     const span = { from: hash, to: hash + MAX_KEY, limit: 1 };
-    const indexes = [sessions, memories, retrievals, deliveries, idempotency].map(({ index }) => index.byUser);
-    if (eachFetched(indexes, (index) => reader.keys(index, span).length > 0).includes(true)) return true;
+    if (eachFetched(CONTENT, (index) => reader.keys(index, span).length > 0).includes(true)) return true;
   }
   return hasTraces(reader, hash, until) || hasGrant(reader, userId, until);
 }

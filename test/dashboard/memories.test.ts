@@ -186,6 +186,25 @@ test("a search that finds nothing says what came nearest and at which threshold,
   await cairn.ok(cairn.post("/v1/memory/forget", { filter: { user_id: "eater" }, dry_run: false }));
 });
 
+test("why a memory is missing is said of those, too, that a fork has from its parent", async () => {
+  const { id: parent } = await cairn.createSession();
+  const memory = await cairn.addMemory(parent, "Lives in Lyon.");
+  const fork = await cairn.ok(cairn.post(`/v1/sessions/${parent}/fork`, { memories: "session" }));
+  const later = await cairn.addMemory(parent, "Lives in Nice.");
+  using tab = await signedInTab(cairn, `/memories?q=zebra&session_id=${fork.id}&threshold=0.9`);
+  await tab.click("Why is a memory not found?");
+  for (const [id, reason] of [
+    [memory.id, "below the threshold of 0.90"],
+    [later.id, `The search is for the session ${fork.id}; it has ${parent}.`],
+  ] as const) {
+    await tab.fill("Memory that is missing", id);
+    await tab.click("Why");
+    await tab.seesFlat(reason);
+  }
+  expect(tab.complaints).toEqual([]);
+  for (const id of [parent, fork.id]) await cairn.ok(cairn.delete(`/v1/sessions/${id}`));
+});
+
 test("a search takes a filter as the API does, and says at the field what is wrong with it", async () => {
   using tab = await signedInTab(cairn, `/memories?q=${encodeURIComponent(QUESTION)}`);
   await tab.fill("Filter", '{"type": "fa');

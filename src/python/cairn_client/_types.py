@@ -1158,11 +1158,12 @@ class ReplayChange(Record):
     kind: Literal["memory", "turn", "state", "request"]
     """What has changed."""
     id: str | None
-    """The memory or the turn; null for others."""
-    change: Literal["edited", "rewritten", "rolled_back", "gone"]
+    """The memory or the turn; null for others, and for memories that are `hidden`."""
+    change: Literal["edited", "rewritten", "rolled_back", "gone", "hidden"]
     """`edited`: shown with the content that it had then. `rewritten`: that content is no longer kept, and the present one is shown.
     `rolled_back`: a turn that is hidden now, shown as it was. `gone`: deleted, expired, or no longer kept, and left out; of the
-    `request`, which was too long to keep, `max_tokens` and `format` are.
+    `request`, which was too long to keep, `max_tokens` and `format` are. `hidden`: memories of other users or agents, which this
+    key may not see, were there too.
     """
 
 
@@ -1192,7 +1193,7 @@ class Retrieval(Record):
     request: dict[str, Any] | None
     """What else was asked for, as it was sent; null where that has more than 4000 characters, or was not kept."""
     memories: list[RetrievedMemory]
-    """What was found, best first. For a key that is bound to an agent, only memories of that agent."""
+    """What was found, best first; for a bound key, only memories of its user and agent."""
     state_version: int | None
     """The version of the state that a context showed; null for a search."""
     turns: list[str]
@@ -2092,7 +2093,7 @@ class Trace(Record):
     - `memory.deleted`: memory_id, content_preview, reason
     - `memory.superseded`: memory_id, content_preview, superseded_by, superseded_at
     - `memory.expired`: memory_id, content_preview, expires_at
-    - `retrieval.rated`: retrieval_id, useful, not_useful
+    - `retrieval.rated`: retrieval_id, useful, not_useful, unnamed_count
     - `api_key.created`: key_id, kind, prefix, name, scopes, tier, user_id, agent_id, source, rate_limit, expires_at
     - `api_key.rolled`: key_id, kind, prefix, name, scopes, tier, user_id, agent_id, rolled_to, rolled_to_prefix, ends_at,
     expires_at

@@ -193,6 +193,12 @@ const MIGRATIONS: readonly SchemaMigration[] = [
         plain('create table if not exists cairn.memories_by_time (key text collate "C" primary key)'),
       ]),
   },
+  {
+    number: 19,
+    says: "searches are found by other users whom they show",
+    run: (connection) =>
+      connection.send([plain('create table if not exists cairn.retrievals_by_other (key text collate "C" primary key)')]),
+  },
 ];
 
 /**

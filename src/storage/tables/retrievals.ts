@@ -8,9 +8,12 @@ import { bare } from "../../lib/ids.ts";
 import { hashKey, numberKey } from "../keys.ts";
 import { AnyObject, EitherIdText, Fraction, IdText, OneOf, OrNull, Positive, Text, Whole } from "../row-types.ts";
 import { json } from "./codecs.ts";
-import { ID, table } from "./table.ts";
+import { HASH, ID, table } from "./table.ts";
 
 export const RETRIEVAL_OPERATIONS = ["search", "context", "turn_search"] as const;
+/** The user and the agent of a memory where they are not those of the session or the search; null for a memory of none. */
+const Strangers = { userId: Type.Optional(OrNull(Text)), agentId: Type.Optional(OrNull(Text)) };
+
 const RetrievalRow = Type.Object({
   expiresAt: Whole,
   /** Set where the time of the id is later than that of the row, which this is: the clock was behind an earlier id. */
@@ -41,18 +44,20 @@ const RetrievalRow = Type.Object({
       note: Type.Optional(Text),
     }),
   ),
-  /** Best first, with the agent where it is not that of the session or the search; null for a memory of none. */
+  /** `hashKey` of other users: those of what was found, and those whom the request names. Their erasure takes the row along. */
+  others: Type.Optional(Type.Array(Type.String({ pattern: HASH.source }))),
+  /** Best first. */
   memories: Type.Array(
     Type.Object({
       id: IdText("mem"),
       score: Fraction,
       /** Set where recency or importance ordered them. */
       rankingScore: Type.Optional(Fraction),
-      agentId: Type.Optional(OrNull(Text)),
+      ...Strangers,
     }),
   ),
   /** Memories that a context showed before those, as they are pinned; the query may have found them, too. */
-  pinned: Type.Optional(Type.Array(Type.Object({ id: IdText("mem"), agentId: Type.Optional(OrNull(Text)) }))),
+  pinned: Type.Optional(Type.Array(Type.Object({ id: IdText("mem"), ...Strangers }))),
 });
 export type RetrievalRow = Static<typeof RetrievalRow>;
 export const retrievals = table("retrievals", ID, RetrievalRow, json<RetrievalRow>(), {
@@ -60,6 +65,7 @@ export const retrievals = table("retrievals", ID, RetrievalRow, json<RetrievalRo
   ofNoSession: (retrieval, row) => (row.sessionId === undefined ? retrieval : undefined),
   byUser: (retrieval, row) => (row.userId === undefined ? undefined : hashKey(row.userId) + retrieval),
   byAgent: (retrieval, row) => (row.agentId === undefined ? undefined : hashKey(row.agentId) + retrieval),
+  byOther: { of: (retrieval, row) => row.others?.map((user) => user + retrieval), hasMany: true },
   byExpiry: (retrieval, row) => numberKey(row.expiresAt) + retrieval,
   ahead: (retrieval, row) => (row.at === undefined ? undefined : retrieval),
 });

@@ -27,6 +27,7 @@ export const ERASURE_PHASES = [
   "sessions",
   "memories",
   "retrievals",
+  "retrievals of others",
   "traces",
   "outbox",
   "deliveries",

@@ -10,7 +10,7 @@ import { encodeVector } from "../../../src/search/encoding.ts";
  * The stored form of a row of each table, as this schema version has it. A release that stores anything in another form needs
  * another version and a migration; then this is the hash of the new one.
  */
-const FORMS = { schema: 1, sha256: "b947f14ebc34137e85055f1c5f49157a00b607cca05c4a4f1e97637a55fe57dc" };
+const FORMS = { schema: 1, sha256: "f7217763408fa2c734d921d760aef617aace8da8eadda88d74a953083390ff4e" };
 
 const SESSION = "sess_0VQk3aB4x1Zq";
 const body = '{"a":1}' as JsonText;
@@ -184,8 +184,9 @@ const ROWS: Record<string, [key: string, row: unknown]> = {
       stateVersion: 7,
       turns: ["turn_0VQk3aB4x1Zu"],
       feedback: { at: 3, useful: ["mem_0VQk3aB4x1Zv"], notUseful: ["mem_0VQk3aB4x1Zw"], note: "close" },
-      memories: [{ id: "mem_0VQk3aB4x1Zv", score: 0.9, rankingScore: 0.8, agentId: "bot" }],
-      pinned: [{ id: "mem_0VQk3aB4x1Zw", agentId: null }],
+      others: ["AAAAAAAAAAAAAAAAAAAAAA"],
+      memories: [{ id: "mem_0VQk3aB4x1Zv", score: 0.9, rankingScore: 0.8, userId: null, agentId: "bot" }],
+      pinned: [{ id: "mem_0VQk3aB4x1Zw", userId: "bob", agentId: null }],
     },
   ],
   traces: [

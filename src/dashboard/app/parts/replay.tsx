@@ -34,7 +34,7 @@ function Replayed({ retrievalId }: { retrievalId: string }) {
             <ul>
               {changes.map(({ kind, id, change }) => (
                 <li key={`${kind} ${id}`}>
-                  {kind === "memory" && change !== "gone" ? (
+                  {kind === "memory" && id !== null && change !== "gone" ? (
                     <a href={`/dashboard/go/${id}`}>
                       memory <code>{id}</code>
                     </a>
@@ -60,6 +60,7 @@ const SAYS = {
   rewritten: "was edited since, and what it said then is no longer kept; this is what it says now",
   rolled_back: "was hidden by a rollback since",
   gone: "is gone, or no longer kept",
+  hidden: "of others was there, too, which this key may not see",
 };
 
 /** The block or the messages that were asked for, or else all of it. */

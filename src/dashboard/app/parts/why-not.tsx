@@ -53,10 +53,12 @@ async function reasons(id: string, body: WhyNotProps["body"], threshold: number)
       return ["There is no such memory: it was deleted, has expired, or is not this key's."];
     throw error;
   }
-  const left = leftOut(memory, body);
-  if (left.length > 0) return left;
+  // A fork shows memories of its parent, and others of them as current.
   const match = await scoreOf(memory, body);
-  if (match === undefined) return ["The filter leaves it out."];
+  if (match === undefined) {
+    const left = leftOut(memory, body);
+    return left.length > 0 ? left : ["The filter leaves it out."];
+  }
   if (match.score >= threshold)
     return [`It is found, with a score of ${match.score.toFixed(2)}; among very many it can be behind the limit.`];
   return [scored(match, threshold), ...(memory.vector_available ? [] : ["It has no vector yet: it is found by its words alone."])];
