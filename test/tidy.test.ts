@@ -187,10 +187,10 @@ const LAYERS: readonly (readonly RegExp[])[] = [
   ],
   [/^src\/mcp\//, /^src\/compat\//, /^src\/telemetry\//],
   [/^src\/server\//, /^src\/config\.ts$/],
-  [/^src\/cli\//],
-  [/^src\/main\.ts$/],
   // Nothing below may import what runs elsewhere.
   [/^src\/client\//],
+  [/^src\/cli\//],
+  [/^src\/main\.ts$/],
   [/^src\/adapters\//],
 ];
 

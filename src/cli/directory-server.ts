@@ -13,18 +13,17 @@ import { ApiError } from "../lib/errors.ts";
 import type { Log } from "../lib/log.ts";
 import { systemReason } from "../lib/system-errors.ts";
 import { version } from "../lib/version.ts";
-import type { HttpAnswer, HttpCall } from "../mcp/api.ts";
 import { openService, type Service } from "../server/service.ts";
 import { DirectoryInUseError } from "../storage/lmdb/directory/directory-lock.ts";
 import type { Telemetry } from "../telemetry/otlp.ts";
 import { announce, announced, ForeignFileError, withdraw, type Announcement } from "./announcement.ts";
+import { partsOf, responseOf, type Answered, type RequestParts } from "./http-client.ts";
 import { listen, listenInDirectory, type Listeners } from "./listeners.ts";
 import { ProvenServer, UnprovenServerError } from "./proven-server.ts";
 import { databaseOf, finishRequests, loadTelemetry } from "./serve.ts";
 
 const HOST = "127.0.0.1";
-/** A provider of embeddings may take half of it. */
-const CALL_TIMEOUT_MS = 60_000;
+const JOIN_TIMEOUT_MS = 60_000;
 /** A process that takes a directory over has opened its store long before. A client waits for a tool a minute, as a rule. */
 const FIND_MS = 15_000;
 const LOOK_MS = 25;
@@ -51,21 +50,32 @@ export class DirectoryServer {
     this.#onFailure = onFailure;
   }
 
-  /** @throws {ApiError} `service_unavailable` when the directory can be neither asked nor served */
-  async send(call: HttpCall): Promise<HttpAnswer> {
+  /**
+   * @throws {ApiError} `service_unavailable` when the directory can be neither asked nor served
+   * @throws {Error} when the answer did not come: the next call finds who serves the directory by then
+   */
+  async answer(request: Request): Promise<Response> {
     const end = systemClock.elapsed() + FIND_MS;
-    for (let isRepeated = false; ;) {
-      this.#refuseWhenClosing();
-      const server = (this.#server ??= await this.#find());
-      const answer = await ask(server, call);
-      if (!(answer instanceof Error)) return { ...answer, isRepeated };
-      // To a stranger nothing was sent.
-      isRepeated ||= !(answer instanceof UnprovenServerError);
-      if (this.#server === server) this.#server = undefined;
-      server[Symbol.dispose]();
-      if (systemClock.elapsed() > end) throw this.#silent(server.place, answer);
+    const { pathname, search } = new URL(request.url);
+    const parts = await partsOf(request);
+    for (;;) {
+      const server = await this.open();
+      try {
+        return responseOf(await ask(server, pathname + search, parts));
+      } catch (error) {
+        if (this.#server === server) this.#server = undefined;
+        server[Symbol.dispose]();
+        // To a stranger nothing was sent.
+        if (!(error instanceof UnprovenServerError) || systemClock.elapsed() > end) throw error;
+      }
       await systemClock.sleep(LOOK_MS);
     }
+  }
+
+  /** Finds the server, or becomes it. @throws {ApiError} */
+  async open(): Promise<ProvenServer> {
+    this.#refuseWhenClosing();
+    return (this.#server ??= await this.#find());
   }
 
   /** Ends what this process serves: another one takes over. Calls under way are refused. */
@@ -111,17 +121,21 @@ export class DirectoryServer {
   /** Returns the server that announced itself, or why it does not answer. */
   async #join(place: Announcement): Promise<ProvenServer | ApiError> {
     const server = this.#proven(place);
-    const answer = await ask(server, LIVENESS);
-    if (!(answer instanceof Error)) return this.#ofThisStore(server);
-    server[Symbol.dispose]();
-    return this.#silent(place, answer);
+    try {
+      await ask(server, "/health/live", { signal: AbortSignal.timeout(JOIN_TIMEOUT_MS) });
+      return this.#ofThisStore(server);
+    } catch (error) {
+      server[Symbol.dispose]();
+      if (error instanceof ApiError) throw error;
+      return this.#silent(place, error);
+    }
   }
 
   #proven(place: Announcement): ProvenServer {
     return new ProvenServer(this.#config.dataDirectory, place);
   }
 
-  #silent({ url }: Announcement, reason: Error): ApiError {
+  #silent({ url }: Announcement, reason: unknown): ApiError {
     const { dataDirectory } = this.#config;
     return new ApiError("service_unavailable", `The server of ${dataDirectory} does not answer at ${url}: ${systemReason(reason)}.`);
   }
@@ -171,26 +185,12 @@ export class DirectoryServer {
   }
 }
 
-const LIVENESS: HttpCall = { method: "GET", target: "/health/live", headers: {}, body: undefined };
-
-/**
- * Returns the answer of a server, or why there is none: it has ended, or something else listens on its port by now.
- *
- * @throws {ApiError} when the server takes too long, and when somebody else's files are in the directory
- */
-async function ask(server: ProvenServer, { method, target, headers, body }: HttpCall): Promise<HttpAnswer | Error> {
-  const key = server.place.key;
+/** @throws {ApiError} when somebody else's files are in the directory @throws {Error} when no answer comes */
+async function ask(server: ProvenServer, target: string, sent: RequestParts): Promise<Answered> {
   try {
-    return await server.send(target, {
-      method,
-      headers: { ...headers, "X-API-Key": key },
-      body,
-      timeoutMs: CALL_TIMEOUT_MS,
-      anyCertificate: true,
-    });
+    return await server.send(target, { ...sent, headers: { ...sent.headers, "x-api-key": server.place.key }, anyCertificate: true });
   } catch (error) {
-    if (error instanceof ForeignFileError || (error instanceof DOMException && error.name === "TimeoutError")) throw unavailable(error);
-    return error as Error;
+    throw error instanceof ForeignFileError ? unavailable(error) : error;
   }
 }
 

@@ -15,7 +15,7 @@ export async function doctorOAuth(args: readonly string[]): Promise<number> {
   const { address, key } = readOAuthWalk(args);
   for await (const { name, problem, untried } of walkOAuth(
     address,
-    (url, sent) => send(url, { ...sent, timeoutMs: TIMEOUT_MS, bytesMax: ANSWER_BYTES_MAX, anyCertificate: false }),
+    (url, sent) => send(url, { ...sent, signal: AbortSignal.timeout(TIMEOUT_MS), bytesMax: ANSWER_BYTES_MAX, anyCertificate: false }),
     key,
   )) {
     if (untried !== undefined) {

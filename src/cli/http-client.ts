@@ -1,5 +1,5 @@
 /**
- * Requests of commands to a server. Proxies are ignored.
+ * Requests of commands to a server, and the `fetch` by which the client of the API makes them. Proxies are ignored.
  *
  * @module
  */
@@ -10,7 +10,8 @@ export interface HttpRequest {
   method?: string;
   headers?: Readonly<Record<string, string>>;
   body?: string | undefined;
-  timeoutMs: number;
+  /** Ends the request, and the reading of its answer. */
+  signal: AbortSignal;
   /** True to take any certificate: for loopback addresses, which none names. */
   anyCertificate: boolean;
   /** Longest body that is read; any unless given. */
@@ -20,6 +21,8 @@ export interface HttpRequest {
   /** Agent that makes and keeps the connections, instead of the host and port of the URL. */
   agent?: HttpAgent;
 }
+
+export type RequestParts = Pick<HttpRequest, "method" | "headers" | "body" | "signal">;
 
 export interface Answered {
   readonly status: number;
@@ -32,13 +35,13 @@ const HTTPS_AGENT = new HttpsAgent({ keepAlive: true });
 
 /** @throws {Error} the system's, when no answer comes */
 export async function send(url: URL, sent: HttpRequest): Promise<Answered> {
-  const { method = "GET", headers = {}, body, timeoutMs, anyCertificate, keepAlive = false, agent, bytesMax } = sent;
+  const { method = "GET", headers = {}, body, signal, anyCertificate, keepAlive = false, agent, bytesMax } = sent;
   const isHttps = url.protocol === "https:";
   const options = {
     method,
     headers: { ...headers, ...(body === undefined ? {} : { "Content-Length": String(Buffer.byteLength(body)) }) },
     rejectUnauthorized: !anyCertificate,
-    signal: AbortSignal.timeout(timeoutMs),
+    signal,
     agent: agent ?? (keepAlive ? (isHttps ? HTTPS_AGENT : HTTP_AGENT) : (false as const)),
   };
   const answer = await new Promise<IncomingMessage>((resolve, reject) => {
@@ -47,6 +50,27 @@ export async function send(url: URL, sent: HttpRequest): Promise<Answered> {
     request.end(body);
   });
   return { status: answer.statusCode ?? 0, headers: answer.headers, body: await bodyOf(answer, bytesMax) };
+}
+
+/** `fetch` by connections of our own. */
+export async function fetchBy(request: Request, anyCertificate: boolean): Promise<Response> {
+  return responseOf(await send(new URL(request.url), { ...(await partsOf(request)), anyCertificate, keepAlive: true }));
+}
+
+/** Reads its body. */
+export async function partsOf(request: Request): Promise<RequestParts> {
+  const { method, headers, signal } = request;
+  const body = request.body === null ? undefined : await request.text();
+  return { method, headers: Object.fromEntries(headers), body, signal };
+}
+
+/** Returns an answer as `fetch` gives it, with the headers that the client of the API reads. */
+export function responseOf({ status, headers, body }: Answered): Response {
+  const kept = ["content-type", "retry-after", "x-request-id"].flatMap((name) => {
+    const value = headers[name];
+    return typeof value === "string" ? [[name, value] as [string, string]] : [];
+  });
+  return new Response(body === "" ? null : body, { status, headers: kept });
 }
 
 async function bodyOf(answer: AsyncIterable<Buffer>, bytesMax = Infinity): Promise<string> {

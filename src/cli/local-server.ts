@@ -31,7 +31,7 @@ export function serverOfSettings(config: Config): LocalServer {
 function unproven(address: URL, anyCertificate: boolean): LocalServer {
   return {
     origin: address.origin,
-    ask: (path, headers = {}) => send(new URL(path, address), { headers, timeoutMs: TIMEOUT_MS, anyCertificate }),
+    ask: (path, headers = {}) => send(new URL(path, address), { headers, signal: AbortSignal.timeout(TIMEOUT_MS), anyCertificate }),
   };
 }
 
@@ -49,7 +49,7 @@ export function serverOf(dataDirectory: string, address?: URL): LocalServer | un
     origin: address?.origin ?? place.url,
     async ask(path, headers = {}) {
       using server = new ProvenServer(dataDirectory, place, address);
-      return await server.send(path, { headers, timeoutMs: TIMEOUT_MS, anyCertificate: true });
+      return await server.send(path, { headers, signal: AbortSignal.timeout(TIMEOUT_MS), anyCertificate: true });
     },
   };
 }

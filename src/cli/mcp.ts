@@ -11,15 +11,11 @@ import { readMcpConfig, UsageError, type McpConfig } from "../config.ts";
 import { afterNextTurn, systemClock } from "../lib/clock.ts";
 import { createLog, describeError } from "../lib/log.ts";
 import { version } from "../lib/version.ts";
-import { apiOverHttp, type HttpCall } from "../mcp/api.ts";
 import { mcpServer, TOOL_SETS } from "../mcp/server.ts";
 import { AGENT_DEFAULT } from "../mcp/tool-context.ts";
 import { checkedName, reportRejections } from "./command-line.ts";
 import { STORE_FAILED_EXIT_CODE } from "./exit-codes.ts";
 import { doorTo } from "./door.ts";
-
-/** Opens the data directory. A call that needs it says why that failed. */
-const LIVENESS: HttpCall = { method: "GET", target: "/health/live", headers: {}, body: undefined };
 
 export async function mcp(args: readonly string[]): Promise<number> {
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
@@ -36,7 +32,7 @@ export async function mcp(args: readonly string[]): Promise<number> {
   reportRejections(log);
   const end = Promise.withResolvers<number>();
   const door = doorTo(options, log, () => end.resolve(STORE_FAILED_EXIT_CODE));
-  const api = apiOverHttp((call) => door.send(call));
+  const { api } = door;
   const transport = new StdioServerTransport();
   const server = serveStdio(
     () => mcpServer({ api, identity, tools, mayWrite: true, mayRead: true, version, now: () => systemClock.now() }),
@@ -45,8 +41,8 @@ export async function mcp(args: readonly string[]): Promise<number> {
       onerror: (error) => log.debug("MCP", { error: describeError(error) }),
     },
   );
-  // The answer to the first message goes first: clients wait for it.
-  if (options.hooks) process.stdin.once("data", () => afterNextTurn(() => void door.send(LIVENESS).catch(() => undefined)));
+  // The answer to the first message goes first: clients wait for it. A call that needs the directory says why it cannot be opened.
+  if (options.hooks) process.stdin.once("data", () => afterNextTurn(() => void door.open().catch(() => undefined)));
   // Happens when the client has closed its end, and when it has sent a message of more than 10 MB.
   const { onclose } = transport;
   transport.onclose = () => {

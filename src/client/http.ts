@@ -55,6 +55,14 @@ export interface Runtime {
   wait: (ms: number, signal: AbortSignal | undefined) => Promise<void>;
 }
 
+/** Sending of requests, which a program on the same machine does otherwise than one far away. */
+export interface Policy {
+  /** Returns how long to wait before the same request is sent again; undefined when the error is final. */
+  pauseMs: (error: CairnError, attempt: number, random: () => number) => number | undefined;
+  /** True to send long bodies in gzip. */
+  compresses: boolean;
+}
+
 const REAL: Runtime = { random: Math.random, now: Date.now, wait };
 
 const TIMEOUT_MS = 30_000;
@@ -72,9 +80,10 @@ const COMPRESSED_LENGTH_MIN = 64 * 1024;
 export class Http {
   readonly runtime: Runtime;
   readonly #options: CairnOptions;
+  readonly #policy: Policy;
   readonly #base: string;
 
-  constructor(options: CairnOptions, runtime: Runtime = REAL) {
+  constructor(options: CairnOptions, runtime: Runtime = REAL, policy: Policy = farAway(options.retries)) {
     const { apiKey, baseUrl = "http://127.0.0.1:8700", timeoutMs = TIMEOUT_MS } = options;
     // A header takes nothing else, and an error of the runtime would not say which one.
     if (typeof apiKey !== "string" || !/^[\x21-\x7e]+$/.test(apiKey))
@@ -84,6 +93,7 @@ export class Http {
     this.#options = options;
     this.#base = baseUrl.replace(/\/+$/, "");
     this.runtime = runtime;
+    this.#policy = policy;
   }
 
   /**
@@ -92,7 +102,7 @@ export class Http {
    * @throws {CairnError} of the last attempt
    */
   async call<Answer>(call: Call, options: CallOptions = {}): Promise<Answer> {
-    const { retries = RETRIES, timeoutMs = TIMEOUT_MS } = this.#options;
+    const { timeoutMs = TIMEOUT_MS } = this.#options;
     const idempotencyKey = options.idempotencyKey ?? newKey();
     for (let attempt = 0, isLost = false; ; attempt++) {
       const exchange = this.exchange(options.signal);
@@ -105,19 +115,20 @@ export class Http {
       } catch (error) {
         if (!(error instanceof CairnError)) throw error;
         if (error.status === 404 && isLost && call.gone !== undefined) return call.gone as Answer;
-        if (attempt >= retries || !isTemporary(error)) throw error;
+        const pauseMs = this.#policy.pauseMs(error, attempt, this.runtime.random);
+        if (pauseMs === undefined) throw error;
         isLost ||= LOST_STATUSES.includes(error.status);
-        await this.backoff(attempt, error, options.signal);
+        await this.runtime.wait(pauseMs, options.signal);
       } finally {
         exchange.close();
       }
     }
   }
 
-  /** Waits before the next attempt: as long as the server asks, then exponential backoff with full jitter. */
-  backoff(attempt: number, { retryAfterSeconds = 0 }: Partial<CairnError>, signal: AbortSignal | undefined): Promise<void> {
+  /** Waits before the next attempt. */
+  backoff(attempt: number, error: Partial<CairnError>, signal: AbortSignal | undefined): Promise<void> {
     const { random, wait } = this.runtime;
-    return wait(retryAfterSeconds * 1000 + random() * Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** attempt), signal);
+    return wait(backoffMs(error, attempt, random), signal);
   }
 
   exchange(signal: AbortSignal | undefined): Exchange {
@@ -143,7 +154,7 @@ export class Http {
   ): Promise<Request> {
     const hasBody = method === "POST" || method === "PATCH";
     const text = hasBody ? JSON.stringify(body ?? {}) : "";
-    const bytes = await gzipped(text);
+    const bytes = this.#policy.compresses ? await gzipped(text) : undefined;
     return new Request(this.#base + path + queryString(query), {
       method,
       signal,
@@ -160,6 +171,18 @@ export class Http {
       ...(hasBody ? { body: bytes ?? text } : {}),
     });
   }
+}
+
+function farAway(retries = RETRIES): Policy {
+  return {
+    pauseMs: (error, attempt, random) => (attempt < retries && isTemporary(error) ? backoffMs(error, attempt, random) : undefined),
+    compresses: true,
+  };
+}
+
+/** As long as the server asks, then exponential backoff with full jitter. */
+function backoffMs({ retryAfterSeconds = 0 }: Partial<CairnError>, attempt: number, random: () => number): number {
+  return retryAfterSeconds * 1000 + random() * Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** attempt);
 }
 
 /** Checks whether the same request may get another answer later. */

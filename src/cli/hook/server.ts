@@ -47,7 +47,7 @@ export class HookServer implements Disposable {
       const answer = socket === undefined ? undefined : await overSocket(socket, path, request);
       if (answer !== undefined) return answer;
       proven ??= new (await import("../proven-server.ts")).ProvenServer(directory, place);
-      return proven.send(path, { timeoutMs: TIMEOUT_MS, ...request, anyCertificate: true });
+      return proven.send(path, { signal: AbortSignal.timeout(TIMEOUT_MS), ...request, anyCertificate: true });
     };
     return new HookServer(sender, () => proven?.[Symbol.dispose]());
   }
@@ -80,7 +80,7 @@ async function named({ url, key }: { readonly url: URL; readonly key: string }):
   const { send } = await import("../http-client.ts");
   return (method, path, body) =>
     send(new URL(`${url.pathname.replace(/\/$/, "")}${path}`, url), {
-      timeoutMs: TIMEOUT_MS,
+      signal: AbortSignal.timeout(TIMEOUT_MS),
       ...requestOf(method, key, body),
       anyCertificate: false,
       keepAlive: true,

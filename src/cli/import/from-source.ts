@@ -11,7 +11,6 @@ import { systemClock } from "../../lib/clock.ts";
 import { parseDuration } from "../../lib/duration.ts";
 import { createLog } from "../../lib/log.ts";
 import { parseInstant } from "../../lib/time.ts";
-import { apiOverHttp } from "../../mcp/api.ts";
 import { OperationError } from "../../operations/report.ts";
 import { holdsStore } from "../../operations/store-file.ts";
 import { announced } from "../announcement.ts";
@@ -131,7 +130,7 @@ class Run implements AsyncDisposable {
   private constructor(config: ImportConfig, door: Door | undefined, report: Awaited<ReturnType<typeof open>> | undefined) {
     this.#config = config;
     this.#report = report;
-    const ask = patiently(door && apiOverHttp((call) => door.send(call)), systemClock);
+    const ask = patiently(door?.api, systemClock);
     const common = { ask, user: config.user, isDry: config.has("dry-run") };
     this.#writer = new Writer({ ...common, onRefused: ({ external_id: name }, reason) => this.#skip(`the turn ${name}`, reason) });
     this.#memories = new MemoryWriter({

@@ -7,10 +7,10 @@ import { join } from "node:path";
 import { OwnServer, runOwn } from "./own-server.ts";
 
 /** Everything that a server has of sessions, turns and memories, as text. */
-async function contentOf(server: OwnServer): Promise<string[]> {
-  const sessions = await server.all<{ id: string }>("/v1/sessions");
-  const records: unknown[] = [...sessions, ...(await server.all("/v1/memory"))];
-  for (const { id } of sessions) records.push(...(await server.all(`/v1/sessions/${id}/turns`)));
+async function contentOf({ cairn }: OwnServer): Promise<string[]> {
+  const sessions = await Array.fromAsync(cairn.sessions.list());
+  const records: unknown[] = [...sessions, ...(await Array.fromAsync(cairn.memories.list()))];
+  for (const { id } of sessions) records.push(...(await Array.fromAsync(cairn.turns.list(id))));
   return records.map((record) => JSON.stringify(record));
 }
 

@@ -17,14 +17,14 @@ interface Step {
 }
 
 /** A step of an agent: a turn, a state and a memory in one request. */
-async function takeStep(server: OwnServer, session: string, number: number): Promise<Step> {
-  const answer = await server.ask<{ id: string; memories: { id: string }[] }>("POST", `/v1/sessions/${session}/turns`, {
+async function takeStep({ cairn }: OwnServer, session: string, number: number): Promise<Step> {
+  const answer = await cairn.turns.add(session, {
     input: { type: "text", content: `Question ${number}` },
     output: { type: "text", content: `Answer ${number}` },
     state: { number },
     memories: [{ content: `Fact ${number}`, embed: false }],
   });
-  return { session, turn: answer.id, memory: answer.memories[0]!.id };
+  return { session, turn: answer.id, memory: answer.memories![0]!.id };
 }
 
 export async function checkDurability(directory: string, key: string): Promise<string> {
@@ -34,7 +34,7 @@ export async function checkDurability(directory: string, key: string): Promise<s
     const server = await OwnServer.start(directory, key);
     const own: string[] = [];
     for (let lane = 0; lane < LANES; lane++)
-      own.push((await server.ask<{ id: string }>("POST", "/v1/sessions", { agent_id: "selftest", user_id: `user ${lane}` })).id);
+      own.push((await server.cairn.sessions.create({ agent_id: "selftest", user_id: `user ${lane}` })).id);
     sessions.push(...own);
     await stepUntilKilled(server, own, steps, steps.length + STEPS_PER_LIFE);
   }
@@ -67,10 +67,10 @@ async function stepUntilKilled(server: OwnServer, sessions: readonly string[], s
 }
 
 /** @throws {Error} where a session has not as many states and memories as turns */
-async function collect(server: OwnServer, session: string, found: { turns: Set<string>; memories: Set<string> }): Promise<void> {
-  const { state_version: states } = await server.ask<{ state_version: number }>("GET", `/v1/sessions/${session}`);
-  const turns = await server.all(`/v1/sessions/${session}/turns`);
-  const memories = await server.all(`/v1/memory?session_id=${session}`);
+async function collect({ cairn }: OwnServer, session: string, found: { turns: Set<string>; memories: Set<string> }): Promise<void> {
+  const { state_version: states } = await cairn.sessions.get(session);
+  const turns = await Array.fromAsync(cairn.turns.list(session));
+  const memories = await Array.fromAsync(cairn.memories.list({ session_id: session }));
   if (turns.length !== states || memories.length !== states)
     throw new Error(`session ${session} has ${states} states, ${turns.length} turns and ${memories.length} memories of the same steps`);
   for (const { id } of turns) found.turns.add(id);

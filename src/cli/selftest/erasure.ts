@@ -6,6 +6,7 @@
 import { randomBytes } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Cairn } from "../../client/client.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { OwnServer } from "./own-server.ts";
 
@@ -33,35 +34,32 @@ export async function checkErasure(directory: string, key: string): Promise<stri
   const texts = [turn, state, memory, note];
   {
     await using server = await OwnServer.start(directory, key);
+    const { cairn } = server;
     for (let i = 0; i < RECORDS; i++) {
       const body = { agent_id: "selftest", user_id: USER, initial_state: { state, i }, metadata: { note } };
-      const { id } = await server.ask<{ id: string }>("POST", "/v1/sessions", body);
-      const said = (content: string) => ({ type: "text", content });
-      await server.ask("POST", `/v1/sessions/${id}/turns`, { input: said(`${turn} ${i}`), output: said(turn), reasoning: turn });
-      const { id: old } = await server.ask<{ id: string }>("POST", "/v1/memory", {
-        session_id: id,
-        content: `${memory} ${i}`,
-        embed: false,
-      });
-      await server.ask("PATCH", `/v1/memory/${old}`, { content: `${memory} has changed ${i}` });
+      const { id } = await cairn.sessions.create(body);
+      const said = (content: string) => ({ type: "text" as const, content });
+      await cairn.turns.add(id, { input: said(`${turn} ${i}`), output: said(turn), reasoning: turn });
+      const { id: old } = await cairn.memories.add({ session_id: id, content: `${memory} ${i}`, embed: false });
+      await cairn.memories.update(old, { content: `${memory} has changed ${i}` });
     }
   }
   if (filesWith(directory, texts).length === 0)
     throw new Error("the texts of the user are in no file before the erasure, so that it proves nothing");
   {
     await using server = await OwnServer.start(directory, key);
-    await server.ask("DELETE", `/v1/users/${encodeURIComponent(USER)}`);
-    await untilDone(server);
+    await server.cairn.users.erase(USER);
+    await untilDone(server.cairn);
   }
   const left = filesWith(directory, texts);
   if (left.length > 0) throw new Error(`texts of the erased user are in ${left.join(", ")}`);
   return `${RECORDS} sessions of a user erased: none of their texts is in a file of the data directory`;
 }
 
-async function untilDone(server: OwnServer): Promise<void> {
+async function untilDone(cairn: Cairn): Promise<void> {
   const until = systemClock.elapsed() + DONE_MS_MAX;
   while (systemClock.elapsed() < until) {
-    const { status } = await server.ask<{ status: string }>("GET", `/v1/users/${encodeURIComponent(USER)}/erasure`);
+    const { status } = await cairn.users.erasure(USER);
     if (status === "done") return;
     await systemClock.sleep(POLL_MS);
   }

@@ -5,9 +5,10 @@
  */
 import { randomBytes } from "node:crypto";
 import { OWN_PROGRAM } from "../../backups/command.ts";
+import { Cairn } from "../../client/client.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { announced } from "../announcement.ts";
-import { send } from "../http-client.ts";
+import { fetchBy } from "../http-client.ts";
 
 const START_MS_MAX = 60_000;
 const POLL_MS = 20;
@@ -19,14 +20,13 @@ export function makeKey(): string {
 }
 
 export class OwnServer implements AsyncDisposable {
+  /** Its API; nothing is sent again. */
+  readonly cairn: Cairn;
   readonly #child: Bun.Subprocess;
-  readonly #address: string;
-  readonly #key: string;
 
-  private constructor(child: Bun.Subprocess, address: string, key: string) {
+  private constructor(child: Bun.Subprocess, cairn: Cairn) {
     this.#child = child;
-    this.#address = address;
-    this.#key = key;
+    this.cairn = cairn;
   }
 
   /** @throws {Error} when it is not ready within a minute */
@@ -42,38 +42,12 @@ export class OwnServer implements AsyncDisposable {
     while (systemClock.elapsed() < until && child.exitCode === null && child.signalCode === null) {
       // The address that a killed one has announced leads to nobody.
       const address = announced(directory)?.url;
-      if (address !== undefined && (await isReady(address))) return new OwnServer(child, address, key);
+      const cairn = address === undefined ? undefined : clientOf(address, key);
+      if (cairn !== undefined && (await isReady(cairn))) return new OwnServer(child, cairn);
       await systemClock.sleep(POLL_MS);
     }
     child.kill("SIGKILL");
     throw new Error(`the server did not start in ${directory}`);
-  }
-
-  /** The answer to a request. @throws {Error} when none comes, or one that is no success */
-  async ask<Answer>(method: string, path: string, body?: unknown): Promise<Answer> {
-    const { status, body: text } = await send(new URL(path, this.#address), {
-      method,
-      headers: { authorization: `Bearer ${this.#key}`, ...(body === undefined ? {} : { "content-type": "application/json" }) },
-      body: body === undefined ? undefined : JSON.stringify(body),
-      timeoutMs: REQUEST_MS_MAX,
-      anyCertificate: false,
-      keepAlive: true,
-    });
-    if (status < 200 || status > 299) throw new Error(`${method} ${path} was answered ${status} ${text.slice(0, 200)}`);
-    return JSON.parse(text) as Answer;
-  }
-
-  /** Records of a list, page by page. */
-  async all<Item extends { id: string }>(path: string): Promise<Item[]> {
-    const found: Item[] = [];
-    const separator = path.includes("?") ? "&" : "?";
-    for (let after = ""; ;) {
-      const page = await this.ask<{ data: Item[]; has_more: boolean }>("GET", `${path}${separator}limit=100${after}`);
-      found.push(...page.data);
-      const last = page.data.at(-1);
-      if (!page.has_more || last === undefined) return found;
-      after = `&starting_after=${last.id}`;
-    }
   }
 
   /** Ends it at once. */
@@ -88,9 +62,13 @@ export class OwnServer implements AsyncDisposable {
   }
 }
 
-async function isReady(address: string): Promise<boolean> {
+function clientOf(baseUrl: string, apiKey: string): Cairn {
+  return new Cairn({ baseUrl, apiKey, timeoutMs: REQUEST_MS_MAX, retries: 0, fetch: (request) => fetchBy(request, false) });
+}
+
+async function isReady(cairn: Cairn): Promise<boolean> {
   try {
-    return (await send(new URL("/health/ready", address), { timeoutMs: REQUEST_MS_MAX, anyCertificate: false })).status === 200;
+    return (await cairn.health()).status === "ready";
   } catch {
     return false;
   }

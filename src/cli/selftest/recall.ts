@@ -34,16 +34,12 @@ const WANTED = 15;
 
 export async function checkRecall(directory: string, key: string): Promise<string> {
   await using server = await OwnServer.start(directory, key);
-  for (const [, content] of QUESTIONS) await server.ask("POST", "/v1/memory", { user_id: USER, content });
+  const { cairn } = server;
+  for (const [, content] of QUESTIONS) await cairn.memories.add({ user_id: USER, content });
   let first = 0;
   let found = 0;
   for (const [query, memory] of QUESTIONS) {
-    const { data } = await server.ask<{ data: { content: string }[] }>("POST", "/v1/memory/search", {
-      user_id: USER,
-      query,
-      limit: 3,
-      threshold: 0,
-    });
+    const { data } = await cairn.memories.search({ user_id: USER, query, limit: 3, threshold: 0 });
     if (data[0]?.content === memory) first++;
     if (data.some(({ content }) => content === memory)) found++;
   }
