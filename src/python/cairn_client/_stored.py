@@ -87,13 +87,13 @@ class Store:
             yield from documents.batch(self._scope, part, self._sent)
 
 
-def requests_of(items: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:
-    """Cuts items into as few lists as requests take, in their order."""
+def requests_of(items: Iterable[T], size: Callable[[T], int], most: int = OPERATIONS_MAX) -> Iterator[list[T]]:
+    """Cuts items into as few lists as requests take, in their order, each of so many at most."""
     part: list[T] = []
     total = 0
     for item in items:
         more = size(item)
-        if part and (len(part) == OPERATIONS_MAX or total + more > CHANGE_BYTES_MAX):
+        if part and (len(part) == most or total + more > CHANGE_BYTES_MAX):
             yield part
             part, total = [], 0
         part.append(item)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from . import documents
 from ._core import Sleep, Steps
-from ._stored import CHANGE_BYTES_MAX, PAGE_MAX, Store, requests_of
+from ._stored import OPERATIONS_MAX, PAGE_MAX, Store, requests_of
 from ._types import Document
 from .errors import CairnError
 
@@ -22,6 +22,9 @@ PIECE_BYTES = 850_000
 """A piece of text as JSON, which fits into a request of 1 MiB."""
 TRIES = 20
 PAUSE_SECONDS_MAX = 0.5
+PLACE_BYTES = 100
+PLACE = ("parts", "count")
+"""The members of a document that say where its text is, without the text."""
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -70,13 +73,13 @@ class TextStore(Store):
             cursor = {"cursor": page.next_cursor}
         return found
 
-    def split(self, parts: Sequence[str], text: str) -> tuple[list[Json], Json]:
+    def split(self, parts: Sequence[str], text: str, name: str | None = None) -> tuple[list[Json], Json]:
         """Returns the operations that put the parts of a text, which come first, and the value of its document."""
         [first, *more] = pieces(text)
         if not more:
             return [], {"text": first}
-        name = secrets.token_hex(8)
-        puts = [
+        name = name or secrets.token_hex(8)
+        puts: list[Json] = [
             {"op": "put", "namespace": parts, "key": f"{name}/{i:06}", "value": {"text": piece}} for i, piece in enumerate([first, *more])
         ]
         return puts, {"parts": name, "count": len(puts)}
@@ -89,25 +92,59 @@ class TextStore(Store):
             raise PartMissing("A part of a text is gone: others have changed or deleted it meanwhile.")
         return "".join(part.value["text"] for part in found)
 
-    def add_texts(self, parts: Sequence[str], texts: Sequence[str], change: Callable[[list[Json]], Sequence[Json]]) -> Steps[None]:
+    def add_texts(
+        self,
+        texts: Sequence[tuple[Sequence[str], str]],
+        change: Callable[[list[Json]], Sequence[Json]],
+        make: Callable[[Sequence[Json]], Steps[Any]] | None = None,
+    ) -> Steps[None]:
         """Makes a change with the values of new texts, once their parts are there.
 
+        Args:
+            texts: Each with the namespace of its parts.
+            change: Returns the operations, given the values.
+            make: Makes them, in one transaction unless given.
+
         Raises:
-            CairnError: `version_conflict`: that of the change, or all parts of the namespace were deleted meanwhile. None are left.
+            CairnError: `version_conflict`: that of the change, or all parts of a namespace were deleted meanwhile. None are left.
         """
-        split = [self.split(parts, text) for text in texts]
+        name = secrets.token_hex(8)
+        split = [self.split(parts, text, f"{name}.{i}") for i, (parts, text) in enumerate(texts)]
         puts = [put for ahead, _ in split for put in ahead]
-        # It goes with the parts when others delete all of them, and the change without it would be one whose parts are gone.
-        marks = [{"namespace": parts, "key": value["parts"]} for _, value in split if "parts" in value]
-        yield from self.change([*({"op": "put", **mark, "value": {}} for mark in marks), *puts])
+        # They go with the parts when others delete all of them, and the change without them would be one whose parts are gone.
+        marks: list[Json] = [{"namespace": parts, "key": name} for parts in dict.fromkeys(tuple(put["namespace"]) for put in puts)]
+        ends = [{"op": "delete", **mark, "if_version": 1} for mark in marks]
+        operations = [*ends, *change([value for _, value in split])]
+        begins: list[Json] = [{"op": "put", **mark, "value": {}} for mark in marks]
+        yield from self.after_parts([*begins, *puts], lambda: (make or self.together)(operations))
+
+    def after_parts(self, puts: Sequence[Json], act: Callable[[], Steps[T]]) -> Steps[T]:
+        """Puts parts and does what leads to them; when others were faster, none of them is left."""
+        yield from self.change(puts)
         try:
-            ends = [{"op": "delete", **mark, "if_version": 1} for mark in marks]
-            yield from self.together([*change([value for _, value in split]), *ends])
+            return (yield from act())
         except CairnError as error:
             if error.code == "version_conflict":
-                added = [*marks, *({"namespace": parts, "key": put["key"]} for put in puts)]
-                yield from self.change([{"op": "delete", **place} for place in added])
+                yield from self.change({"op": "delete", "namespace": put["namespace"], "key": put["key"]} for put in puts)
             raise
+
+    def swept(self, parts: Sequence[str], holders: Callable[[], Steps[Iterable[Document | None]]]) -> Steps[None]:
+        """Deletes the parts of a namespace to which no document leads any more.
+
+        Args:
+            parts: The namespace.
+            holders: Reads all documents that may lead to its parts.
+        """
+        keys = [head.key for head in (yield from self.everything({"op": "list", "namespace": parts, "values": False}))]
+        if not keys:
+            return
+        # In this order: there is a mark until a document leads to the parts.
+        marks = dict.fromkeys(key.partition(".")[0] for key in keys)
+        marked = yield from self.query([{"op": "get", "namespace": parts, "key": mark, "values": False} for mark in marks])
+        adding = {mark.key for mark in marked if mark is not None}
+        held = {one.value.get("parts") for one in (yield from holders()) if one is not None}
+        gone = [key for key in keys if key.partition("/")[0] not in held and key.partition(".")[0] not in adding]
+        yield from self.change({"op": "delete", "namespace": parts, "key": key} for key in gone)
 
     def get_text(self, at: Json, parts: Sequence[str]) -> Steps[tuple[Document, str] | None]:
         """Reads a document and its text, whole, whatever others do meanwhile."""
@@ -118,23 +155,27 @@ class TextStore(Store):
         return None if found is None else (found, (yield from self.text_of(parts, found.value)))
 
     def put_text(self, at: Json, parts: Sequence[str], text: str, **more: Any) -> Steps[None]:
-        """Puts a text, with other members, in the place of what was there."""
-        puts, value = self.split(parts, text)
-        yield from self.change(puts)
-        put: Json = {"op": "put", **at, "value": {**value, **more}}
-        yield from self.until_unchanged(lambda: self._replace(at, parts, put))
+        """Puts a text, with other members, in the place of what was there. The parts are those of this document alone."""
+
+        def change(values: list[Json]) -> list[Json]:
+            return self.replacement(at, parts, {**values[0], **more})
+
+        yield from self.until_unchanged(lambda: self.add_texts([(parts, text)], change))
+        if is_large(text):
+            yield from self.sweep_after(at, parts)
+
+    def replacement(self, at: Json, parts: Sequence[str], value: Json) -> list[Json]:
+        """Returns the operations that put the value of a text in the place of what was there; after one with parts others are swept."""
+        put: Json = {"op": "put", **at, "value": value}
+        return [put] if "parts" in value else [put, {"op": "delete_all", "namespace": parts}]
+
+    def sweep_after(self, at: Json, parts: Sequence[str]) -> Steps[None]:
+        """Deletes the parts of what was in the place of a document."""
+        yield from self.swept(parts, lambda: self.query([{"op": "get", **at, "fields": PLACE}]))
 
     def delete_text(self, at: Json, parts: Sequence[str]) -> Steps[None]:
-        """Deletes a document with its text, if there is one."""
-        yield from self.until_unchanged(lambda: self._replace(at, parts, {"op": "delete", **at}))
-
-    def _replace(self, at: Json, parts: Sequence[str], change: Json) -> Steps[None]:
-        [found] = yield from self.query([{"op": "get", **at}])
-        if found is None and change["op"] == "delete":
-            return
-        yield from self.together([{**change, "if_version": 0 if found is None else found.version}])
-        if found is not None:
-            yield from self.change(self.removals(parts, found.value))
+        """Deletes a document with its text, if there is one. The parts are those of this document alone."""
+        yield from self.together([{"op": "delete", **at}, {"op": "delete_all", "namespace": parts}])
 
     def removals(self, parts: Sequence[str], value: Json) -> list[Json]:
         """Returns the operations that delete the parts of a text."""
@@ -154,8 +195,8 @@ class TextLog:
         self._parts = [*namespace, "parts"]
 
     def add(self, texts: Iterable[str]) -> Steps[None]:
-        for group in requests_of(texts, item_size):
-            yield from self._store.until_unchanged(partial(self._store.add_texts, self._parts, group, self._puts))
+        for group in requests_of(texts, item_size, OPERATIONS_MAX - 1):
+            yield from self._store.until_unchanged(partial(self._store.add_texts, [(self._parts, text) for text in group], self._puts))
 
     def _puts(self, values: Sequence[Json]) -> list[Json]:
         return [{"op": "put", "namespace": self._items, "value": value} for value in values]
@@ -192,8 +233,12 @@ class TextLog:
 
 
 def item_size(text: str) -> int:
-    """Returns how much of a request a text takes: all of it where it has parts."""
-    return size if (size := len(json.dumps(text))) <= PIECE_BYTES else CHANGE_BYTES_MAX
+    """Returns how much of a request a text takes, without its parts."""
+    return PLACE_BYTES if is_large(text) else len(json.dumps(text))
+
+
+def is_large(text: str) -> bool:
+    return len(text) > PIECE_BYTES or len(json.dumps(text)) > PIECE_BYTES
 
 
 def places(parts: Sequence[str], value: Json) -> list[Json]:

@@ -1,9 +1,10 @@
 """Microsoft's Agent Framework on Cairn: a session store, a history provider, and memories for the context of an agent.
 
-[…, "sessions"]           session id -> the snapshot of a session, as text
-[…, "parts"]              a piece of a snapshot or message that is larger than a request
-[…, "histories"]          session id -> changes with each message, so that two that are saved at once are not mixed
-[…, "messages", session]  rising key -> a message, as text
+[…, "sessions"]                session id -> the snapshot of a session, as text
+[…, "parts", session]          a piece of a snapshot that is larger than a request
+[…, "histories"]               session id -> changes with each message, so that two that are saved at once are not mixed
+[…, "messages", session]       rising key -> a message, as text
+[…, "message-parts", session]  a piece of a message that is larger than a request
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from ._async import AsyncCairn, AsyncDocuments
 from ._core import Steps
 from ._given import OMIT, Omit
 from ._memories import Memories
+from ._stored import OPERATIONS_MAX, requests_of
 from ._sync import Cairn, Documents
-from ._texts import TextStore
+from ._texts import TextStore, item_size
 from ._types import Document
 
 try:
@@ -31,6 +33,8 @@ Json = dict[str, Any]
 NAMESPACE = ("agent-framework",)
 WITHOUT_SESSION = "default"
 """The framework's own name for the history of a run without a session."""
+MESSAGES_AT_ONCE = OPERATIONS_MAX - 2
+"""Messages of one transaction, with the head and the end of their parts."""
 PROMPT = "What is remembered about this:"
 
 
@@ -55,7 +59,9 @@ class CairnSessionStore(SessionStore):
         """
         super().__init__()
         self._store = TextStore(documents, namespace)
-        self._parts = [*self._store.root, "parts"]
+
+    def _parts(self, session_id: str) -> list[str]:
+        return [*self._store.root, "parts", session_id]
 
     def _at(self, session_id: str) -> Json:
         SessionStore.validate_session_id(session_id)
@@ -63,7 +69,7 @@ class CairnSessionStore(SessionStore):
 
     async def get(self, session_id: str) -> AgentSession | None:
         """Returns the session as it was stored last, or None."""
-        found = await self._store.client.arun(self._store.get_text(self._at(session_id), self._parts))
+        found = await self._store.client.arun(self._store.get_text(self._at(session_id), self._parts(session_id)))
         return None if found is None else AgentSession.from_dict(json.loads(found[1]))
 
     async def set(self, session_id: str, session: AgentSession) -> None:
@@ -77,11 +83,11 @@ class CairnSessionStore(SessionStore):
         if type(session) is not AgentSession:
             raise TypeError(f"CairnSessionStore keeps an AgentSession, and none of a class of its own; got {type(session).__name__}.")
         text = json.dumps(session.to_dict(), allow_nan=False)
-        await self._store.client.arun(self._store.put_text(at, self._parts, text))
+        await self._store.client.arun(self._store.put_text(at, self._parts(session_id), text))
 
     async def delete(self, session_id: str) -> None:
         """Deletes a session, if there is one."""
-        await self._store.client.arun(self._store.delete_text(self._at(session_id), self._parts))
+        await self._store.client.arun(self._store.delete_text(self._at(session_id), self._parts(session_id)))
 
 
 class CairnHistoryProvider(HistoryProvider):
@@ -130,38 +136,41 @@ class CairnHistoryProvider(HistoryProvider):
         )
         self.skip_excluded = skip_excluded
         self._store = TextStore(documents, namespace)
-        self._parts = [*self._store.root, "parts"]
 
     def _messages(self, session_id: str | None) -> list[str]:
         return [*self._store.root, "messages", session_id or WITHOUT_SESSION]
 
+    def _parts(self, session_id: str | None) -> list[str]:
+        return [*self._store.root, "message-parts", session_id or WITHOUT_SESSION]
+
     def _head(self, session_id: str | None) -> Json:
         return {"namespace": [*self._store.root, "histories"], "key": session_id or WITHOUT_SESSION}
 
-    def _read(self, documents: Sequence[Document]) -> Steps[list[Message]]:
+    def _read(self, session_id: str | None, documents: Sequence[Document]) -> Steps[list[Message]]:
         messages: list[Message] = []
         for document in documents:
-            messages.append(Message.from_dict(json.loads((yield from self._store.text_of(self._parts, document.value)))))
+            messages.append(Message.from_dict(json.loads((yield from self._store.text_of(self._parts(session_id), document.value)))))
         return messages
 
     def _all(self, session_id: str | None) -> Steps[list[Message]]:
         listing: Json = {"op": "list", "namespace": self._messages(session_id)}
-        return (yield from self._read((yield from self._store.everything(listing))))
+        return (yield from self._read(session_id, (yield from self._store.everything(listing))))
 
     def _save(self, session_id: str | None, messages: Sequence[Message]) -> Steps[None]:
         at, namespace = self._head(session_id), self._messages(session_id)
         [head] = yield from self._store.query([{"op": "get", **at}])
         # What is saved again can be told from what is new by the last messages.
         last = yield from self._store.first({"op": "list", "namespace": namespace, "order": "desc"}, len(messages) + 1)
-        existing = yield from self._read(last[::-1])
-        texts = [self._store.split(self._parts, json.dumps(one.to_dict())) for one in filter_new_messages(existing, messages)]
-        if not texts:
-            return
-        yield from self._store.change([put for parts, _ in texts for put in parts])
-        puts: list[Json] = [{"op": "put", "namespace": namespace, "value": value} for _, value in texts]
-        changed: Json = {"op": "put", **at, "value": {}, "if_version": 0 if head is None else head.version}
-        # The head comes first: who saves at the same time finds it changed, and looks again.
-        yield from self._store.change([changed, *puts])
+        existing = yield from self._read(session_id, last[::-1])
+        texts = [json.dumps(one.to_dict()) for one in filter_new_messages(existing, messages)]
+        changed: Json = {"op": "put", **at, "value": {}}
+        for i, group in enumerate(requests_of(texts, item_size, MESSAGES_AT_ONCE), 0 if head is None else head.version):
+
+            def change(values: list[Json], version: int = i) -> list[Json]:
+                # Who saves at the same time finds the head changed, and looks again.
+                return [{**changed, "if_version": version}, *({"op": "put", "namespace": namespace, "value": value} for value in values)]
+
+            yield from self._store.add_texts([(self._parts(session_id), text) for text in group], change)
 
     async def get_messages(self, session_id: str | None, *, state: Json | None = None, **kwargs: Any) -> list[Message]:
         """Returns the messages of a session, the oldest first."""
@@ -171,17 +180,16 @@ class CairnHistoryProvider(HistoryProvider):
     async def save_messages(self, session_id: str | None, messages: Sequence[Message], *, state: Json | None = None, **kwargs: Any) -> None:
         """Appends messages to a session, those that are not there yet."""
         if messages:
-            await self._store.client.arun(self._store.until_unchanged(lambda: self._save(session_id, messages)))
+            steps = self._store.until_whole(lambda: self._store.until_unchanged(lambda: self._save(session_id, messages)))
+            await self._store.client.arun(steps)
 
     async def delete(self, session_id: str | None) -> None:
         """Deletes the history of a session."""
         await self._store.client.arun(self._delete(session_id))
 
     def _delete(self, session_id: str | None) -> Steps[None]:
-        namespace = self._messages(session_id)
-        found = yield from self._store.everything({"op": "list", "namespace": namespace, "fields": ["parts", "count"]})
-        yield from self._store.together([{"op": "delete", **self._head(session_id)}, {"op": "delete_all", "namespace": namespace}])
-        yield from self._store.change([removal for one in found for removal in self._store.removals(self._parts, one.value)])
+        deleted = ({"op": "delete_all", "namespace": namespace} for namespace in (self._messages(session_id), self._parts(session_id)))
+        yield from self._store.together([{"op": "delete", **self._head(session_id)}, *deleted])
 
 
 class CairnMemoryProvider(ContextProvider):

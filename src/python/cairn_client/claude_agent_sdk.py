@@ -63,8 +63,7 @@ class CairnSessionStore(SessionStore):
         text = "\n".join(json.dumps(entry) for entry in entries)
         namespace = self._at("entries", key)
         yield from self._store.add_texts(
-            self._at("parts", key),
-            [text],
+            [(self._at("parts", key), text)],
             lambda values: [*({"op": "put", "namespace": namespace, "value": value} for value in values), *ends],
         )
 

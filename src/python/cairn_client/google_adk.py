@@ -4,7 +4,8 @@
 […, "events", app, user, session]    rising key -> an event, as text
 […, "ids", app, user, session]       event id -> the hashes of the events that have it
 […, "app", app], […, "user", app, user]   name with its prefix -> a value, as text
-[…, "parts"]                         a piece of a text that is larger than a request
+[…, "parts", app, user, session]     a piece of a text of the session that is larger than a request
+[…, "app-parts", app, name], […, "user-parts", app, user, name]   the same of a value
 
 An append is one transaction, which names the version of the session that it has read.
 """
@@ -15,7 +16,7 @@ import hashlib
 import itertools
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -23,7 +24,7 @@ from ._async import AsyncDocuments
 from ._core import Sleep, Steps
 from ._stored import PAGE_MAX
 from ._sync import Documents
-from ._texts import PAUSE_SECONDS_MAX, TRIES, TextStore
+from ._texts import PAUSE_SECONDS_MAX, TRIES, TextStore, is_large
 from ._types import Document
 from .errors import CairnError
 
@@ -72,12 +73,8 @@ class CairnSessionService(BaseSessionService):
         """
         id_ = (session_id or "").strip() or str(uuid.uuid4())
         session = Session(app_name=app_name, user_id=user_id, id=id_, last_update_time=datetime.now(UTC).timestamp())
-        try:
-            await self._store.client.arun(self._create(session, by_scope(state or {})))
-        except CairnError as error:
-            if error.code != "version_conflict":
-                raise
-            raise AlreadyExistsError(f"Session with id {id_} already exists.") from None
+        scoped = by_scope(state or {})
+        await self._store.client.arun(self._store.until_unchanged(lambda: self._create(session, scoped)))
         found = await self.get_session(app_name=app_name, user_id=user_id, session_id=id_)
         return session if found is None else found
 
@@ -98,7 +95,7 @@ class CairnSessionService(BaseSessionService):
         """Deletes a session with its events and its own state, if there is one."""
         of = (app_name, user_id, session_id.strip())
         if of[2]:
-            await self._store.client.arun(self._store.until_unchanged(lambda: self._delete(*of)))
+            await self._store.client.arun(self._delete(*of))
 
     async def get_user_state(self, *, app_name: str, user_id: str) -> Json:
         """Returns the state of a user in an app, by names without their prefix."""
@@ -114,7 +111,8 @@ class CairnSessionService(BaseSessionService):
         """
         if event.partial:
             return event
-        if not await self._store.client.arun(self._store.until_unchanged(lambda: self._append(session, event))):
+        steps = self._store.until_whole(lambda: self._store.until_unchanged(lambda: self._append(session, event)))
+        if not await self._store.client.arun(steps):
             return event
         await super().append_event(session=session, event=event)
         session.last_update_time = event.timestamp
@@ -129,32 +127,57 @@ class CairnSessionService(BaseSessionService):
     def _head(self, app_name: str, user_id: str, session_id: str) -> Json:
         return {"namespace": [*self._store.root, "sessions", app_name, user_id], "key": session_id}
 
-    @property
-    def _parts(self) -> list[str]:
-        return [*self._store.root, "parts"]
+    def _parts(self, at: Json) -> list[str]:
+        """Returns the namespace of the parts of a value that sessions share."""
+        kind, *of = at["namespace"][len(self._store.root) :]
+        return [*self._store.root, f"{kind}-parts", *of, at["key"]]
 
-    def _put(self, at: Json, value: object, **more: Any) -> list[Json]:
-        """Returns the operations that put a value as text, that of its document first."""
-        parts, text = self._store.split(self._parts, json.dumps(value))
-        return [{"op": "put", **at, "value": {**text, **more}}, *parts]
+    def _change(
+        self,
+        of: tuple[str, str, str],
+        texts: Sequence[str],
+        change: Callable[[Sequence[Json]], Sequence[Json]],
+        state: Mapping[str, Json],
+    ) -> Steps[None]:
+        """Makes a change of a session with texts of it, and puts what sessions share."""
+        app, user = [*self._store.root, "app", of[0]], self._user(*of[:2])
+        shared: list[Json] = [{"namespace": at, "key": name} for at, kind in ((app, "app"), (user, "user")) for name in state[kind]]
+        values = [json.dumps(value) for kind in ("app", "user") for value in state[kind].values()]
 
-    def _shared(self, app_name: str, user_id: str, state: Mapping[str, Json]) -> list[Json]:
-        places = [([*self._store.root, "app", app_name], state["app"]), (self._user(app_name, user_id), state["user"])]
-        return [put for at, values in places for name, value in values.items() for put in self._put({"namespace": at, "key": name}, value)]
+        def operations(found: list[Json]) -> list[Json]:
+            puts = (self._store.replacement(at, self._parts(at), value) for at, value in zip(shared, found[len(texts) :], strict=True))
+            all_puts = [*change(found[: len(texts)]), *itertools.chain.from_iterable(puts)]
+            # What depends on others comes first, and with it what leads to parts: more than a request takes is several transactions.
+            return sorted(all_puts, key=lambda one: "if_version" not in one and "parts" not in one.get("value", ()))
+
+        own = self._of("parts", *of)
+        all_texts = [*((own, text) for text in texts), *((self._parts(at), text) for at, text in zip(shared, values, strict=True))]
+        yield from self._store.add_texts(all_texts, operations, self._store.change)
+        for at, text in zip(shared, values, strict=True):
+            if is_large(text):
+                yield from self._store.sweep_after(at, self._parts(at))
 
     def _create(self, session: Session, state: Mapping[str, Json]) -> Steps[None]:
-        at = self._head(session.app_name, session.user_id, session.id)
-        head, *parts = self._put(at, {"state": state["session"], "time": session.last_update_time})
-        yield from self._store.change(parts)
-        shared = self._shared(session.app_name, session.user_id, state)
-        yield from self._store.change([{**head, "if_version": 0}, *shared])
+        of = (session.app_name, session.user_id, session.id)
+        head: Json = {"op": "put", **self._head(*of), "if_version": 0}
+        text = json.dumps({"state": state["session"], "time": session.last_update_time})
+        try:
+            yield from self._change(of, [text], lambda values: [{**head, "value": values[0]}], state)
+        except CairnError as error:
+            if error.code != "version_conflict":
+                raise
+            [found] = yield from self._store.query([{"op": "get", **self._head(*of), "values": False}])
+            if found is None:
+                raise  # others have deleted it while it was created
+            raise AlreadyExistsError(f"Session with id {session.id} already exists.") from None
 
     def _values(self, found: Sequence[Document]) -> Steps[Json]:
         """Returns values by the last part of their namespace, and by their names."""
         values: Json = {}
         for document in found:
             of = values.setdefault(document.namespace[-1], {})
-            of[document.key] = json.loads((yield from self._store.text_of(self._parts, document.value)))
+            at: Json = {"namespace": document.namespace, "key": document.key}
+            of[document.key] = json.loads((yield from self._store.text_of(self._parts(at), document.value)))
         return values
 
     def _user_state(self, app_name: str, user_id: str) -> Steps[Json]:
@@ -191,11 +214,12 @@ class CairnSessionService(BaseSessionService):
 
     def _read(self, head: Document, app: Json, user: Json, newest: Sequence[Document]) -> Steps[Session]:
         """Returns the session of a head, with its events, of which the newest comes first."""
-        stored = json.loads((yield from self._store.text_of(self._parts, head.value)))
+        app_name, user_id = head.namespace[-2:]
+        parts = self._of("parts", app_name, user_id, head.key)
+        stored = json.loads((yield from self._store.text_of(parts, head.value)))
         events: list[Event] = []
         for document in reversed(newest):
-            events.append(Event.model_validate_json((yield from self._store.text_of(self._parts, document.value))))
-        app_name, user_id = head.namespace[-2:]
+            events.append(Event.model_validate_json((yield from self._store.text_of(parts, document.value))))
         state = {**stored["state"], **app, **user}
         return Session(app_name=app_name, user_id=user_id, id=head.key, state=state, events=events, last_update_time=stored["time"])
 
@@ -225,35 +249,29 @@ class CairnSessionService(BaseSessionService):
         known: list[str] = [] if ids is None else ids.value["hashes"]
         if hash_of(event) in known:
             return False
-        stored = json.loads((yield from self._store.text_of(self._parts, head.value)))
+        stored = json.loads((yield from self._store.text_of(self._of("parts", *of), head.value)))
         if stored["time"] != session.last_update_time:
             raise StaleSessionError(f"The session {session.id!r} has changed since it was read: read it again.")
         kept = without_temporary(event)
         state = by_scope(kept.actions.state_delta)
-        new_head, *parts = self._put(at, {"state": {**stored["state"], **state["session"]}, "time": event.timestamp})
-        event_parts, text = self._store.split(self._parts, kept.model_dump_json(exclude_none=True))
-        yield from self._store.change([*parts, *event_parts])
-        yield from self._store.change(
-            [
-                {**new_head, "if_version": head.version},
-                {"op": "put", "namespace": self._of("events", *of), "value": {**text, "time": json.dumps(event.timestamp)}},
+        new_head = json.dumps({"state": {**stored["state"], **state["session"]}, "time": event.timestamp})
+        yield from self._change(
+            of,
+            [new_head, kept.model_dump_json(exclude_none=True)],
+            lambda values: [
+                {"op": "put", **at, "value": values[0], "if_version": head.version},
+                {"op": "put", "namespace": self._of("events", *of), "value": {**values[1], "time": json.dumps(event.timestamp)}},
                 {"op": "put", **ids_at, "value": {"hashes": [*known, hash_of(kept)]}},
-                *self._shared(session.app_name, session.user_id, state),
-                *self._store.removals(self._parts, head.value),
-            ]
+            ],
+            state,
         )
+        yield from self._store.change(self._store.removals(self._of("parts", *of), head.value))
         return True
 
     def _delete(self, app_name: str, user_id: str, session_id: str) -> Steps[None]:
         of = (app_name, user_id, session_id)
-        [head] = yield from self._store.query([{"op": "get", **self._head(*of)}])
-        if head is None:
-            return
-        events = self._of("events", *of)
-        found = yield from self._store.everything({"op": "list", "namespace": events, "fields": ["parts", "count"]})
-        delete: Json = {"op": "delete", **self._head(*of), "if_version": head.version}
-        yield from self._store.together([delete, *({"op": "delete_all", "namespace": at} for at in (events, self._of("ids", *of)))])
-        yield from self._store.change([removal for one in [head, *found] for removal in self._store.removals(self._parts, one.value)])
+        deleted = ({"op": "delete_all", "namespace": self._of(kind, *of)} for kind in ("events", "ids", "parts"))
+        yield from self._store.together([{"op": "delete", **self._head(*of)}, *deleted])
 
 
 class Newest:

@@ -2,19 +2,21 @@
 
 […, "chats"]           key -> that there is a chat, though it may have no message
 […, "messages", key]   rising key -> a message, as text
-[…, "parts"]           a piece of a message that is larger than a request
+[…, "parts", key]      a piece of a message that is larger than a request
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from ._async import AsyncDocuments
 from ._core import Steps
+from ._stored import OPERATIONS_MAX, requests_of
 from ._sync import Documents
-from ._texts import TextStore
+from ._texts import PLACE, TextStore, item_size
 from ._types import Document
 
 try:
@@ -31,8 +33,8 @@ __all__ = ["CairnChatStore", "CairnMemoryBlock"]
 Json = dict[str, Any]
 T = TypeVar("T")
 
-PLACE = ("parts", "count")
-"""The members of a document that say where its text is, without the text."""
+MESSAGES_AT_ONCE = OPERATIONS_MAX - 3
+"""Messages of one transaction, with the chat, the deletion of the old and the end of their parts."""
 
 
 class CairnChatStore(BaseChatStore):
@@ -62,7 +64,7 @@ class CairnChatStore(BaseChatStore):
     def set_messages(self, key: str, messages: list[ChatMessage]) -> None:
         """Puts messages in the place of those of a key.
 
-        Up to 98, of 900 kB together, are one transaction; of more, the first come with the deletion of the old and the others follow.
+        Up to 97, of 900 kB together, are one transaction; of more, the first come with the deletion of the old and the others follow.
 
         Raises:
             TypeError: One has a value that is no JSON, or is of a class of your own, which LlamaIndex could not read.
@@ -127,9 +129,8 @@ class CairnChatStore(BaseChatStore):
     async def _arun(self, steps: Steps[T]) -> T:
         return await self._store.client.arun(steps)
 
-    @property
-    def _parts(self) -> list[str]:
-        return [*self._store.root, "parts"]
+    def _parts(self, key: str) -> list[str]:
+        return [*self._store.root, "parts", key]
 
     def _messages(self, key: str) -> list[str]:
         return [*self._store.root, "messages", key]
@@ -143,16 +144,24 @@ class CairnChatStore(BaseChatStore):
         return [document.key for document in (yield from self._store.everything(listing))]
 
     def _put(self, key: str, messages: Sequence[ChatMessage], *before: Json) -> Steps[None]:
-        texts = [self._store.split(self._parts, text_of(message)) for message in messages]
-        yield from self._store.change([put for parts, _ in texts for put in parts])
+        texts = [text_of(message) for message in messages]
+        first, *more = [*requests_of(texts, item_size, MESSAGES_AT_ONCE)] or [[]]
+        yield from self._add(key, first, before)
+        for group in more:
+            yield from self._add(key, group, ())
+
+    def _add(self, key: str, texts: Sequence[str], before: Sequence[Json]) -> Steps[None]:
         chat: Json = {"op": "put", **self._chat(key), "value": {}, "if_exists": "keep"}
-        puts: list[Json] = [{"op": "put", "namespace": self._messages(key), "value": value} for _, value in texts]
-        yield from self._store.change([chat, *before, *puts])
+
+        def change(values: list[Json]) -> list[Json]:
+            return [chat, *before, *({"op": "put", "namespace": self._messages(key), "value": value} for value in values)]
+
+        of_parts = [(self._parts(key), text) for text in texts]
+        yield from self._store.until_unchanged(partial(self._store.add_texts, of_parts, change))
 
     def _set(self, key: str, messages: Sequence[ChatMessage]) -> Steps[None]:
-        replaced = yield from self._places(key)
         yield from self._put(key, messages, {"op": "delete_all", "namespace": self._messages(key)})
-        yield from self._remove_parts(replaced)
+        yield from self._store.swept(self._parts(key), lambda: self._places(key))
 
     def _read(self, key: str) -> Steps[list[ChatMessage]]:
         return (yield from self._store.until_whole(lambda: self._all(key)))
@@ -161,7 +170,7 @@ class CairnChatStore(BaseChatStore):
         messages: list[ChatMessage] = []
         found: list[Document] = yield from self._store.everything({"op": "list", "namespace": self._messages(key)})
         for document in found:
-            messages.append(message_of((yield from self._store.text_of(self._parts, document.value))))
+            messages.append(message_of((yield from self._store.text_of(self._parts(key), document.value))))
         return messages
 
     def _delete(self, key: str) -> Steps[list[ChatMessage] | None]:
@@ -169,11 +178,8 @@ class CairnChatStore(BaseChatStore):
         if chat is None:
             return None
         messages = yield from self._read(key)
-        deleted = yield from self._places(key)
-        yield from self._store.together(
-            [{"op": "delete", **self._chat(key)}, {"op": "delete_all", "namespace": self._messages(key)}],
-        )
-        yield from self._remove_parts(deleted)
+        deleted = ({"op": "delete_all", "namespace": namespace} for namespace in (self._messages(key), self._parts(key)))
+        yield from self._store.together([{"op": "delete", **self._chat(key)}, *deleted])
         return messages
 
     def _take(self, key: str, idx: int) -> Steps[ChatMessage | None]:
@@ -186,18 +192,14 @@ class CairnChatStore(BaseChatStore):
         if len(found) < nth:
             return None
         at: Json = {"namespace": self._messages(key), "key": found[-1].key}
-        read = yield from self._store.get_text(at, self._parts)
+        read = yield from self._store.get_text(at, self._parts(key))
         # Another may have taken it, or put it in the place of all: then there is another at this index.
-        yield from self._store.together([{"op": "delete", **at, "if_version": found[-1].version}])
-        yield from self._remove_parts(found[-1:])
+        delete: Json = {"op": "delete", **at, "if_version": found[-1].version}
+        yield from self._store.change([delete, *self._store.removals(self._parts(key), found[-1].value)])
         return None if read is None else message_of(read[1])
 
     def _places(self, key: str) -> Steps[list[Document]]:
         return (yield from self._store.everything({"op": "list", "namespace": self._messages(key), "fields": PLACE}))
-
-    def _remove_parts(self, documents: Sequence[Document]) -> Steps[None]:
-        places = [document.value for document in documents if "parts" in document.value]
-        yield from self._store.change([removal for value in places for removal in self._store.removals(self._parts, value)])
 
 
 def message_of(text: str) -> ChatMessage:

@@ -100,12 +100,11 @@ class CairnConversationStore(ConversationStore):
         if logs != before:
             last_changes.append((yield from self._counted(log, 1)))
         made = self._entries(log, 0 if parent is None else int(parent.value["depth"]), entries)
-        yield from self._store.change(parts)
+        ahead: list[Json] = []
         if len(made) + len(last_changes) > OPERATIONS_MAX or len(json.dumps([made, last_changes])) > CHANGE_BYTES_MAX:
             # Messages that do not fit into one transaction come before the record that leads to it.
-            yield from self._store.change(made)
-            made = []
-        yield from self._store.together([*made, *last_changes])
+            ahead, made = made, []
+        yield from self._store.after_parts([*parts, *ahead], lambda: self._store.together([*made, *last_changes]))
 
     def _entries(self, log: str, depth: int, entries: Sequence[ConversationEntry]) -> list[Json]:
         operations: list[Json] = []
@@ -180,10 +179,10 @@ class CairnConversationStore(ConversationStore):
         return ConversationEntry(id=document.value["id"], parent_id=document.value["parent"], message=message)
 
     async def read_record(self, conversation_id: str) -> ConversationRecord | None:
-        return await self._store.client.arun(self._stored_record(conversation_id))
+        return await self._store.client.arun(self._store.until_whole(lambda: self._stored_record(conversation_id)))
 
     async def read_records(self, *, scope: str | None = None, limit: int | None = None) -> Sequence[ConversationRecord]:
-        return await self._store.client.arun(self._stored_records(scope, limit))
+        return await self._store.client.arun(self._store.until_whole(lambda: self._stored_records(scope, limit)))
 
     async def write_record(
         self,

@@ -1,7 +1,7 @@
 """Strands Agents on Cairn: `CairnStorage` keeps bytes under keys, such as the snapshots of sessions, and `CairnMemoryStore` memories.
 
-[…, "values"]   key -> its bytes, as text where they are UTF-8
-[…, "parts"]    a piece of a value that is larger than a request
+[…, "values"]       key -> its bytes, as text where they are UTF-8
+[…, "parts", key]   a piece of a value that is larger than a request
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ class CairnStorage:
 
         Args:
             documents: `cairn.documents`, or those of a user, of either client.
-            namespace: Under which the values are. A key and its namespace have 900 bytes together at most.
+            namespace: Under which the values are. A key and its namespace have 900 bytes together at
+                most, 870 that of a value which is larger than a request.
         """
         self._store = TextStore(documents, namespace)
         self._values = [*self._store.root, "values"]
-        self._parts = [*self._store.root, "parts"]
         self._prefix = ""
 
     def namespace(self, prefix: str) -> CairnStorage:
@@ -95,7 +95,7 @@ class CairnStorage:
         """
         at = self._at(key)
         with storage_errors(key):
-            await self._store.client.arun(self._store.delete_text(at, self._parts))
+            await self._store.client.arun(self._store.delete_text(at, self._parts(at)))
 
     async def list(self, query: str = "") -> builtins.list[str]:
         """Returns the keys that begin with a text, in their order.
@@ -115,15 +115,18 @@ class CairnStorage:
     def _at(self, key: str) -> Json:
         return {"namespace": self._values, "key": f"{self._prefix}{normal_key(key)}"}
 
+    def _parts(self, at: Json) -> builtins.list[str]:
+        return [*self._store.root, "parts", at["key"]]
+
     def _write(self, at: Json, data: bytes) -> Steps[None]:
         try:
             text, kind = data.decode(), "text"
         except UnicodeDecodeError:
             text, kind = base64.b64encode(data).decode(), "base64"
-        yield from self._store.put_text(at, self._parts, text, kind=kind)
+        yield from self._store.put_text(at, self._parts(at), text, kind=kind)
 
     def _read(self, at: Json) -> Steps[bytes | None]:
-        found = yield from self._store.get_text(at, self._parts)
+        found = yield from self._store.get_text(at, self._parts(at))
         if found is None:
             return None
         document, text = found

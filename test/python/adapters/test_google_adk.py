@@ -107,7 +107,7 @@ def test_operations_by_chance_give_what_the_service_in_memory_gives() -> None:
                 await ours.delete_session(app_name=app, user_id=found.user_id, session_id=found.id)
 
     asyncio.run(all_of())
-    for kind in ("sessions", "events", "ids"):
+    for kind in ("sessions", "events", "ids", "parts"):
         assert Cairn().documents.count([*ours._store.root, kind], deep=True) == 0
 
 

@@ -57,7 +57,7 @@ def test_operations_by_chance_give_what_the_history_in_memory_gives() -> None:
 
 def message_by(chance: random.Random) -> BaseMessage:
     small: Any = chance.choice(["Hello", "ü😀", "\ud800", "", [{"type": "text", "text": "Hello"}, "and"]])
-    content = '"' * 500_000 if chance.random() < 0.01 else small
+    content = '"' * 500_000 if chance.random() < 0.003 else small
     more: dict[str, Any] = {"id": chance.choice([None, "1"]), "response_metadata": {"10": 1.0, "2": [None, 2**70, True]}}
     call = {"name": "find", "args": {"order": "A-17", "n": 1.0}, "id": "call-1"}
     return chance.choice(
