@@ -76,6 +76,11 @@ export interface List<Item> {
   hidden?: number;
 }
 
+interface PageOfDocuments<Item> {
+  data: Item[];
+  next_cursor: string | null;
+}
+
 type Query = Readonly<Record<string, string | number | undefined | null>>;
 
 interface CallOptions {
@@ -180,10 +185,12 @@ export const api = {
   rollBack: (id: string, body: { version: number; expected_version: number; reason?: string; turns?: "hide" }) =>
     post<Session>(`sessions/${id}/rollback`, body),
   fork: (id: string, body: object) => post<Session>(`sessions/${id}/fork`, body),
+  /** Searches of no session. */
+  searches: (query: Query, signal?: AbortSignal, limit = PAGE) => list<Retrieval>("retrievals", query, signal, limit),
   retrieval: (id: string, signal?: AbortSignal) => get<Retrieval>(`retrievals/${id}`, {}, signal),
   replay: (retrievalId: string, signal?: AbortSignal) => get<ContextReplay>(`retrievals/${retrievalId}/context`, {}, signal),
   rateRetrieval: (id: string, feedback: object) => post<Retrieval>(`retrievals/${id}/feedback`, feedback),
-  memories: (query: Query, signal?: AbortSignal) => list<Memory>("memory", query, signal),
+  memories: (query: Query, signal?: AbortSignal, limit = PAGE) => list<Memory>("memory", query, signal, limit),
   /** All that can be found, whatever its score: the screen says where the threshold is. */
   search: (body: object, signal?: AbortSignal) =>
     call<Static<typeof SearchAnswer>>("POST", "memory/search", {
@@ -227,6 +234,12 @@ export const api = {
     get<DeliveryDetails>(`webhooks/${webhookId}/deliveries/${id}`, {}, signal),
   retryDelivery: (webhookId: string, id: string) => post<Delivery>(`webhooks/${webhookId}/deliveries/${id}/retry`, {}),
   named: (kind: "users" | "agents", query: Query, signal?: AbortSignal, limit = PAGE) => list<Named>(kind, query, signal, limit),
+  /** One question about documents of a user, those that an agent keeps or those that none does. */
+  documents: async <Item>(of: { user_id: string; agent_id?: string }, operation: object, signal?: AbortSignal) => {
+    const body = { ...of, operations: [operation] };
+    const answer = await call<{ data: [PageOfDocuments<Item>] }>("POST", "documents/query", { body, ...(signal && { signal }) });
+    return answer.data[0];
+  },
   user: (id: string, signal?: AbortSignal) => get<UserDetails>(`users/${encodeURIComponent(id)}`, {}, signal),
   eraseUser: (id: string) => call<Erasure>("DELETE", `users/${encodeURIComponent(id)}`),
   erasure: (id: string, signal?: AbortSignal) => get<Erasure>(`users/${encodeURIComponent(id)}/erasure`, {}, signal),

@@ -15,7 +15,8 @@ import { toast } from "../parts/toast.tsx";
 import { changed, client, useQuery } from "../query.ts";
 import { number } from "../words.ts";
 
-type Kind = "text" | "number" | "yes or no" | "secret" | readonly string[];
+/** `MiB`: bytes, which nobody reads by the million. */
+type Kind = "text" | "number" | "MiB" | "yes or no" | "secret" | readonly string[];
 
 interface Described {
   label: string;
@@ -40,7 +41,7 @@ const SETTINGS: Record<SettingName, Described> = {
   retrieval_log: {
     label: "Log of what searches and contexts find",
     kind: "yes or no",
-    hint: "Queries are kept, in the timeline of each session, for as many days as below. No: nothing is kept from then on.",
+    hint: "Queries are kept, in the timeline of each session, for as many days as below: about 0.8 KB each. No: nothing is kept from then on.",
   },
   retrieval_log_days: { label: "Days that what was found is kept", kind: "number", hint: "With the query; 1 to 365." },
   memory_versions_kept: { label: "Contents kept per memory", kind: "number", hint: "Earlier contents, for the history of a memory." },
@@ -55,8 +56,8 @@ const SETTINGS: Record<SettingName, Described> = {
     hint: "0.01 to 1; for work in the background.",
   },
   state_versions_kept: { label: "Versions kept per session", kind: "number", hint: "The newest; version 0 is always kept." },
-  max_body_bytes: { label: "Largest body of a request, in bytes", kind: "number" },
-  max_store_bytes: { label: "Largest store, in bytes", kind: "number", hint: "Beyond it new records are refused. Empty: no limit." },
+  max_body_bytes: { label: "Largest body of a request, in MiB", kind: "MiB" },
+  max_store_bytes: { label: "Largest store, in MiB", kind: "MiB", hint: "Beyond it new records are refused. Empty: no limit." },
   oauth_clients: {
     label: "Applications that may ask for access (OAuth)",
     kind: "text",
@@ -106,7 +107,10 @@ const NAMES = Object.keys(SETTINGS) as SettingName[];
 
 const EMBEDDING = "Embedding provider";
 const SECTIONS: Record<string, (name: SettingName) => boolean> = {
-  General: (name) => !name.includes("."),
+  General: (name) => name === "region" || name === "oauth_clients",
+  "Sessions and memories": (name) => /^(memories_|endless_|memory_|state_)/.test(name),
+  "Logs and search in turns": (name) => /^(trace_|retrieval_|index_)/.test(name),
+  Sizes: (name) => name.startsWith("max_"),
   Backups: (name) => name.startsWith("backups."),
   Webhooks: (name) => name.startsWith("webhooks."),
   [EMBEDDING]: (name) => name.startsWith("embedding."),
@@ -177,13 +181,21 @@ function Section({ title, settings, names }: { title: string; settings: Settings
   );
 }
 
-function textOf({ value, set }: Effective): string {
-  return set !== undefined || value === null || value === undefined ? "" : String(value);
+const MIB = 1024 * 1024;
+/** `64`, `0.001`: whole mebibytes mostly, and a small limit to the byte's thousand. */
+const inMib = (bytes: number) => String(Number((bytes / MIB).toFixed(3)));
+
+function textOf(kind: Kind, { value, set }: Effective): string {
+  if (set !== undefined || value === null || value === undefined) return "";
+  return kind === "MiB" ? inMib(Number(value)) : String(value);
 }
 
 function Fields({ title, settings, names }: { title: string; settings: SettingsRecord; names: readonly SettingName[] }) {
   const texts = useSignal<Readonly<Partial<Record<SettingName, string>>>>({});
-  const edited = names.filter((name) => (texts.value[name] ?? textOf(effectiveOf(settings, name))) !== textOf(effectiveOf(settings, name)));
+  const edited = names.filter((name) => {
+    const inForce = textOf(SETTINGS[name].kind, effectiveOf(settings, name));
+    return (texts.value[name] ?? inForce) !== inForce;
+  });
   const changes = () => edited.map((name) => [name, valueOf(SETTINGS[name].kind, texts.value[name] ?? "")] as const);
   const submit = async () => {
     await change(changes());
@@ -213,10 +225,16 @@ function Fields({ title, settings, names }: { title: string; settings: SettingsR
 function valueOf(kind: Kind, text: string): unknown {
   if (text === "") return null;
   if (kind === "number") return Number(text);
+  if (kind === "MiB") return Math.round(Number(text) * MIB);
   return kind === "yes or no" ? text === "true" : text;
 }
 
-const INPUTS = { text: { type: "text" }, number: { type: "number", step: "any" }, secret: { type: "password" } };
+const INPUTS = {
+  text: { type: "text" },
+  number: { type: "number", step: "any" },
+  MiB: { type: "number", step: "any" },
+  secret: { type: "password" },
+};
 
 interface SettingProps {
   name: SettingName;
@@ -226,7 +244,7 @@ interface SettingProps {
 
 function Setting({ name, effective, texts }: SettingProps) {
   const { label, kind, hint } = SETTINGS[name];
-  const value = texts.value[name] ?? textOf(effective);
+  const value = texts.value[name] ?? textOf(kind, effective);
   const write = (text: string) => (texts.value = { ...texts.value, [name]: text });
   return (
     <div class="setting">
@@ -243,7 +261,7 @@ function Setting({ name, effective, texts }: SettingProps) {
             <input
               {...({ ...common, ...INPUTS[kind] } as object)}
               autoComplete="off"
-              placeholder={kind === "secret" ? (effective.set === true ? "one is set" : "none is set") : shown(effective.default)}
+              placeholder={kind === "secret" ? (effective.set === true ? "one is set" : "none is set") : shown(kind, effective.default)}
               onInput={({ currentTarget }) => write(currentTarget.value)}
             />
           );
@@ -260,7 +278,7 @@ const option = (value: string, says: string) => (
   </option>
 );
 
-const shown = (value: Value | undefined) => (value === null || value === undefined || value === "" ? "none" : String(value));
+const shown = (kind: Kind, value: Value | undefined) => textOf(kind, { value: value ?? null, source: "" }) || "none";
 
 const SOURCES: Record<string, string> = {
   default: "default",
@@ -281,7 +299,7 @@ function Source({ name, label, effective }: { name: SettingName; label: string; 
     <p class="row source quiet">
       <span>{SOURCES[effective.source] ?? effective.source}</span>
       {(effective.source === "setting" || effective.source === "environment") && effective.set === undefined && (
-        <span>default: {shown(effective.default)}</span>
+        <span>default: {shown(SETTINGS[name].kind, effective.default)}</span>
       )}
       {effective.source === "setting" && (
         <button type="button" class="link" aria-label={`Reset: ${label}`} onClick={takeBack}>

@@ -8,6 +8,7 @@ import { useLocation } from "preact-iso";
 import { api, type List, type Trace } from "../api.ts";
 import { useCan } from "../access.ts";
 import { csvOf } from "../csv.ts";
+import { download } from "../download.ts";
 import { Actor } from "../parts/actor.tsx";
 import { Choices } from "../parts/choices.tsx";
 import { Id } from "../parts/copy.tsx";
@@ -160,7 +161,7 @@ function CsvButton({ read }: { read: ReadTraces }) {
         user_id: user_id ?? "",
         details: JSON.stringify(details),
       }));
-      download("traces.csv", csvOf(rows));
+      download("traces.csv", "text/csv", [csvOf(rows)]);
       toast(`Saved ${isWhole ? "" : "the newest "}${counted(traces.length, "traces")}`);
     } catch (error) {
       toast((error as Error).message);
@@ -186,13 +187,4 @@ async function newestTraces(read: ReadTraces): Promise<{ traces: Trace[]; isWhol
     after = page.last_id;
   }
   return { traces, isWhole: false };
-}
-
-function download(name: string, text: string): void {
-  const url = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
-  const link = document.createElement("a");
-  link.href = url;
-  link.download = name;
-  link.click();
-  URL.revokeObjectURL(url);
 }

@@ -1,72 +1,96 @@
 /**
- * One user: how much there is, where it is, and its erasure.
+ * One user: how much there is and what came last, a key for them, an export of everything, and its erasure.
  *
  * @module
  */
-import { useSignal } from "@preact/signals";
+import { useSignal, type Signal } from "@preact/signals";
 import { useRoute } from "preact-iso";
-import { api, type Erasure } from "../api.ts";
+import { api, type Erasure, type UserDetails } from "../api.ts";
 import { useCan } from "../access.ts";
 import { Dialog } from "../parts/dialog.tsx";
+import { ExportUser } from "../parts/export-user.tsx";
 import { Form, TextField } from "../parts/form.tsx";
+import { CreateKey } from "../parts/key-dialogs.tsx";
 import { Loaded } from "../parts/list.tsx";
 import { Page } from "../parts/page.tsx";
+import { LatestOfUser } from "../parts/user-latest.tsx";
 import { changed, useQuery } from "../query.ts";
 import { number } from "../words.ts";
 
 const LOOK_MS = 500;
+
+type Opened = "key" | "erase" | null;
 
 export default function User() {
   const { params } = useRoute();
   const id = params["id"] ?? "";
   const result = useQuery({ queryKey: ["user", id], queryFn: ({ signal }) => api.user(id, signal) });
   const erasure = useSignal<Erasure | null>(null);
-  const isErasing = useSignal(false);
-  const mayErase = useCan("admin");
-  const all = (screen: string) => `/dashboard/${screen}?${new URLSearchParams({ user_id: id })}`;
+  const opened = useSignal<Opened>(null);
+  const close = () => (opened.value = null);
   return (
     <Page
       title={id}
       within={["/dashboard/users", "Users"]}
-      actions={
-        mayErase &&
-        result.data !== undefined &&
-        erasure.value === null && (
-          <button class="danger" onClick={() => (isErasing.value = true)}>
-            Erase
-          </button>
-        )
-      }
+      actions={result.data !== undefined && erasure.value === null && <Actions user={result.data} opened={opened} />}
     >
       {erasure.value === null ? (
         <Loaded result={result}>
-          {({ sessions, memories, traces, documents, more }) => (
-            <dl class="counts">
-              {Object.entries({ sessions, memories, traces }).map(([name, count]) => (
-                <div key={name}>
-                  <dt>
-                    <a href={all(name)}>{name}</a>
-                  </dt>
-                  <dd>
-                    {number(count)}
-                    {more && <span class="quiet"> or more</span>}
-                  </dd>
-                </div>
-              ))}
-              {documents > 0 && (
-                <div>
-                  <dt>documents</dt>
-                  <dd>{number(documents)}</dd>
-                </div>
-              )}
-            </dl>
+          {(user) => (
+            <>
+              <Counts user={user} />
+              <LatestOfUser id={id} />
+            </>
           )}
         </Loaded>
       ) : (
         <Report id={id} begun={erasure.value} />
       )}
-      {isErasing.value && <EraseUser id={id} onErased={(begun) => (erasure.value = begun)} onClose={() => (isErasing.value = false)} />}
+      {opened.value === "key" && <CreateKey userId={id} onClose={close} />}
+      {opened.value === "erase" && <EraseUser id={id} onErased={(begun) => (erasure.value = begun)} onClose={close} />}
     </Page>
+  );
+}
+
+function Actions({ user, opened }: { user: UserDetails; opened: Signal<Opened> }) {
+  const mayAdmin = useCan("admin");
+  return (
+    <>
+      <ExportUser user={user} />
+      {mayAdmin && (
+        <>
+          <button onClick={() => (opened.value = "key")}>Create a key</button>
+          <button class="danger" onClick={() => (opened.value = "erase")}>
+            Erase
+          </button>
+        </>
+      )}
+    </>
+  );
+}
+
+function Counts({ user: { id, sessions, memories, traces, documents, more } }: { user: UserDetails }) {
+  const all = (screen: string) => `/dashboard/${screen}?${new URLSearchParams({ user_id: id })}`;
+  return (
+    <dl class="counts">
+      {Object.entries({ sessions, memories, traces }).map(([name, count]) => (
+        <div key={name}>
+          <dt>
+            <a href={all(name)}>{name}</a>
+          </dt>
+          <dd>
+            {number(count)}
+            {more && <span class="quiet"> or more</span>}
+          </dd>
+        </div>
+      ))}
+      {documents > 0 && (
+        <div>
+          <dt>documents</dt>
+          <dd>{number(documents)}</dd>
+        </div>
+      )}
+    </dl>
   );
 }
 
@@ -91,7 +115,11 @@ function EraseUser({ id, onErased, onClose }: { id: string; onErased: (erasure: 
 }
 
 /** Name on other screens, and text that nobody sees. */
-const WORDS: Readonly<Record<string, string>> = { versions: "states", answers: "idempotent answers" };
+const WORDS: Readonly<Record<string, string>> = {
+  versions: "states",
+  answers: "idempotent answers",
+  traces: "traces kept without content",
+};
 
 /** Records that are removed, during and after. */
 function Report({ id, begun }: { id: string; begun: Erasure }) {

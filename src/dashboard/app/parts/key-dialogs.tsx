@@ -49,11 +49,12 @@ function OwnerFields({ user, agent, isAdmin }: { user: Signal<string>; agent: Si
 }
 const NOT_BOUND = "A key that may do what Admin allows manages all keys and cannot be bound. Empty this field, or take Admin away.";
 
-export function CreateKey({ onClose }: { onClose: () => void }) {
+/** @param userId - the user to whom it is bound, unless that is changed */
+export function CreateKey({ userId = "", onClose }: { userId?: string; onClose: () => void }) {
   const name = useSignal("");
   const scopes = useSignal<readonly string[]>(["read", "write"]);
   const tier = useSignal<string>("enterprise");
-  const user = useSignal("");
+  const user = useSignal(userId);
   const agent = useSignal("");
   const perMinute = useSignal("");
   const expires = useSignal("");

@@ -1,0 +1,13 @@
+/**
+ * Files that the page itself makes.
+ *
+ * @module
+ */
+export function download(name: string, type: string, parts: readonly string[]): void {
+  const url = URL.createObjectURL(new Blob([...parts], { type }));
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = name;
+  link.click();
+  URL.revokeObjectURL(url);
+}
