@@ -78,6 +78,9 @@ test("when a write of LMDB's meta page fails all is answered 503, also readiness
   expect(await runCairn(["doctor", "--data-dir", directory.at("data")])).toMatchObject({ code: 0 });
 });
 
+/** The id of no session. */
+const UNKNOWN_SESSION = "sess_000000000000";
+
 const FAULTS = [
   { kind: "data", error: "EROFS", reason: "The disk is read-only." },
   { kind: "data", error: "ENOSPC", reason: "The disk is full." },
@@ -114,6 +117,8 @@ test("while changes fail the server is not ready but alive, and reads go on; it 
     ]);
     const message = `${reason} Nothing was changed; reading still works.`;
     expect(refused.map(({ status, body }) => [status, body.error.message])).toEqual(refused.map(() => [503, message]));
+    // What changes nothing asks the disk for nothing, and says nothing of it.
+    expect((await server.delete(`/v1/sessions/${UNKNOWN_SESSION}`)).status).toBe(404);
     for (const path of ["/health", "/health/ready"]) {
       const { status, body } = await server.get(path);
       const rest = { version: expect.any(String), durability: "strict", max_body_bytes: 1_048_576 };

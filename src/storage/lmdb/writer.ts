@@ -55,6 +55,8 @@ export class Writer {
   #bytesWritten = 0;
   /** Reason why LMDB refused a write of the present transaction: nothing of it may be kept, even if a callback has caught the error. */
   #refusal: { reason: unknown } | undefined;
+  /** True if the present transaction has changed anything. */
+  #hasWritten = false;
   readonly #vectorListeners = new Map<string, VectorListener>();
   readonly #putListeners = new Map<string, (key: string) => void>();
   /** The newest trace that was committed, where entries are written late. */
@@ -187,11 +189,15 @@ export class Writer {
   async transaction(run: () => void): Promise<void> {
     try {
       await this.#store.health.watch(async () => {
+        let hasWritten = false;
         await this.#store.env.childTransaction(() => {
+          this.#hasWritten = false;
           run();
+          hasWritten = this.#hasWritten;
           if (this.#refusal !== undefined) throw this.#refusal.reason;
         });
         if (this.#store.flushesLater) await this.#store.env.flushed;
+        return hasWritten;
         // Marked, others may see it by now: only its flush may have failed.
       }, this.#store.isMarked);
     } finally {
@@ -274,8 +280,8 @@ export class Writer {
     const database = this.#store.databases.ofAny({ name: table }) as Database<string | Uint8Array, string>;
     try {
       // Inside a transaction, where a refusal throws. Outside of one it would end the process.
-      if (value === undefined) database.removeSync(key);
-      else database.putSync(key, value);
+      if (value !== undefined) database.putSync(key, value);
+      if (value !== undefined || database.removeSync(key)) this.#hasWritten = true;
     } catch (reason) {
       this.#refusal = { reason };
       throw reason;

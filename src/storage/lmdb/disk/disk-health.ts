@@ -22,7 +22,7 @@ export class DiskHealth {
   readonly #read: () => void;
   #spaceCheckedAt = Number.NEGATIVE_INFINITY;
   #hasRoom = true;
-  /** Reason why the last commit failed; undefined once one has succeeded. */
+  /** Reason why the last commit failed; undefined once one has succeeded that wrote anything. */
   #writeProblem: string | undefined;
   /** Transactions under way, oldest first. */
   readonly #inFlight = new Set<{ startedAt: number; reject: (reason: unknown) => void }>();
@@ -85,13 +85,13 @@ export class DiskHealth {
   /**
    * Runs a transaction of LMDB and learns from how it ends.
    *
+   * @param transaction - resolves to whether it has written anything: the disk was not asked for one that has not
    * @param isVisibleEarly - whether others see the transaction before its flush, so that one that fails may have been made
    * @throws {ApiError} when the disk refuses it; it says whether nothing was written, or that this is not known
    */
-  async watch(transaction: () => Promise<unknown>, isVisibleEarly: boolean): Promise<void> {
+  async watch(transaction: () => Promise<boolean>, isVisibleEarly: boolean): Promise<void> {
     try {
-      await this.#untilPanic(transaction());
-      this.#writeProblem = undefined;
+      if (await this.#untilPanic(transaction())) this.#writeProblem = undefined;
     } catch (error) {
       if (error instanceof ApiError) throw error;
       // The reason arrives in a promise of its own, which would end the process if nobody listened.
