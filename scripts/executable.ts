@@ -109,6 +109,16 @@ export class Executable {
     return key;
   }
 
+  /** Changes settings. @throws {Failure} where they are refused */
+  async set(settings: object): Promise<void> {
+    const response = await fetch(`${this.url}/v1/settings`, {
+      method: "PATCH",
+      headers: { "X-API-Key": ADMIN_KEY, "Content-Type": "application/json" },
+      body: JSON.stringify(settings),
+    });
+    if (!response.ok) throw new Failure(`The settings were answered with ${response.status}: ${await response.text()}`);
+  }
+
   /** Waits until what the embedding provider's vectors mean is measured. */
   async calibrated(): Promise<void> {
     for (;;) {

@@ -19,6 +19,7 @@ import type { EchoOrder } from "./echo.ts";
 import type { EmbeddingCost, EmbeddingOrder } from "./embedding.ts";
 import type { FillingOrder, FillingResult } from "./filling.ts";
 import { measureHook } from "./hook.ts";
+import { measurePairs } from "./pairs.ts";
 import { measureRecall } from "./recall.ts";
 import { printReport, type Measured, type Report } from "./report.ts";
 import { costed, median, type Costed, type Run } from "./timing.ts";
@@ -43,6 +44,7 @@ const HELP = `scripts/bench: measures Cairn against the limits of this machine
   --json                   everything as JSON on standard output
 
 scripts/bench recall measures what searches find, and what they cost as the store grows: scripts/bench recall --help
+scripts/bench pairs measures what a feature costs, with it and without it by turns: scripts/bench pairs --help
 scripts/bench hook measures what a hook of a coding agent adds to a prompt, next to curl: scripts/bench hook --help
 `;
 
@@ -326,6 +328,7 @@ function say(line: string): void {
 
 await runScript(async () => {
   if (Bun.argv[2] === "recall") return measureRecall(Bun.argv.slice(3));
+  if (Bun.argv[2] === "pairs") return measurePairs(Bun.argv.slice(3));
   if (Bun.argv[2] === "hook") return measureHook(Bun.argv.slice(3));
   const options = readOptions();
   if (options === undefined) return console.log(HELP);
