@@ -8,7 +8,8 @@ import type { TSchema } from "@sinclair/typebox";
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { EXPORTED } from "../src/operations/export.ts";
-import { defaultOf, SETTINGS, START_SETTINGS, type Setting } from "../src/settings/schema.ts";
+import { defaultOf } from "../src/settings/described.ts";
+import { SETTINGS, START_SETTINGS, type Setting } from "../src/settings/schema.ts";
 import { TARGETS } from "./targets.ts";
 
 const root = dirname(import.meta.dir);

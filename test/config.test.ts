@@ -52,6 +52,8 @@ const VALUES: Record<string, [text: string, value: unknown]> = {
   graphFrom: ["0", 0],
   retrieval_log: ["1", true],
   index_turns: ["meaning", "meaning"],
+  secrets: ["redact", "redact"],
+  secret_kinds: ["keys,email", "keys,email"],
   region: ["eu", "eu"],
   max_store_bytes: [String(2 ** 50), 2 ** 50],
   oauth_clients: ["known, notes.example.com", "known, notes.example.com"],

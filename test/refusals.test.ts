@@ -263,6 +263,8 @@ const LIMITED: Record<string, string> = {
   "SettingsChanges.memories_on_expiry": "keep or delete",
   "SettingsChanges.oauth_clients": "0 to 2048",
   "SettingsChanges.region": "0 to 64",
+  "SettingsChanges.secrets": "off or tag or redact or block",
+  "SettingsChanges.secret_kinds": "0 to 256",
   "SettingsChanges.memory_versions_kept": "0 to 100",
   "SettingsChanges.retrieval_log_days": "1 to 365",
   "SettingsChanges.state_versions_kept": "2 to 1000000000",
@@ -475,7 +477,7 @@ function extremes(name: string, reference: FieldSchema): unknown[] {
 
 /** Not every text of their lengths is one of them. */
 const HAS_A_FORM =
-  /url|client_id|redirect_uri|response_type|code_challenge|resource|api_key|expires_at|occurred_at|session_id|since|valid_(from|until)|created_(after|before)|as_of|useful|oauth_clients|^token$/;
+  /url|client_id|redirect_uri|response_type|code_challenge|resource|api_key|expires_at|occurred_at|session_id|since|valid_(from|until)|created_(after|before)|as_of|useful|oauth_clients|secret_kinds|^token$/;
 
 test("the smallest and the largest values that the document allows are taken", async () => {
   await using cairn = await startCairn();

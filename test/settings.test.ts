@@ -15,6 +15,8 @@ const AT_FIRST = {
   retrieval_log_days: DEFAULT(7),
   index_turns: DEFAULT("words"),
   index_turns_share: DEFAULT(0.25),
+  secrets: DEFAULT("off"),
+  secret_kinds: DEFAULT("keys,cards"),
   max_body_bytes: DEFAULT(1_048_576),
   region: DEFAULT(null),
   state_versions_kept: DEFAULT(1_000),

@@ -165,7 +165,7 @@ test("the dashboard takes the client of the API and types from outside, and noth
 /** Lower layers first; a module imports from its own layer's folder or from lower ones. `main.ts` may import anything. */
 const LAYERS: readonly (readonly RegExp[])[] = [
   [/^src\/lib\//],
-  [/^src\/tasks\//],
+  [/^src\/tasks\//, /^src\/secrets\//],
   [/^src\/storage\//],
   [/^src\/embeddings\//],
   [/^src\/search\//],
@@ -339,7 +339,7 @@ test("no line of a comment is wider than the code", () => {
 /** Files that were longer when the rule came, with the lines that they may have: a number here only shrinks. */
 const LONGER_FILES: Readonly<Record<string, number>> = {
   "scripts/python-client.ts": 626,
-  "src/memories/schema.ts": 478,
+  "src/memories/schema.ts": 477,
   "src/memories/search.ts": 412,
   "src/storage/postgres/postgres-store.ts": 432,
   "src/search/indexer.ts": 494,

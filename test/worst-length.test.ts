@@ -25,7 +25,11 @@ setDefaultTimeout(3_600_000);
 /** Each field gets one of so many of the texts; the next field gets the next of them. */
 const ONE_OF = longRounds(5, 1);
 /** The encoder takes seconds for the longest texts, whatever they say. */
-const BY_WORDS = { durability: "relaxed", environment: { embedding: { provider: "words" } } } as const;
+const BY_WORDS = {
+  durability: "relaxed",
+  // Secrets are looked for in all texts that are kept, whatever they are.
+  environment: { embedding: { provider: "words" }, secrets: "redact", secret_kinds: "keys,cards,email,phone" },
+} as const;
 const SEED = Number(process.env["CAIRN_TEST_SEED"] ?? Math.trunc(Math.random() * 2 ** 32));
 const PASSED = { seed: SEED, tooDear: [] };
 
@@ -39,6 +43,7 @@ const UNITS = [
   ..."aTZ1 \t.,:;/*-_'\"\\[{(%@+=<",
   "\0,\ud800,é,\u0301,\ufdfa,ß,а,ال,가,猫,😀,⑪".split(","),
   "T |T +| 00|1.|1,|1,111.|12:34 |2024-01-011|2026-05-07T|+00:0|a_|aB|a'|a-|a@|a b ".split("|"),
+  "eyJ|eyJ.|4111 |4111111111111111 |-----BEGIN |ghp_|glpat-.|xoxb-|a@a.|secret_key=|+1 ".split("|"),
   "may |max|less than 1|a\u0301\u0316|://|[::|::1|1.1.1.1.|crn_|sess_|%41|a,|<a>|relationalizationfulnesses ".split("|"),
 ].flat();
 

@@ -4,7 +4,8 @@
  * @module
  */
 import { version } from "../lib/version.ts";
-import { defaultOf, SETTINGS, START_SETTINGS, summaryOf, type Setting } from "../settings/schema.ts";
+import { defaultOf, summaryOf } from "../settings/described.ts";
+import { SETTINGS, START_SETTINGS, type Setting } from "../settings/schema.ts";
 
 interface Command {
   says: string;

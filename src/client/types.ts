@@ -15,6 +15,11 @@ export interface AddedMemories {
   object: "list";
   /** In the order of the request. */
   data: AddedMemory[];
+  /**
+   * In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
+   * `[redacted:KIND]`.
+   */
+  redacted?: Redaction[];
 }
 
 /** A memory that was added, or was there. */
@@ -56,15 +61,22 @@ export interface AddedMemory {
   valid_from: string | null;
   /** Until when it holds; null: for ever. */
   valid_until: string | null;
-  /** Ids of the memories whose place it took, some of which may be gone. */
+  /** Ids of the memories whose place it took; some may be gone. */
   supersedes: string[];
   /** The memory that took its place. */
   superseded_by: string | null;
   /** When that one took it, or will. */
   superseded_at: string | null;
+  /** Kinds of secrets in it, where it was written with the setting `secrets` at `tag`; left out for none. */
+  secrets?: string[];
+  /**
+   * In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
+   * `[redacted:KIND]`.
+   */
+  redacted?: Redaction[];
   /** ID of the vector, which changes with the content; left out when there is none. */
   embedding_id?: string;
-  /** Whether it has a vector. While one is to be made, it is found by its words. */
+  /** Whether it has a vector. Until one is made, its words find it. */
   vector_available: boolean;
   /** Set where the owner had said the same before (`on_duplicate`): then this is that memory. */
   duplicate?: true;
@@ -77,6 +89,11 @@ export interface AddedTurns {
   object: "list";
   /** In the order of the request. */
   data: Turn[];
+  /**
+   * In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
+   * `[redacted:KIND]`.
+   */
+  redacted?: Redaction[];
 }
 
 /** An agent that sessions or memories name. */
@@ -256,6 +273,8 @@ export interface ChangedVersion {
   source: "initial" | "update" | "rollback";
   /** The version whose state a rollback restored; left out where there was no rollback, and for one of an earlier Cairn. */
   restored_from_version?: number;
+  /** Kinds of secrets in it, where it was written with the setting `secrets` at `tag`; left out for none. */
+  secrets?: string[];
   /** What changed from the version before, from `{}` for version 0; null when that version is not kept any more. */
   state_diff: {
     /** Keys that the version before did not have, with their values. */
@@ -412,6 +431,11 @@ export interface DeletedApiKey {
   object: "api_key";
   id: string;
   deleted: true;
+  /**
+   * In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
+   * `[redacted:KIND]`.
+   */
+  redacted?: Redaction[];
 }
 
 /** What was deleted. */
@@ -419,6 +443,11 @@ export interface DeletedBackup {
   object: "backup";
   id: string;
   deleted: true;
+  /**
+   * In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
+   * `[redacted:KIND]`.
+   */
+  redacted?: Redaction[];
 }
 
 /** What was deleted. */
@@ -426,6 +455,11 @@ export interface DeletedMemory {
   object: "memory";
   id: string;
   deleted: true;
+  /**
+   * In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
+   * `[redacted:KIND]`.
+   */
+  redacted?: Redaction[];
 }
 
 /** What was deleted. */
@@ -433,6 +467,11 @@ export interface DeletedSession {
   object: "session";
   id: string;
   deleted: true;
+  /**
+   * In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
+   * `[redacted:KIND]`.
+   */
+  redacted?: Redaction[];
 }
 
 /** What was deleted. */
@@ -440,6 +479,11 @@ export interface DeletedWebhook {
   object: "webhook";
   id: string;
   deleted: true;
+  /**
+   * In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
+   * `[redacted:KIND]`.
+   */
+  redacted?: Redaction[];
 }
 
 /** A document. */
@@ -526,6 +570,11 @@ export interface DocumentChangeResults {
   object: "list";
   /** The result of each operation, in their order. */
   data: Array<DocumentWritten | DocumentTouched | DocumentsDeleted | DocumentsCopied | Document | null>;
+  /**
+   * In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
+   * `[redacted:KIND]`.
+   */
+  redacted?: Redaction[];
 }
 
 /** How many documents there are. */
@@ -906,6 +955,11 @@ export interface ForgetResult {
   has_more: boolean;
   /** Set where 10,000 memories were compared with the filter, and others were not: there may be better ones. */
   partial?: true;
+  /**
+   * In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
+   * `[redacted:KIND]`.
+   */
+  redacted?: Redaction[];
 }
 
 /** Memories to delete. */
@@ -1128,6 +1182,8 @@ export interface ListSessionsQuery {
    * `agent_id`, which may be another agent's. Default false.
    */
   exact_user?: boolean;
+  /** `true`: only sessions whose state or metadata is marked with `secrets` (the setting `secrets` at `tag`); `false`: only others. */
+  has_secrets?: boolean;
   /** Only forks of this session, which may be gone. */
   forked_from?: string;
   /** Only sessions after this time (ISO 8601; without an offset it is UTC). */
@@ -1304,15 +1360,22 @@ export interface Memory {
   valid_from: string | null;
   /** Until when it holds; null: for ever. */
   valid_until: string | null;
-  /** Ids of the memories whose place it took, some of which may be gone. */
+  /** Ids of the memories whose place it took; some may be gone. */
   supersedes: string[];
   /** The memory that took its place. */
   superseded_by: string | null;
   /** When that one took it, or will. */
   superseded_at: string | null;
+  /** Kinds of secrets in it, where it was written with the setting `secrets` at `tag`; left out for none. */
+  secrets?: string[];
+  /**
+   * In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
+   * `[redacted:KIND]`.
+   */
+  redacted?: Redaction[];
   /** ID of the vector, which changes with the content; left out when there is none. */
   embedding_id?: string;
-  /** Whether it has a vector. While one is to be made, it is found by its words. */
+  /** Whether it has a vector. Until one is made, its words find it. */
   vector_available: boolean;
 }
 
@@ -1444,7 +1507,7 @@ export interface MemoryHistory {
   object: "list";
   /** Newest first, beginning with the present one; of those before as many as the setting `memory_versions_kept` says. */
   data: MemoryContent[];
-  /** Ids of the memories whose place it took, some of which may be gone. */
+  /** Ids of the memories whose place it took; some may be gone. */
   supersedes: string[];
   /** The memory that took its place. */
   superseded_by: string | null;
@@ -1987,6 +2050,11 @@ export interface Receipt {
     /** Whether semantic search finds the memory. */
     vector_available?: boolean;
   }>;
+  /**
+   * In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
+   * `[redacted:KIND]`.
+   */
+  redacted?: Redaction[];
 }
 
 /** A turn, in short. */
@@ -2001,6 +2069,16 @@ export interface RecentTurn {
   occurred_at?: string;
   /** Set where not all of it fitted: its text ends with `…`. Left out for others. */
   truncated?: true;
+}
+
+/** A kind of secret that was taken out at one place of a request. */
+export interface Redaction {
+  /** Where in the request it was. */
+  path: string;
+  /** What it was. */
+  kind: string;
+  /** How many of the kind were there. */
+  count: number;
 }
 
 /** Something that is not as it was. */
@@ -2048,6 +2126,11 @@ export interface Retrieval {
   /** Ids of the turns of a context, newest first, before a budget left any out, or of those that a search in turns found, best first. */
   turns: string[];
   feedback: RetrievalFeedback;
+  /**
+   * In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
+   * `[redacted:KIND]`.
+   */
+  redacted?: Redaction[];
   /** First 8 characters of the API key that asked. */
   actor: string;
   /** The turn that came of it: the next one of the session; null while there is none. */
@@ -2146,6 +2229,13 @@ export interface Session {
   turn_count: number;
   /** By what its turns are found, if that was given; left out where the setting `index_turns` says it. */
   index_turns?: "off" | "words" | "meaning";
+  /** Kinds of secrets in it, where it was written with the setting `secrets` at `tag`; left out for none. */
+  secrets?: string[];
+  /**
+   * In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
+   * `[redacted:KIND]`.
+   */
+  redacted?: Redaction[];
   /** When the session expires; null if it does not. */
   ttl_expires_at: string | null;
   /**
@@ -2292,6 +2382,27 @@ export interface Settings {
   index_turns_share: {
     value: number;
     default?: number;
+    /** Where the value comes from. */
+    source: "default" | "environment" | "setting" | "probes" | "built-in";
+  };
+  /**
+   * What becomes of secrets in turns, states, memories and documents that clients send: `off`, `tag`, `redact` or `block`. `tag` stores
+   * them and marks the record with their kinds; `redact` stores `[redacted:KIND]` in their place, and the answer says so; `block` refuses
+   * the request. Records that are there stay as they are.
+   */
+  secrets: {
+    value: "off" | "tag" | "redact" | "block";
+    default?: "off" | "tag" | "redact" | "block";
+    /** Where the value comes from. */
+    source: "default" | "environment" | "setting" | "probes" | "built-in";
+  };
+  /**
+   * What counts as a secret: one or more of keys, cards, email, phone, separated by commas. `keys` are keys and tokens of known forms,
+   * private keys, JWTs and passwords in URLs; `cards` numbers of cards; `email` addresses and `phone` telephone numbers.
+   */
+  secret_kinds: {
+    value: string;
+    default?: string;
     /** Where the value comes from. */
     source: "default" | "environment" | "setting" | "probes" | "built-in";
   };
@@ -2544,6 +2655,17 @@ export interface SettingsChanges {
    * `index_turns` and the vectors of new ones are made within it.
    */
   index_turns_share?: number | null;
+  /**
+   * What becomes of secrets in turns, states, memories and documents that clients send: `off`, `tag`, `redact` or `block`. `tag` stores
+   * them and marks the record with their kinds; `redact` stores `[redacted:KIND]` in their place, and the answer says so; `block` refuses
+   * the request. Records that are there stay as they are.
+   */
+  secrets?: "off" | "tag" | "redact" | "block" | null;
+  /**
+   * What counts as a secret: one or more of keys, cards, email, phone, separated by commas. `keys` are keys and tokens of known forms,
+   * private keys, JWTs and passwords in URLs; `cards` numbers of cards; `email` addresses and `phone` telephone numbers.
+   */
+  secret_kinds?: string | null;
   /** Largest body of a request. */
   max_body_bytes?: number | null;
   /** A label for this deployment, shown in `/health` to everybody. Without control characters. */
@@ -2659,6 +2781,13 @@ export interface State {
   created_at: string;
   /** When this version was made. */
   updated_at: string;
+  /** Kinds of secrets in it, where it was written with the setting `secrets` at `tag`; left out for none. */
+  secrets?: string[];
+  /**
+   * In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
+   * `[redacted:KIND]`.
+   */
+  redacted?: Redaction[];
 }
 
 /** Keys of the state to change; the others stay. */
@@ -2696,6 +2825,8 @@ export interface StateVersion {
   source: "initial" | "update" | "rollback";
   /** The version whose state a rollback restored; left out where there was no rollback, and for one of an earlier Cairn. */
   restored_from_version?: number;
+  /** Kinds of secrets in it, where it was written with the setting `secrets` at `tag`; left out for none. */
+  secrets?: string[];
   /** The state; left out in lists. */
   state?: JsonObject;
 }
@@ -2835,6 +2966,13 @@ export interface Step {
   state_before: JsonObject | null;
   /** The state after the turn, if given. */
   state_after: JsonObject | null;
+  /** Kinds of secrets in it, where it was written with the setting `secrets` at `tag`; left out for none. */
+  secrets?: string[];
+  /**
+   * In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
+   * `[redacted:KIND]`.
+   */
+  redacted?: Redaction[];
   /** The memories of the step, in the order of the request. */
   memories?: AddedMemory[];
 }
@@ -3107,6 +3245,13 @@ export interface Turn {
   state_before: JsonObject | null;
   /** The state after the turn, if given. */
   state_after: JsonObject | null;
+  /** Kinds of secrets in it, where it was written with the setting `secrets` at `tag`; left out for none. */
+  secrets?: string[];
+  /**
+   * In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
+   * `[redacted:KIND]`.
+   */
+  redacted?: Redaction[];
 }
 
 /** A turn was logged. The data is the turn. */
@@ -3194,6 +3339,13 @@ export interface TurnResult {
   state_before: JsonObject | null;
   /** The state after the turn, if given. */
   state_after: JsonObject | null;
+  /** Kinds of secrets in it, where it was written with the setting `secrets` at `tag`; left out for none. */
+  secrets?: string[];
+  /**
+   * In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
+   * `[redacted:KIND]`.
+   */
+  redacted?: Redaction[];
   /** 0.0 to 1.0, higher is more relevant; from 0.7 on it is about the query. */
   score: number;
   passage: TurnPassage;

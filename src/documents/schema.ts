@@ -6,9 +6,9 @@
  *
  * @module
  */
-import { Type, type Static, type TObject } from "@sinclair/typebox";
+import { Type, type Static, type TObject, type TProperties } from "@sinclair/typebox";
 import { Filter } from "../filters/schema.ts";
-import { Default, EXPECTED, OneOf, OrNull, Text, Timestamp, UserId, UserObject } from "../http/types.ts";
+import { Default, EXPECTED, OneOf, OrNull, Redacted, Text, Timestamp, UserId, UserObject } from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
 import type { TimeToLive } from "./lifetime.ts";
 
@@ -157,11 +157,12 @@ const Nothing = Type.Unsafe<null>({ type: "object", nullable: true, enum: [null]
 
 /** One of several kinds of result, or null. */
 const AnyOf = (kinds: TObject[], description: string) => Type.Unsafe<unknown>({ ...Type.Union([...kinds, Nothing]), description });
-const Results = (title: string, description: string, kinds: TObject[], each: string, example: unknown[]) =>
+const Results = (title: string, description: string, kinds: TObject[], each: string, example: unknown[], more: TProperties = {}) =>
   Type.Object(
     {
       object: Type.Literal("list"),
       data: Type.Array(AnyOf(kinds, each), { description: "The result of each operation, in their order." }),
+      ...more,
     },
     { title, description, examples: [{ object: "list", data: example }] },
   );
@@ -172,6 +173,7 @@ export const BatchResults = Results(
   [Written, Touched, Removed, Copied, Document],
   "Of `put` the key and version, of `touch` those and the end, or null, of `delete`, `delete_all` and `copy_all` how many, of `pop` the document that was removed, or null.",
   [{ key: "A-17", version: 1 }],
+  { redacted: Redacted },
 );
 export const QueryResults = Results(
   "DocumentQueryResults",

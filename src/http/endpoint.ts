@@ -35,6 +35,8 @@ export interface ApiCaller {
   readonly startedAt: number;
   /** Set for a request with an idempotency key. */
   readonly once?: IdempotencyGuard;
+  /** Kinds of secrets in the request, where the setting `secrets` has records marked with them. */
+  readonly secrets?: readonly string[];
 }
 
 /** Arguments of an operation: the fields of its schemas in camelCase, with their defaults, and no others. */

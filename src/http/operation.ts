@@ -9,7 +9,7 @@
 import type { TObject, TSchema } from "@sinclair/typebox";
 import { statusAndJson, type AnswerJson } from "../lib/answer.ts";
 import { ApiError } from "../lib/errors.ts";
-import type { JsonText } from "../lib/json.ts";
+import { toJson, type JsonText } from "../lib/json.ts";
 import { hasAccess, hasScope } from "../lib/scopes.ts";
 import { bodyOf, type Body } from "./body.ts";
 import { isIdempotent, operationId, type ApiCaller, type Call, type Endpoint } from "./endpoint.ts";
@@ -21,13 +21,17 @@ import { pathParameters, pathSchema } from "./path-parameters.ts";
 import { listParametersOf, refuseForeignFilter } from "./query.ts";
 import { hasReceipt, receiptOf } from "./receipt.ts";
 import type { SealingKeys } from "./seal.ts";
+import { screenedOf } from "./screened.ts";
 import { fieldReader, validator, type Validate } from "./validate.ts";
+import type { Redaction, ScreenedMembers } from "../secrets/screen.ts";
+import type { Admitted, SecretPolicy } from "../secrets/secret-policy.ts";
 
 /** Dependencies of operations besides the endpoints. */
 export interface OperationDeps {
   readonly idempotency: Idempotency;
   readonly settings: BodySettings;
   readonly store: FailingStore;
+  readonly secrets: Pick<SecretPolicy, "admit">;
 }
 
 /** The settings about bodies, read for each of them since they change while Cairn runs. */
@@ -52,10 +56,14 @@ export interface OperationAnswer {
 }
 
 /** A call whose arguments but for the body are checked. */
-export type CheckedCall = Call<Record<string, string>, Record<string, unknown>, unknown>;
+export interface CheckedCall extends Call<Record<string, string>, Record<string, unknown>, unknown> {
+  /** Secrets that were taken out of what was sent. */
+  readonly redacted: readonly Redaction[];
+}
 
 const NOTHING: Readonly<Record<string, unknown>> = {};
 const NO_NAMES: readonly string[] = [];
+const NONE: readonly Redaction[] = [];
 
 export class Operation {
   readonly endpoint: Endpoint;
@@ -77,6 +85,8 @@ export class Operation {
   readonly #checkBody: Validate;
   readonly #queryFields: Validate;
   readonly #bodyFields: Validate;
+  /** Members that may have secrets; undefined where none may. */
+  readonly #screened: { readonly body: ScreenedMembers | undefined; readonly query: ScreenedMembers | undefined };
   readonly #deps: OperationDeps;
 
   /** @param listParameters - what `listParametersOf` gives of all endpoints; @param names - those of all endpoints */
@@ -96,6 +106,7 @@ export class Operation {
     this.#checkBody = validator(endpoint.body ?? endpoint.query, this.#isKnown);
     this.#queryFields = fieldReader(endpoint.query);
     this.#bodyFields = fieldReader(endpoint.body ?? endpoint.query);
+    this.#screened = screenedOf(endpoint);
     this.#deps = deps;
   }
 
@@ -160,21 +171,24 @@ export class Operation {
   ): CheckedCall {
     for (const name of this.#parameters) params[name] ??= "";
     let checked = NOTHING;
+    let redacted = NONE;
     if (this.takesQuery) {
       refuseForeignFilter(names, this.endpoint, this.#listParameters);
       if (this.#isKnown !== undefined) {
         const isThere = (name: string) => names.includes(name);
         for (const name of names) refuseNearMiss(name, this.#queryNames, "", isThere, this.#isKnown);
       }
-      checked = this.#queryFields(this.#checkQuery(query));
+      let sent = query;
+      if (this.#screened.query !== undefined) ({ value: sent, redacted } = this.#deps.secrets.admit(query, this.#screened.query));
+      checked = this.#queryFields(this.#checkQuery(sent));
     }
-    return { params: params as Record<string, string>, query: checked, body: NOTHING, sent: NOTHING, caller };
+    return { params: params as Record<string, string>, query: checked, body: NOTHING, sent: NOTHING, caller, redacted };
   }
 
   /** Runs an operation that takes no body: synchronously if it waits for nothing. */
   run(call: CheckedCall): OperationAnswer | Promise<OperationAnswer> {
     const answer = this.endpoint.run(call as never);
-    return answer instanceof Promise ? answer.then((given) => this.#success(call.caller, given)) : this.#success(call.caller, answer);
+    return answer instanceof Promise ? answer.then((given) => this.#success(call, given)) : this.#success(call, answer);
   }
 
   /**
@@ -185,23 +199,38 @@ export class Operation {
    * @throws {ApiError} `invalid_request` naming the field, unless an earlier answer is found
    */
   runWithBody(call: CheckedCall, body: Body, path: string, retry: SealingKeys | undefined): OperationAnswer | Promise<OperationAnswer> {
+    const { value, redacted, marked } = this.#admit(body);
     const callOf = (caller: ApiCaller): CheckedCall => {
-      const sent = this.#checkBody(body.value);
-      return { ...call, body: this.#bodyFields(sent), sent, caller };
+      const sent = this.#checkBody(value);
+      return {
+        ...call,
+        body: this.#bodyFields(sent),
+        sent,
+        redacted,
+        caller: marked.length === 0 ? caller : { ...caller, secrets: marked },
+      };
     };
     if (retry === undefined) return this.run(callOf(call.caller));
     const { method, status } = this.endpoint;
-    const identity = { ...retry, limitsId: call.caller.limitsId, method, path, body: body.bytes };
+    // A fingerprint of what is not kept would tell of a short secret.
+    const bytes = redacted.length === 0 ? body.bytes : new TextEncoder().encode(toJson(value));
+    const identity = { ...retry, limitsId: call.caller.limitsId, method, path, body: bytes };
     return this.#deps.idempotency
       .run(identity, status, (once) => this.endpoint.run(callOf({ ...call.caller, once }) as never))
       .then(({ status: given, answer, replayed }) => {
-        return { status: given, body: this.#shown(call.caller, given, answer), replayed, isChange: !replayed };
+        const shown = this.#shown(call.caller, given, answer);
+        return { status: given, body: withRedacted(shown, redacted), replayed, isChange: !replayed };
       });
   }
 
-  #success(caller: ApiCaller, answer: AnswerJson): OperationAnswer {
+  #admit({ value }: Body): Admitted {
+    const { body } = this.#screened;
+    return body === undefined ? { value, redacted: NONE, marked: NO_NAMES } : this.#deps.secrets.admit(value, body);
+  }
+
+  #success({ caller, redacted }: CheckedCall, answer: AnswerJson): OperationAnswer {
     const { status, json } = statusAndJson(answer, this.endpoint.status);
-    return { status, body: this.#shown(caller, status, json), replayed: false, isChange: this.isChange };
+    return { status, body: withRedacted(this.#shown(caller, status, json), redacted), replayed: false, isChange: this.isChange };
   }
 
   /** A key that may not read is not shown what it did not send. */
@@ -209,6 +238,11 @@ export class Operation {
     if (!this.#hasReceipt || hasScope(scopes, "read")) return json;
     return this.endpoint.echoes && status === this.endpoint.status ? json : receiptOf(json);
   }
+}
+
+/** An answer that says what was taken out of its request. */
+function withRedacted(json: JsonText, redacted: readonly Redaction[]): JsonText {
+  return redacted.length === 0 ? json : (`${json.slice(0, -1)},"redacted":${toJson(redacted)}}` as JsonText);
 }
 
 export function operationsOf(endpoints: readonly Endpoint[], deps: OperationDeps): Operation[] {

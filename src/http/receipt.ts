@@ -7,7 +7,7 @@
 import { Type } from "@sinclair/typebox";
 import { toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import type { Endpoint } from "./endpoint.ts";
-import { OrNull, Timestamp } from "./types.ts";
+import { OrNull, Redacted, Timestamp } from "./types.ts";
 
 const RecordMembers = {
   object: Type.String({ description: "What kind of record it is.", examples: ["session"] }),
@@ -28,6 +28,7 @@ export const Receipt = Type.Object(
   {
     ...RecordMembers,
     data: Type.Optional(Type.Array(Type.Object(RecordMembers), { description: "The same of each record of a list." })),
+    redacted: Redacted,
   },
   {
     title: "Receipt",

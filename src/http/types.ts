@@ -284,11 +284,39 @@ export function ListOf(item: TSchema, description: string) {
 /** A record as the wire has it, with an example. */
 export type Resource = TSchema & { properties: { object: TLiteral<string> } };
 
+/** Secrets that were taken out of a request, in its answer. */
+export const Redacted = Type.Optional(
+  Type.Array(
+    Type.Object(
+      {
+        path: Type.String({ description: "Where in the request it was.", examples: ["content"] }),
+        kind: Type.String({ description: "What it was.", examples: ["github_token"] }),
+        count: Type.Integer({ minimum: 1, description: "How many of the kind were there.", examples: [1] }),
+      },
+      { title: "Redaction", description: "A kind of secret that was taken out at one place of a request." },
+    ),
+    {
+      description:
+        "In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now `[redacted:KIND]`.",
+    },
+  ),
+);
+
+/** Marks of a record. */
+const Secrets = Type.Optional(
+  Type.Array(Type.String(), {
+    description: "Kinds of secrets in it, where it was written with the setting `secrets` at `tag`; left out for none.",
+  }),
+);
+
+/** Members that a record has of its secrets. */
+export const SCREENED = { secrets: Secrets, redacted: Redacted };
+
 /** The answer to the deletion of a record. */
 export function Deleted(resource: Resource) {
   const object = resource.properties.object.const;
   return Type.Object(
-    { object: Type.Literal(object), id: Type.String(), deleted: Type.Literal(true) },
+    { object: Type.Literal(object), id: Type.String(), deleted: Type.Literal(true), redacted: Redacted },
     {
       title: `Deleted${pascalCase(object)}`,
       description: "What was deleted.",

@@ -364,8 +364,8 @@ async function stateOf(context: ToolContext, named: string | undefined, version:
   return { session_id: id, ...found };
 }
 
-function stateIn({ id, state_version, state }: JsonObject): JsonObject {
-  return { session_id: id ?? null, version: state_version ?? 0, state: state ?? {} };
+function stateIn({ id, state_version, state, redacted }: JsonObject): JsonObject {
+  return { session_id: id ?? null, version: state_version ?? 0, state: state ?? {}, ...(redacted === undefined ? {} : { redacted }) };
 }
 
 interface Start {

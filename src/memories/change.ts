@@ -18,6 +18,7 @@ import { generationOf, removeVector, removeVersions } from "../storage/memory-re
 import { memories, memoryVersions, pendingEmbeddings, sessions, type MemoryRow, type MemoryVersionRow } from "../storage/tables.ts";
 import { record, type Caller, type Quotas } from "../traces/record.ts";
 import { storeVector } from "../search/store-vector.ts";
+import { marks, secretsIn } from "../secrets/marks.ts";
 import type { MemoryDeps } from "./deps.ts";
 import { memoryJson, namedMemory, nameTaken, scopeOfNames, type FoundMemory } from "./record.ts";
 import { refuseManyPins } from "./pins.ts";
@@ -103,6 +104,7 @@ export function changeMemory(
     keepContent(tx, quotas, key, before);
     trackWriting(row, caller, changes.reason, tx.now);
   }
+  markSecrets(row, caller, before.secrets);
   if (contentChanged && row.embed) {
     removeVector(tx, MEMORIES, before);
     delete row.embedding;
@@ -127,6 +129,12 @@ export function changeMemory(
     }),
   });
   return { row, json: memoryJson(tx, id, row), makesRoom };
+}
+
+/** Marks a memory with the kinds of secrets that it has, where it is to be. */
+export function markSecrets(row: MemoryRow, { secrets }: Caller, before: readonly string[] | undefined): void {
+  delete row.secrets;
+  Object.assign(row, marks(secretsIn(secrets, before, () => [row.content, row.type, row.tags, row.metadata, row.reason])));
 }
 
 /** Keeps a content that a memory had, and drops those that are too many. */

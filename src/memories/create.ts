@@ -19,7 +19,7 @@ import { ownerOfNew } from "../storage/owner.ts";
 import { memories, sessions, type MemoryRow } from "../storage/tables.ts";
 import { trackNamedUser } from "../storage/user-names.ts";
 import { record, type Caller, type Quotas } from "../traces/record.ts";
-import { changeMemory, checkTimes, embed, endOf, trackVectors, type MemoryChanges, type NewContent } from "./change.ts";
+import { changeMemory, checkTimes, embed, endOf, markSecrets, trackVectors, type MemoryChanges, type NewContent } from "./change.ts";
 import type { MemoryDeps } from "./deps.ts";
 import { duplicateOf } from "./duplicates.ts";
 import { refuseManyPins } from "./pins.ts";
@@ -313,6 +313,7 @@ function createMemory(
     ...given("tokens", tokens),
     embed: input.embed,
   };
+  markSecrets(row, caller, undefined);
   refuseEmptyValidity(row);
   // Made with its memory, the vector is as new as the memory's id.
   if (input.embed) embed(tx, active, key, row, embedding, withPrefix("emb", key));

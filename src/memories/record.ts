@@ -51,6 +51,7 @@ export function memoryJson(reader: Reader, id: MemoryId, row: MemoryRow): JsonTe
     supersedes: row.supersedes ?? [],
     superseded_by: superseded,
     superseded_at: isoOrNull(superseded === null ? null : (row.supersededAt ?? null)),
+    secrets: row.secrets,
     embedding_id: embedding?.id,
     vector_available: embedding !== undefined,
   });

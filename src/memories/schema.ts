@@ -17,6 +17,8 @@ import {
   OrNull,
   Parsed,
   RecordId,
+  Redacted,
+  SCREENED,
   Text,
   Timestamp,
   UserId,
@@ -197,17 +199,12 @@ export const Memory = Type.Object(
     expires_at: OrNull(Timestamp("When it expires; null: never.")),
     valid_from: OrNull(Timestamp("Since when it holds; null: since ever.")),
     valid_until: OrNull(Timestamp("Until when it holds; null: for ever.")),
-    supersedes: Type.Array(Type.String(), {
-      description: "Ids of the memories whose place it took, some of which may be gone.",
-      examples: [[]],
-    }),
+    supersedes: Type.Array(Type.String(), { description: "Ids of the memories whose place it took; some may be gone.", examples: [[]] }),
     superseded_by: OrNull(RecordId("mem", "The memory that took its place.")),
     superseded_at: OrNull(Timestamp("When that one took it, or will.")),
+    ...SCREENED,
     embedding_id: Type.Optional(RecordId("emb", "ID of the vector, which changes with the content; left out when there is none.")),
-    vector_available: Type.Boolean({
-      description: "Whether it has a vector. While one is to be made, it is found by its words.",
-      examples: [true],
-    }),
+    vector_available: Type.Boolean({ description: "Whether it has a vector. Until one is made, its words find it.", examples: [true] }),
   },
   { title: "Memory", description: "A memory." },
 );
@@ -368,8 +365,9 @@ export const MemoryBatch = Type.Object(
   { title: "MemoryBatch", description: "Memories to add together." },
 );
 
+const inOrder = { description: "In the order of the request." };
 export const AddedMemories = Type.Object(
-  { object: Type.Literal("list"), data: Type.Array(AddedMemory, { description: "In the order of the request." }) },
+  { object: Type.Literal("list"), data: Type.Array(AddedMemory, inOrder), redacted: Redacted },
   { title: "AddedMemories", description: "The memories of a batch." },
 );
 
@@ -473,6 +471,7 @@ export const Forgotten = Type.Object(
     token: Type.Optional(Type.String(token)),
     has_more: Type.Boolean({ description: "true where more pass: ask again for these.", examples: [false] }),
     partial: Type.Optional(Partial),
+    redacted: Redacted,
   },
   { title: "ForgetResult", description: "What was forgotten, or would be." },
 );

@@ -26,6 +26,7 @@ import type { CreatedFilter } from "../storage/list.ts";
 import { narrowed, type Owner } from "../storage/owner.ts";
 import type { RecordStore } from "../storage/record-store.ts";
 import { retrievals, sessions, traces, type MemoryRow, type RetrievalRow } from "../storage/tables.ts";
+import type { SecretPolicy } from "../secrets/secret-policy.ts";
 import { Activator, type Task } from "../tasks/task.ts";
 import { actionOf } from "../traces/events.ts";
 import type { Quotas } from "../traces/record.ts";
@@ -97,6 +98,7 @@ interface Parts {
   readonly clock: Clock;
   readonly quotas: Pick<Quotas, "hasRoomForLogs">;
   readonly log: Log;
+  readonly secrets: Pick<SecretPolicy, "logged">;
   /** The setting. */
   readonly isOn: () => boolean;
   /** The setting of how many days a row is kept. */
@@ -189,7 +191,10 @@ export class RetrievalLog {
     }
     this.#heldByKey.set(limitsId, ofKey + 1);
     this.#held++;
-    const shown = firstCodePoints(query, LIMITS.retrievalQueryLengthMax);
+    const { secrets } = this.#parts;
+    const logged = secrets.logged(query);
+    const shown = firstCodePoints(logged, LIMITS.retrievalQueryLengthMax);
+    const sent = secrets.logged(request);
     const id = this.#parts.store.newId(sessionId === undefined ? homeOfUser(userId ?? null) : partitionOf(sessionId));
     this.#waiting.push({
       limitsId,
@@ -199,9 +204,9 @@ export class RetrievalLog {
         ...ownerOf({ sessionId, userId, agentId }),
         actor,
         ...asked,
-        query: shown === query ? query : copyOf(shown),
+        query: shown === logged ? logged : copyOf(shown),
         ...(isFiltered ? { filtered: true as const } : {}),
-        ...(toJson(request).length > LIMITS.retrievalRequestLengthMax ? {} : { request }),
+        ...(toJson(sent).length > LIMITS.retrievalRequestLengthMax ? {} : { request: sent }),
         ...(stateVersion === undefined ? {} : { stateVersion }),
         ...(turns === undefined ? {} : { turns: [...turns] }),
         memories: matches.map(({ key, score, parts }) => {

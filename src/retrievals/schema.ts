@@ -4,7 +4,7 @@
  * @module
  */
 import { Type } from "@sinclair/typebox";
-import { Created, Default, OneOf, OrNull, RecordId, Text, Timestamp, UserObject } from "../http/types.ts";
+import { Created, Default, OneOf, OrNull, RecordId, Redacted, Text, Timestamp, UserObject } from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { RETRIEVAL_OPERATIONS } from "../storage/tables.ts";
 import { MemoryResult, Partial, QUERY_EXAMPLE, Score } from "../memories/schema.ts";
@@ -104,6 +104,7 @@ export const Retrieval = Type.Object(
         { title: "RetrievalFeedback", description: "What was said of it last; null until then." },
       ),
     ),
+    redacted: Redacted,
     actor: Type.String({ description: "First 8 characters of the API key that asked.", examples: ["crn_9fK2"] }),
     turn_id: OrNull(RecordId("turn", "The turn that came of it: the next one of the session; null while there is none.")),
     created_at: Timestamp("When it was found, give or take a tenth of a second."),

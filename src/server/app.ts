@@ -54,6 +54,7 @@ import type { SettingsDeps } from "../settings/operations.ts";
 import { statsEndpoints } from "../stats/routes.ts";
 import type { StatsDeps } from "../stats/stats.ts";
 import type { History } from "../http/history.ts";
+import type { SecretPolicy } from "../secrets/secret-policy.ts";
 import { sharedMetrics, storeMetrics } from "./store-metrics.ts";
 import type { SharedState } from "./store-parts.ts";
 import { timelineEndpoints } from "../timeline/routes.ts";
@@ -82,6 +83,7 @@ interface AppDeps
     OAuthDeps,
     Pick<PipelineDeps, "arrivals" | "buckets" | "stopping" | "host" | "allowedHosts" | "corsOrigins" | "requireHttps" | "onAnswered"> {
   readonly idempotency: Idempotency;
+  readonly secrets: SecretPolicy;
   readonly history: History;
   readonly feed: TraceDeps["feed"];
   readonly startedAt: number;

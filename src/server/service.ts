@@ -52,6 +52,7 @@ import type { Store } from "../storage/lmdb/store.ts";
 import { newestId } from "../storage/newest-id.ts";
 import type { RecordStore } from "../storage/record-store.ts";
 import { storeWatch } from "../storage/watch.ts";
+import { SecretPolicy } from "../secrets/secret-policy.ts";
 import { openStoreParts, type SharedState, type StoreOptions, type StoreParts } from "./store-parts.ts";
 import { Driver } from "../tasks/driver.ts";
 import { Activator, type Task } from "../tasks/task.ts";
@@ -90,6 +91,7 @@ export interface ServiceOptions extends StoreOptions {
 
 export interface Service extends ContextDeps, DocumentDeps, TurnDeps, WebhookDeps, OAuthDeps {
   readonly settings: Settings;
+  readonly secrets: SecretPolicy;
   /** Makes the changes that no request asks for. */
   readonly system: Caller;
   readonly arrivals: Arrivals;
@@ -194,15 +196,17 @@ async function openDeps(opened: AsyncDisposableStack, parts: StoreParts, log: Lo
   const policy = () => settings.effective.webhooks;
   const hooks = openWebhooks({ ...records, log, random: chance, system, leases }, policy, options.network ?? {});
   const quotas = new StoreQuotas(store, clock, () => settings.values);
+  const secrets = new SecretPolicy(() => settings.values);
   const isOn = () => settings.values.retrieval_log;
   const days = () => settings.values.retrieval_log_days;
-  const retrievals = opened.adopt(new RetrievalLog({ store, clock, quotas, log, isOn, days }), (open) => open.settled());
+  const retrievals = opened.adopt(new RetrievalLog({ store, clock, quotas, log, secrets, isOn, days }), (open) => open.settled());
   store.onCommit = () => retrievals.flush();
   const deps = {
     ...records,
     log,
     settings,
     quotas,
+    secrets,
     retrievals,
     embeddings,
     backfill,

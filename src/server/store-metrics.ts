@@ -26,6 +26,7 @@ import {
   vectors as vectorTable,
   versions,
 } from "../storage/tables.ts";
+import type { SecretPolicy } from "../secrets/secret-policy.ts";
 import type { SharedState } from "./store-parts.ts";
 import { sumOf } from "../search/index-status.ts";
 import { failedAttempts } from "../webhooks/stats.ts";
@@ -33,7 +34,11 @@ import type { WebhookDeps } from "../webhooks/webhooks.ts";
 
 type MetricDeps = ContextDeps &
   DocumentDeps &
-  WebhookDeps & { readonly settings: Pick<Settings, "values">; readonly scheduledBackups: ScheduledBackups | undefined };
+  WebhookDeps & {
+    readonly settings: Pick<Settings, "values">;
+    readonly scheduledBackups: ScheduledBackups | undefined;
+    readonly secrets: SecretPolicy;
+  };
 
 export function storeMetrics(deps: MetricDeps): MetricSource[] {
   const { store, settings, clock } = deps;
@@ -64,6 +69,7 @@ export function storeMetrics(deps: MetricDeps): MetricSource[] {
       store.read(failedAttempts),
     ),
     ...outcomeMetrics(deps),
+    ...secretMetrics(deps),
     ...backupMetrics(deps),
     gauge("cairn_expiry_lag_seconds", "How long the session that is overdue longest has been waiting to be removed.", async () => {
       const [first] = await store.read((reader) => reader.keys(sessions.index.byExpiry, FIRST));
@@ -137,6 +143,16 @@ function backupMetrics({ scheduledBackups }: MetricDeps): MetricSource[] {
     ),
     counter("cairn_backup_copies_failed_total", "Copies of backups that failed.", async () => (await status()).copies?.failures ?? 0),
     counter("cairn_backups_failed_total", "Backups of the schedule that failed.", async () => (await status()).failures),
+  ];
+}
+
+/** One for each action, so that none is there that has not happened. */
+function secretMetrics({ secrets: { counts } }: MetricDeps): MetricSource[] {
+  const found = (became: string) => `Secrets in requests that were ${became}, by kind.`;
+  return [
+    counter("cairn_secrets_tagged_total", found("stored, their records marked (secrets: tag)"), () => counts.tag, "kind"),
+    counter("cairn_secrets_redacted_total", found("taken out (secrets: redact)"), () => counts.redact, "kind"),
+    counter("cairn_secrets_blocked_total", found("refused with them (secrets: block)"), () => counts.block, "kind"),
   ];
 }
 

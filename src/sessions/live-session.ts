@@ -95,6 +95,7 @@ export function sessionJson(id: SessionId, row: SessionRow, state: JsonText, mor
     expiresAt,
     occurredAt,
     indexTurns,
+    secrets,
   } = row;
   return jsonWith(
     {
@@ -114,6 +115,7 @@ export function sessionJson(id: SessionId, row: SessionRow, state: JsonText, mor
       memory_count: memoryCount,
       turn_count: turnCount,
       index_turns: indexTurns,
+      secrets,
       ttl_expires_at: expiresAt === NO_END ? null : toIso(expiresAt),
       ...more,
     },

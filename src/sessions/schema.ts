@@ -16,6 +16,7 @@ import {
   OneOf,
   OrNull,
   RecordId,
+  SCREENED,
   SomeOf,
   Text,
   Timestamp,
@@ -68,6 +69,7 @@ export const Session = Type.Object(
     index_turns: Type.Optional(
       IndexTurns("By what its turns are found, if that was given; left out where the setting `index_turns` says it."),
     ),
+    ...SCREENED,
     ttl_expires_at: OrNull(Timestamp("When the session expires; null if it does not.", "2026-05-08T08:00:00.000Z")),
     first_input: Type.Optional(
       Type.String({
@@ -103,6 +105,7 @@ export const StateVersion = Type.Object(
         examples: [3],
       }),
     ),
+    secrets: SCREENED.secrets,
     state: Type.Optional(State("The state; left out in lists.", 1)),
   },
   { title: "StateVersion", description: "A version of a session's state." },
@@ -116,6 +119,7 @@ export const SessionState = Type.Object(
     state: State("The current state.", 1),
     created_at: Timestamp("When the session was created."),
     updated_at: Timestamp("When this version was made."),
+    ...SCREENED,
   },
   { title: "State", description: "The current state of a session." },
 );
@@ -268,6 +272,12 @@ export const SESSION_FILTER = {
     Type.Boolean({
       description:
         "`true`: without `user_id` only sessions without a user, instead of those of all users; a key that is bound to a user lists its user's. With `external_id` it is a look-up: at most the one session that `if_exists`: `return` gives the same key for that `user_id` and `agent_id`, which may be another agent's. Default false.",
+    }),
+  ),
+  has_secrets: Type.Optional(
+    Type.Boolean({
+      description:
+        "`true`: only sessions whose state or metadata is marked with `secrets` (the setting `secrets` at `tag`); `false`: only others.",
     }),
   ),
   forked_from: Type.Optional(Text(1, undefined, { description: "Only forks of this session, which may be gone." })),

@@ -22,6 +22,7 @@ import { sessions, type SessionRow, type TurnIndex } from "../storage/tables.ts"
 import { unlessUnreadable } from "../storage/unreadable.ts";
 import { trackUser } from "../storage/user-names.ts";
 import { posting, leapfrogJoin } from "../storage/walk.ts";
+import { marks, secretsIn, secretsOfBoth } from "../secrets/marks.ts";
 import { commitFor, ofUser, record, type Caller, type Deps } from "../traces/record.ts";
 import { withTurnsOfParent, type TurnsOfFork } from "./branches.ts";
 import { diffObjects, isEmptyDiff } from "./diff.ts";
@@ -39,7 +40,7 @@ import {
 import { removeSession } from "./removal.ts";
 import { listedSession, type SessionPart } from "./listed-session.ts";
 import { withMemoriesOfParent, type MemoriesOfFork } from "./shared-memories.ts";
-import { addVersion, readState, resolveVersion } from "./versions.ts";
+import { addVersion, readState, resolveVersion, secretsOf } from "./versions.ts";
 
 export interface NewSession {
   agentId: string;
@@ -53,6 +54,8 @@ export interface NewSession {
   occurredAt?: number | undefined;
   indexTurns?: TurnIndex | undefined;
   forkedFrom?: SessionRow["forkedFrom"];
+  /** Kinds of secrets that its state is marked with, and those that its metadata may have, of the session it is forked from. */
+  secrets?: { readonly ofState: string[] | undefined; readonly before: string[] | undefined };
 }
 
 /** Action where a live session has the external id of a new one. */
@@ -136,6 +139,9 @@ function addSession(tx: Tx, caller: Caller, input: NewSession): { id: SessionId;
   const key = bare(id);
   invariant(!isErased(tx, input, key), "a new session is later than what is being erased");
   const { now } = tx;
+  const { secrets: parent } = input;
+  const ofState = parent === undefined ? secretsIn(caller.secrets, undefined, () => JSON.parse(input.initialState)) : parent.ofState;
+  const ofMetadata = secretsIn(caller.secrets, parent?.before, () => input.metadata);
   const row: SessionRow = {
     agentId: input.agentId,
     userId: input.userId,
@@ -150,10 +156,11 @@ function addSession(tx: Tx, caller: Caller, input: NewSession): { id: SessionId;
     version: 0,
     ...(input.indexTurns === undefined ? {} : { indexTurns: input.indexTurns }),
     ...(input.forkedFrom === undefined ? {} : { forkedFrom: input.forkedFrom }),
+    ...marks(secretsOfBoth(ofState, ofMetadata)),
   };
   tx.add(sessions, key, row);
   trackUser(tx, input.userId);
-  addVersion(tx, key, 0, { createdAt: now, actor: caller.actor, source: "initial", body: input.initialState });
+  addVersion(tx, key, 0, { createdAt: now, actor: caller.actor, source: "initial", ...marks(ofState), body: input.initialState });
   return { id, row, json: sessionJson(id, row, input.initialState) };
 }
 
@@ -174,6 +181,8 @@ export interface SessionFilter extends CreatedFilter {
   /** Id of a session, which may be gone. */
   forkedFrom?: string | undefined;
   include?: readonly SessionPart[] | undefined;
+  /** True for those that are marked with secrets alone, false for the others. */
+  hasSecrets?: boolean | undefined;
 }
 
 export async function listSessions(
@@ -209,6 +218,7 @@ export async function listSessions(
     const row = reader.get(sessions, key);
     if (row === undefined || !isLive(reader, key, row) || !isCreatedWithin(row.createdAt, filter)) return undefined;
     if (areOfNobody && row.userId !== null) return undefined;
+    if (filter.hasSecrets !== undefined && filter.hasSecrets !== (row.secrets !== undefined)) return undefined;
     return listedSession(reader, { id, key, row }, filter.include);
   });
 }
@@ -229,7 +239,8 @@ function foundByName(
       const isListed =
         isCreatedWithin(row.createdAt, filter) &&
         (startingAfter === undefined || key < bare(startingAfter)) &&
-        (filter.forkedFrom === undefined || filter.forkedFrom === row.forkedFrom?.sessionId);
+        (filter.forkedFrom === undefined || filter.forkedFrom === row.forkedFrom?.sessionId) &&
+        (filter.hasSecrets === undefined || filter.hasSecrets === (row.secrets !== undefined));
       return isListed ? [{ id, json: listedSession(reader, session, filter.include).json }] : [];
     }) ?? []
   );
@@ -252,7 +263,13 @@ export function updateSession(
     if (isSame) return ofUser(session.row, sessionJson(session.id, session.row, readState(tx, session.key, session.row.version)));
     // A fork's may be a little over the limit, with where it was forked from: only what adds to it is refused.
     if (changes.metadata !== undefined) refuseLargeMetadata(metadata, session.row.metadata);
-    const row: SessionRow = { ...session.row, metadata, updatedAt: laterOf(session.row, now), ttlSeconds, expiresAt };
+    const { secrets: marked, ...before } = session.row;
+    const ofState = marked && secretsOf(tx, session.key, session.row.version);
+    const secrets = secretsOfBoth(
+      ofState,
+      secretsIn(caller.secrets, marked, () => metadata),
+    );
+    const row: SessionRow = { ...before, metadata, updatedAt: laterOf(session.row, now), ttlSeconds, expiresAt, ...marks(secrets) };
     const makesRoom = isSmaller(row, session.row);
     if (!makesRoom) deps.quotas?.refuseGrowth();
     tx.put(sessions, session.key, row);
@@ -299,6 +316,7 @@ export function forkSession(deps: Deps, caller: Caller, id: string, { version, t
       ttlSeconds: timeToLive(source.row),
       occurredAt: source.row.occurredAt,
       indexTurns: source.row.indexTurns,
+      secrets: { ofState: secretsOf(tx, source.key, forkVersion), before: source.row.secrets },
     });
     const begun = { id: forkId, key: bare(forkId), row };
     const withTurns = withTurnsOfParent(tx, begun, source, forkVersion, turns);

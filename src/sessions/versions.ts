@@ -18,6 +18,7 @@ import { pageOf, rowsOf } from "../storage/page.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import { sessions, states, versionHeads, versions, type SessionRow, type VersionRow } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
+import { marks, secretsIn, secretsOfBoth } from "../secrets/marks.ts";
 import { commitFor, ofUser, record, type Caller, type Quotas, type Deps, type TraceEntry } from "../traces/record.ts";
 import { diffObjects, isEmptyDiff, type Diff } from "./diff.ts";
 import { withTurnsOf } from "./branches.ts";
@@ -25,6 +26,11 @@ import { laterOf, liveSession, sessionJson, type LiveSession } from "./live-sess
 
 export function addVersion(tx: Tx, session: BareId, version: number, row: Omit<VersionRow, "id">): void {
   tx.add(versions, versionKey(session, version), { id: version === 0 ? session : tx.bareId(partitionOf(session)), ...row });
+}
+
+/** Kinds of secrets that the state of a version is marked with. */
+export function secretsOf(reader: Reader, session: BareId, version: number): string[] | undefined {
+  return reader.get(versionHeads, versionKey(session, version))?.secrets;
 }
 
 /** The state of a version that exists. */
@@ -105,7 +111,8 @@ export function updateState(deps: Deps, caller: Caller, id: string, update: Stat
 /** Inside a transaction. @param body - the new state as JSON, which is written before */
 export function replaceState(tx: Tx, deps: Deps, caller: Caller, session: LiveSession, update: StateChange, body: JsonText): Changed {
   const difference = diffObjects(currentState(tx, session), update.state);
-  return changeState(tx, deps, caller, session, updatedVersion(body, difference, update.reasoning));
+  const secrets = secretsIn(caller.secrets, undefined, () => [update.state, update.reasoning]);
+  return changeState(tx, deps, caller, session, updatedVersion(body, difference, update.reasoning, secrets));
 }
 
 /**
@@ -136,7 +143,8 @@ export function mergeState(tx: Tx, deps: Deps, caller: Caller, session: LiveSess
   deps.quotas?.refuseGrowth();
   const body = toJson(state);
   if (deps.quotas !== undefined) refuseLargeState(body, toJson(before), deps.quotas.stateBytesMax, param);
-  return changeState(tx, deps, caller, session, updatedVersion(body, difference, update.reasoning)).session;
+  const secrets = secretsIn(caller.secrets, session.row.secrets, () => [state, update.reasoning]);
+  return changeState(tx, deps, caller, session, updatedVersion(body, difference, update.reasoning, secrets)).session;
 }
 
 function currentState(reader: Reader, { key, row }: LiveSession): JsonObject {
@@ -153,11 +161,12 @@ function refuseLargeState(state: JsonText, before: JsonText, bytesMax: number, p
   }
 }
 
-function updatedVersion(body: JsonText, difference: Diff, reasoning: string | undefined): NewVersion {
+function updatedVersion(body: JsonText, difference: Diff, reasoning: string | undefined, secrets: string[] | undefined): NewVersion {
   return {
     body,
     source: "update",
     reasoning,
+    secrets,
     trace: (version) => ({ action: "state.updated", details: toJson({ reasoning, state_diff: difference, version }) }),
   };
 }
@@ -173,7 +182,7 @@ function stateJson(reader: Reader, { id, key, row }: LiveSession, more?: object)
   return jsonWith(
     { object: "state", session_id: id, version: row.version },
     { state: version.body },
-    { created_at: toIso(row.createdAt), updated_at: toIso(version.createdAt), ...more },
+    { created_at: toIso(row.createdAt), updated_at: toIso(version.createdAt), secrets: version.secrets, ...more },
   );
 }
 
@@ -218,6 +227,10 @@ function rollBack(
       source: "rollback",
       restoredFrom: version,
       reasoning: rollback.reason,
+      secrets: secretsOfBoth(
+        secretsOf(tx, session.key, version),
+        secretsIn(caller.secrets, undefined, () => rollback.reason),
+      ),
       trace: () => ({
         action: "state.rolled_back",
         details: toJson({
@@ -237,29 +250,39 @@ interface NewVersion {
   source: "update" | "rollback";
   restoredFrom?: number;
   reasoning: string | undefined;
+  /** Kinds of secrets that the state is marked with. */
+  secrets: string[] | undefined;
   trace(version: number): Pick<TraceEntry, "action" | "details">;
 }
 
-function changeState(tx: Tx, { quotas }: Deps, caller: Caller, { id, key, row: before }: LiveSession, added: NewVersion): Changed {
-  const row: SessionRow = {
+function changeState(tx: Tx, { quotas }: Deps, caller: Caller, { id, key, row }: LiveSession, added: NewVersion): Changed {
+  const { secrets: marked, ...before } = row;
+  const secrets = secretsOfBoth(
+    added.secrets,
+    secretsIn(undefined, marked, () => before.metadata),
+  );
+  const changed: SessionRow = {
     ...before,
+    ...marks(secrets),
     version: before.version + 1,
     updatedAt: laterOf(before, tx.now),
     ...(added.source === "rollback" ? { rollbackCount: (before.rollbackCount ?? 0) + 1 } : {}),
   };
-  tx.put(sessions, key, row);
-  if (quotas !== undefined) removeOldVersions(tx, key, row.version, quotas.versionsKept);
-  addVersion(tx, key, row.version, {
+  tx.put(sessions, key, changed);
+  if (quotas !== undefined) removeOldVersions(tx, key, changed.version, quotas.versionsKept);
+  addVersion(tx, key, changed.version, {
     createdAt: tx.now,
     actor: caller.actor,
     source: added.source,
     ...(added.restoredFrom === undefined ? {} : { restoredFrom: added.restoredFrom }),
     ...(added.reasoning === undefined ? {} : { reasoning: added.reasoning }),
+    ...marks(added.secrets),
     body: added.body,
   });
-  const json = sessionJson(id, row, added.body);
-  record(tx, caller, { sessionId: id, userId: row.userId, agentId: row.agentId, record: json, ...added.trace(row.version) });
-  return { session: { id, key, row }, json };
+  const json = sessionJson(id, changed, added.body);
+  const { userId, agentId, version } = changed;
+  record(tx, caller, { sessionId: id, userId, agentId, record: json, ...added.trace(version) });
+  return { session: { id, key, row: changed }, json };
 }
 
 export function refuseOtherVersion({ id, row }: LiveSession, expected: number | undefined): void {
@@ -302,9 +325,9 @@ export function getVersion({ store, quotas }: Deps, owner: Owner, id: string, ve
 }
 
 function versionJson(version: number, row: Omit<VersionRow, "body">, state?: JsonText, changes?: Diff | null): JsonText {
-  const { createdAt, reasoning, actor, source, restoredFrom: restored_from_version } = row;
+  const { createdAt, reasoning, actor, source, restoredFrom: restored_from_version, secrets } = row;
   const diff = changes === undefined ? {} : { state_diff: changes };
-  const head = { object: "version", version, created_at: toIso(createdAt), reasoning, actor, source, restored_from_version };
+  const head = { object: "version", version, created_at: toIso(createdAt), reasoning, actor, source, restored_from_version, secrets };
   return jsonWith({ ...head, ...diff }, { state });
 }
 

@@ -21,6 +21,7 @@ import { LOG_LEVELS } from "../lib/log.ts";
 import { SIMD_LEVELS } from "../lib/native.ts";
 import { firstCodePoints } from "../lib/text.ts";
 import { publicUrlProblem, withoutQuery } from "../lib/urls.ts";
+import { parseSecretKinds, SECRET_ACTIONS, SECRET_KINDS_FORM } from "../secrets/secret-policy.ts";
 import { DURABILITIES } from "../storage/durability.ts";
 import { databaseUrlProblem } from "../storage/postgres/connection/database-url.ts";
 import { TURN_INDEXES, type SettingsRow } from "../storage/tables.ts";
@@ -185,6 +186,18 @@ export const SETTINGS = {
     0.25,
     "The share of its time that the server indexes turns in the background, 0.01 to 1. Both the turns that are there after a change of `index_turns` and the vectors of new ones are made within it.",
   ),
+  secrets: atRunTime(
+    OneOf(SECRET_ACTIONS),
+    "off",
+    "What becomes of secrets in turns, states, memories and documents that clients send: `off`, `tag`, `redact` or `block`. `tag` stores them and marks the record with their kinds; `redact` stores `[redacted:KIND]` in their place, and the answer says so; `block` refuses the request. Records that are there stay as they are.",
+    { variable: "CAIRN_SECRETS" },
+  ),
+  secret_kinds: atRunTime(
+    formed(TIMES_LENGTH_MAX, SECRET_KINDS_FORM, (text) => parseSecretKinds(text) !== undefined),
+    "keys,cards",
+    `What counts as a secret: ${SECRET_KINDS_FORM}. \`keys\` are keys and tokens of known forms, private keys, JWTs and passwords in URLs; \`cards\` numbers of cards; \`email\` addresses and \`phone\` telephone numbers.`,
+    { variable: "CAIRN_SECRET_KINDS" },
+  ),
   max_body_bytes: atRunTime(integer(1024, 64 * MIB), LIMITS.bodyBytesMax, "Largest body of a request."),
   region: atRunTime(
     formed(64, "text without control characters", (text) => !/\p{Cc}|\p{Cs}/u.test(text)),
@@ -331,16 +344,6 @@ export function changesIn(body: Readonly<Record<string, unknown>>): SettingChang
         : [[name, value]],
     ),
   );
-}
-
-/** The first sentence of a description, without its full stop. */
-export function summaryOf({ description }: Setting): string {
-  return description.replace(/\.( .*)?$/, "");
-}
-
-/** The default as it is written in a variable, or in words; empty when there is none. */
-export function defaultOf({ default: value, defaultText }: Setting): string {
-  return defaultText ?? (typeof value === "boolean" ? String(Number(value)) : [value].flat().join());
 }
 
 /** Reads the text of a flag or variable. @throws {ApiError} that says by `name` what is wrong */

@@ -67,6 +67,8 @@ export interface Caller {
     claim(reader: Reader): void;
     save(tx: Tx, answer: Answered<AnswerJson>, how: { hasSecret: boolean }): void;
   };
+  /** Kinds of secrets in the request, where records are to be marked with them. */
+  readonly secrets?: readonly string[];
 }
 
 /** The answer to a change of a user's records; of nobody's where there is none. */

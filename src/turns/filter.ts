@@ -4,7 +4,7 @@
  * @module
  */
 import type { Members, RecordFilter } from "../filters/filter.ts";
-import { NUMBER, TEXT, TIME } from "../filters/kinds.ts";
+import { NUMBER, TEXT, TEXTS, TIME } from "../filters/kinds.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { CHARACTERS_PER_ROW } from "../memories/filter.ts";
 import type { ShownTurn } from "./scope.ts";
@@ -18,6 +18,7 @@ export const TURN_MEMBERS: Members = {
   turn_number: NUMBER,
   "input.type": TEXT,
   "output.type": TEXT,
+  secrets: TEXTS,
   created_at: TIME,
   occurred_at: TIME,
 };

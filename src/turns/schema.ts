@@ -18,6 +18,7 @@ import {
   OneOf,
   OrNull,
   RecordId,
+  SCREENED,
   exampleOf,
   Text,
   Timestamp,
@@ -71,6 +72,7 @@ export const Turn = Type.Object(
     metadata: Metadata("Custom metadata."),
     state_before: Snapshot("before"),
     state_after: Snapshot("after"),
+    ...SCREENED,
   },
   { title: "Turn", description: "A turn: what came in and what went out." },
 );
@@ -111,7 +113,7 @@ export const NewTurns = Type.Object(
 );
 
 export const AddedTurns = Type.Object(
-  { object: Type.Literal("list"), data: Type.Array(Turn, { description: "In the order of the request." }) },
+  { object: Type.Literal("list"), data: Type.Array(Turn, { description: "In the order of the request." }), redacted: SCREENED.redacted },
   { title: "AddedTurns", description: "The turns of a batch." },
 );
 

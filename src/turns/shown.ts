@@ -26,9 +26,10 @@ const SESSION_ID = /^"session_id":"[^"]*"/;
 export function turnJson({ shown, rest, more }: TurnRow, { stateVersion, fork, rolledBackAt }: Shown): JsonText {
   const own = fork === undefined ? rest : rest.replace(SESSION_ID, `"session_id":"${fork.id}"`);
   const name = more?.externalId === undefined ? "" : `,"external_id":${toJson(more.externalId)}`;
+  const secrets = more?.secrets === undefined ? "" : `,"secrets":${toJson(more.secrets)}`;
   const from = fork?.from === undefined ? "" : `,"forked_from":"${fork.from}"`;
   const hidden = rolledBackAt === undefined ? "" : `,"rolled_back_at":"${toIso(rolledBackAt)}"`;
-  return `{"object":"turn",${shown},${own},"state_version":${stateVersion}${name}${from}${hidden}}` as JsonText;
+  return `{"object":"turn",${shown},${own},"state_version":${stateVersion}${name}${secrets}${from}${hidden}}` as JsonText;
 }
 
 /** Returns what shows turns of a session, by their keys; good for one snapshot. */

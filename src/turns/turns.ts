@@ -20,6 +20,7 @@ import { meta, sessions, turns, TURNS_SEARCHED, type SessionRow, type TurnRow } 
 import { allRanges, isIn, shownRanges } from "../sessions/branches.ts";
 import { laterOf, liveSession, type LiveSession } from "../sessions/live-session.ts";
 import { mergeState, refuseOtherVersion, replaceState } from "../sessions/versions.ts";
+import { marks, secretsIn } from "../secrets/marks.ts";
 import { commitFor, ofUser, record, type Caller, type Deps } from "../traces/record.ts";
 import { turnsIn } from "./order.ts";
 import { countTurn } from "./recent-turns.ts";
@@ -45,6 +46,8 @@ interface Prepared {
   readonly occurredAt: number | undefined;
   readonly externalId: string | undefined;
   readonly tokens: number;
+  /** Kinds of secrets that it is marked with. */
+  readonly secrets: string[] | undefined;
   /** Makes the text that it is found by. */
   readonly text: () => string;
   /** Words of that text, where it will most likely be found by them. */
@@ -52,7 +55,7 @@ interface Prepared {
   readonly details: { input_type: string; output_type: string; reasoning?: string | undefined };
 }
 
-async function prepared(deps: TurnIndexDeps, turn: NewTurn): Promise<Prepared> {
+async function prepared(deps: TurnIndexDeps, caller: Caller, turn: NewTurn): Promise<Prepared> {
   const { input, output, reasoning, metadata, stateBefore, stateAfter, occurredAt, externalId } = turn;
   const text = () => indexedText({ input: input.content, output: output.content, reasoning: reasoning ?? "" });
   const index = turnIndexOf(deps, undefined);
@@ -67,6 +70,7 @@ async function prepared(deps: TurnIndexDeps, turn: NewTurn): Promise<Prepared> {
     occurredAt,
     externalId,
     tokens: await countTurn(input.content, output.content),
+    secrets: secretsIn(caller.secrets, undefined, () => [input.content, output.content, reasoning, metadata, stateBefore, stateAfter]),
     details: { input_type: input.type, output_type: output.type, reasoning },
   };
 }
@@ -88,7 +92,7 @@ export interface Step {
 export async function addTurn(deps: TurnDeps, caller: Caller, sessionId: string, turn: NewTurn, step: Step = {}): Promise<AnswerJson> {
   if (step.state !== undefined && step.statePatch !== undefined)
     throw new ApiError("invalid_request", "A step has state or state_patch, not both.", { param: "state_patch" });
-  const ready = await prepared(deps, turn);
+  const ready = await prepared(deps, caller, turn);
   const { externalId, reasoning } = turn;
   const state = step.state && { ...step, state: step.state, reasoning, body: toJson(step.state) };
   // Most often one that is named is sent again because it is there, and then nothing is to be committed but an answer that is kept.
@@ -151,7 +155,7 @@ export async function addTurns(
   given: readonly NewTurn[],
 ): Promise<AnswerJson> {
   const ready: Prepared[] = [];
-  for (const turn of given) ready.push(await prepared(deps, turn));
+  for (const turn of given) ready.push(await prepared(deps, caller, turn));
   let after: LiveSession | undefined;
   const answer = await commitFor<AnswerJson>(deps, caller, partitionOf(sessionId), (tx) => {
     if (!deps.turnSearches.areKnown) tx.ahead(meta, [TURNS_SEARCHED]);
@@ -244,6 +248,7 @@ function add(
       ...(externalId === undefined ? {} : { externalId }),
       ...(timedFrom === undefined ? {} : { time: occurredAt ?? bareIdTime(bare(id)) }),
       tokens,
+      ...marks(turn.secrets),
     },
   };
   tx.add(turns, turnKey(key, bare(id)), stored);

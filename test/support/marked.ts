@@ -20,8 +20,12 @@ export class Markers {
   /** One that is made when it is first asked for. */
   of(field: string): string {
     let text = this.texts.get(field);
-    if (text === undefined) this.texts.set(field, (text = `${this.#name}q${Bun.hash(`${this.#name} ${field}`).toString(36)}`));
+    if (text === undefined) this.texts.set(field, (text = this.made(Bun.hash(`${this.#name} ${field}`))));
     return text;
+  }
+
+  protected made(hash: number | bigint): string {
+    return `${this.#name}q${hash.toString(36)}`;
   }
 
   /** Those fields whose text, or its hex as it is in keys, is in something. */
@@ -110,8 +114,12 @@ export interface Marked {
  * Sends each operation once, as one user, with an Idempotency-Key where it takes one. What removes comes last, and what would remove the
  * key, the user or all of the run is left to the caller.
  */
-export async function useEverythingAs(cairn: Cairn, userId: string, agentId = "agent"): Promise<Marked> {
-  const markers = new Markers(userId);
+export async function useEverythingAs(
+  cairn: Cairn,
+  userId: string,
+  agentId = "agent",
+  markers: Markers = new Markers(userId),
+): Promise<Marked> {
   const repeatable: Marked["repeatable"] = [];
   let count = 0;
   const keyed = (): RequestOptions => ({ headers: { "Idempotency-Key": `${userId} ${cairn.clock.now()} ${count++}` } });

@@ -147,6 +147,12 @@ export const BLOCKS: Readonly<Record<string, Readonly<Record<string, Held>>>> = 
       "what was exported from a directory is imported into a database",
     ),
   },
+  "src/docs/operate/secrets.md": {
+    "{": by(
+      "secrets.test.ts",
+      "with redact the text is stored without its secrets at every way in, and the answer says where and what they were",
+    ),
+  },
   "src/docs/reference/export-format.md": {
     '{"cairn_export":1': by("process/pages.test.ts", "an export has the lines that its specification has"),
   },

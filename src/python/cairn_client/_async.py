@@ -1346,6 +1346,7 @@ class AsyncSessionsApi:
         user_id: str | Omit = OMIT,
         external_id: str | Omit = OMIT,
         exact_user: bool | Omit = OMIT,
+        has_secrets: bool | Omit = OMIT,
         forked_from: str | Omit = OMIT,
         created_after: str | Omit = OMIT,
         created_before: str | Omit = OMIT,
@@ -1368,13 +1369,15 @@ class AsyncSessionsApi:
             exact_user: `true`: without `user_id` only sessions without a user, instead of those of all users; a key that is bound
                 to a user lists its user's. With `external_id` it is a look-up: at most the one session that `if_exists`: `return` gives
                 the same key for that `user_id` and `agent_id`, which may be another agent's. Default false.
+            has_secrets: `true`: only sessions whose state or metadata is marked with `secrets` (the setting `secrets` at `tag`);
+                `false`: only others.
             forked_from: Only forks of this session, which may be gone.
             created_after: Only sessions after this time (ISO 8601; without an offset it is UTC).
             created_before: Only sessions before this time.
             include: Members to add: first_input, rollback_count, with commas between them.
             timeout: How many seconds an attempt may take, instead of the client's `timeout`.
         """
-        call = Call("GET", "/v1/sessions", query=given({"limit": limit, "starting_after": starting_after, "agent_id": agent_id, "user_id": user_id, "external_id": external_id, "exact_user": exact_user, "forked_from": forked_from, "created_after": created_after, "created_before": created_before, "include": include}), timeout=timeout)
+        call = Call("GET", "/v1/sessions", query=given({"limit": limit, "starting_after": starting_after, "agent_id": agent_id, "user_id": user_id, "external_id": external_id, "exact_user": exact_user, "has_secrets": has_secrets, "forked_from": forked_from, "created_after": created_after, "created_before": created_before, "include": include}), timeout=timeout)
         return Listing(self._client, lambda: listed(call, self._client.options, Session))
 
     async def get(
@@ -1936,6 +1939,8 @@ class AsyncSettingsApi:
         retrieval_log_days: int | Omit | None = OMIT,
         index_turns: Literal["off", "words", "meaning"] | Omit | None = OMIT,
         index_turns_share: float | Omit | None = OMIT,
+        secrets: Literal["off", "tag", "redact", "block"] | Omit | None = OMIT,
+        secret_kinds: str | Omit | None = OMIT,
         max_body_bytes: int | Omit | None = OMIT,
         region: str | Omit | None = OMIT,
         state_versions_kept: int | Omit | None = OMIT,
@@ -1971,6 +1976,12 @@ class AsyncSettingsApi:
                 background; `/v1/stats` says how far that is.
             index_turns_share: The share of its time that the server indexes turns in the background, 0.01 to 1. Both the turns that
                 are there after a change of `index_turns` and the vectors of new ones are made within it.
+            secrets: What becomes of secrets in turns, states, memories and documents that clients send: `off`, `tag`, `redact` or
+                `block`. `tag` stores them and marks the record with their kinds; `redact` stores `[redacted:KIND]` in their place, and
+                the answer says so; `block` refuses the request. Records that are there stay as they are.
+            secret_kinds: What counts as a secret: one or more of keys, cards, email, phone, separated by commas. `keys` are keys
+                and tokens of known forms, private keys, JWTs and passwords in URLs; `cards` numbers of cards; `email` addresses and
+                `phone` telephone numbers.
             max_body_bytes: Largest body of a request.
             region: A label for this deployment, shown in `/health` to everybody. Without control characters.
             state_versions_kept: How many of the newest versions of a session's state are kept, including the current one; version 0
@@ -1993,7 +2004,7 @@ class AsyncSettingsApi:
             idempotency_key: For a change that another process may repeat: 1 to 255 printable ASCII characters. Each call has a new
                 one unless given.
         """
-        return await self._client.arun(answered(Call("PATCH", "/v1/settings", body=given({"memories_on_expiry": memories_on_expiry, "endless_sessions_for_all": endless_sessions_for_all, "trace_retention_days": trace_retention_days, "retrieval_log": retrieval_log, "retrieval_log_days": retrieval_log_days, "index_turns": index_turns, "index_turns_share": index_turns_share, "max_body_bytes": max_body_bytes, "region": region, "state_versions_kept": state_versions_kept, "memory_versions_kept": memory_versions_kept, "max_store_bytes": max_store_bytes, "oauth_clients": oauth_clients, "backups": backups, "webhooks": webhooks, "embedding": embedding}, nullable=("memories_on_expiry", "endless_sessions_for_all", "trace_retention_days", "retrieval_log", "retrieval_log_days", "index_turns", "index_turns_share", "max_body_bytes", "region", "state_versions_kept", "memory_versions_kept", "max_store_bytes", "oauth_clients",)), idempotency_key=idempotency_key, timeout=timeout), self._client.options, Settings))
+        return await self._client.arun(answered(Call("PATCH", "/v1/settings", body=given({"memories_on_expiry": memories_on_expiry, "endless_sessions_for_all": endless_sessions_for_all, "trace_retention_days": trace_retention_days, "retrieval_log": retrieval_log, "retrieval_log_days": retrieval_log_days, "index_turns": index_turns, "index_turns_share": index_turns_share, "secrets": secrets, "secret_kinds": secret_kinds, "max_body_bytes": max_body_bytes, "region": region, "state_versions_kept": state_versions_kept, "memory_versions_kept": memory_versions_kept, "max_store_bytes": max_store_bytes, "oauth_clients": oauth_clients, "backups": backups, "webhooks": webhooks, "embedding": embedding}, nullable=("memories_on_expiry", "endless_sessions_for_all", "trace_retention_days", "retrieval_log", "retrieval_log_days", "index_turns", "index_turns_share", "secrets", "secret_kinds", "max_body_bytes", "region", "state_versions_kept", "memory_versions_kept", "max_store_bytes", "oauth_clients",)), idempotency_key=idempotency_key, timeout=timeout), self._client.options, Settings))
 
     async def try_embedding(
         self,

@@ -37,16 +37,20 @@ ErrorCode = Literal[
 class AddedMemories(Record):
     """The memories of a batch."""
 
-    __nested__: ClassVar[Mapping[str, str]] = {"data": "AddedMemory"}
+    __nested__: ClassVar[Mapping[str, str]] = {"data": "AddedMemory", "redacted": "Redaction"}
     object: Literal["list"]
     data: list[AddedMemory]
     """In the order of the request."""
+    redacted: list[Redaction] | None = None
+    """In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
+    `[redacted:KIND]`.
+    """
 
 
 class AddedMemory(Record):
     """A memory that was added, or was there."""
 
-    __nested__: ClassVar[Mapping[str, str]] = {"similar": "MemoryResult"}
+    __nested__: ClassVar[Mapping[str, str]] = {"redacted": "Redaction", "similar": "MemoryResult"}
     object: Literal["memory"]
     id: str
     """`mem_` and 12 characters."""
@@ -85,15 +89,21 @@ class AddedMemory(Record):
     valid_until: str | None
     """Until when it holds; null: for ever."""
     supersedes: list[str]
-    """Ids of the memories whose place it took, some of which may be gone."""
+    """Ids of the memories whose place it took; some may be gone."""
     superseded_by: str | None
     """The memory that took its place."""
     superseded_at: str | None
     """When that one took it, or will."""
+    secrets: list[str] | None = None
+    """Kinds of secrets in it, where it was written with the setting `secrets` at `tag`; left out for none."""
+    redacted: list[Redaction] | None = None
+    """In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
+    `[redacted:KIND]`.
+    """
     embedding_id: str | None = None
     """ID of the vector, which changes with the content; left out when there is none."""
     vector_available: bool
-    """Whether it has a vector. While one is to be made, it is found by its words."""
+    """Whether it has a vector. Until one is made, its words find it."""
     duplicate: Literal[True] | None = None
     """Set where the owner had said the same before (`on_duplicate`): then this is that memory."""
     similar: list[MemoryResult] | None = None
@@ -103,10 +113,14 @@ class AddedMemory(Record):
 class AddedTurns(Record):
     """The turns of a batch."""
 
-    __nested__: ClassVar[Mapping[str, str]] = {"data": "Turn"}
+    __nested__: ClassVar[Mapping[str, str]] = {"data": "Turn", "redacted": "Redaction"}
     object: Literal["list"]
     data: list[Turn]
     """In the order of the request."""
+    redacted: list[Redaction] | None = None
+    """In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
+    `[redacted:KIND]`.
+    """
 
 
 class Agent(Record):
@@ -212,6 +226,8 @@ class ChangedVersion(Record):
     """What made it."""
     restored_from_version: int | None = None
     """The version whose state a rollback restored; left out where there was no rollback, and for one of an earlier Cairn."""
+    secrets: list[str] | None = None
+    """Kinds of secrets in it, where it was written with the setting `secrets` at `tag`; left out for none."""
     state_diff: ChangedVersionStateDiff | None
     """What changed from the version before, from `{}` for version 0; null when that version is not kept any more."""
 
@@ -316,41 +332,66 @@ class ContextRequestRecency(TypedDict):
 class DeletedApiKey(Record):
     """What was deleted."""
 
+    __nested__: ClassVar[Mapping[str, str]] = {"redacted": "Redaction"}
     object: Literal["api_key"]
     id: str
     deleted: Literal[True]
+    redacted: list[Redaction] | None = None
+    """In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
+    `[redacted:KIND]`.
+    """
 
 
 class DeletedBackup(Record):
     """What was deleted."""
 
+    __nested__: ClassVar[Mapping[str, str]] = {"redacted": "Redaction"}
     object: Literal["backup"]
     id: str
     deleted: Literal[True]
+    redacted: list[Redaction] | None = None
+    """In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
+    `[redacted:KIND]`.
+    """
 
 
 class DeletedMemory(Record):
     """What was deleted."""
 
+    __nested__: ClassVar[Mapping[str, str]] = {"redacted": "Redaction"}
     object: Literal["memory"]
     id: str
     deleted: Literal[True]
+    redacted: list[Redaction] | None = None
+    """In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
+    `[redacted:KIND]`.
+    """
 
 
 class DeletedSession(Record):
     """What was deleted."""
 
+    __nested__: ClassVar[Mapping[str, str]] = {"redacted": "Redaction"}
     object: Literal["session"]
     id: str
     deleted: Literal[True]
+    redacted: list[Redaction] | None = None
+    """In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
+    `[redacted:KIND]`.
+    """
 
 
 class DeletedWebhook(Record):
     """What was deleted."""
 
+    __nested__: ClassVar[Mapping[str, str]] = {"redacted": "Redaction"}
     object: Literal["webhook"]
     id: str
     deleted: Literal[True]
+    redacted: list[Redaction] | None = None
+    """In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
+    `[redacted:KIND]`.
+    """
 
 
 class Document(Record):
@@ -419,9 +460,14 @@ class DocumentChange(TypedDict):
 class DocumentChangeResults(Record):
     """What the operations have done."""
 
+    __nested__: ClassVar[Mapping[str, str]] = {"redacted": "Redaction"}
     object: Literal["list"]
     data: list[DocumentWritten | DocumentTouched | DocumentsDeleted | DocumentsCopied | Document | None]
     """The result of each operation, in their order."""
+    redacted: list[Redaction] | None = None
+    """In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
+    `[redacted:KIND]`.
+    """
 
 
 class DocumentCount(Record):
@@ -688,7 +734,7 @@ class EmbeddingTryEmbedding(TypedDict):
 class ForgetResult(Record):
     """What was forgotten, or would be."""
 
-    __nested__: ClassVar[Mapping[str, str]] = {"examples": "Memory"}
+    __nested__: ClassVar[Mapping[str, str]] = {"examples": "Memory", "redacted": "Redaction"}
     object: Literal["forget_result"]
     dry_run: bool
     """true where nothing was deleted."""
@@ -704,6 +750,10 @@ class ForgetResult(Record):
     """true where more pass: ask again for these."""
     partial: Literal[True] | None = None
     """Set where 10,000 memories were compared with the filter, and others were not: there may be better ones."""
+    redacted: list[Redaction] | None = None
+    """In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
+    `[redacted:KIND]`.
+    """
 
 
 class Health(Record):
@@ -753,6 +803,7 @@ class HistoryPoint(Record):
 class Memory(Record):
     """A memory."""
 
+    __nested__: ClassVar[Mapping[str, str]] = {"redacted": "Redaction"}
     object: Literal["memory"]
     id: str
     """`mem_` and 12 characters."""
@@ -791,15 +842,21 @@ class Memory(Record):
     valid_until: str | None
     """Until when it holds; null: for ever."""
     supersedes: list[str]
-    """Ids of the memories whose place it took, some of which may be gone."""
+    """Ids of the memories whose place it took; some may be gone."""
     superseded_by: str | None
     """The memory that took its place."""
     superseded_at: str | None
     """When that one took it, or will."""
+    secrets: list[str] | None = None
+    """Kinds of secrets in it, where it was written with the setting `secrets` at `tag`; left out for none."""
+    redacted: list[Redaction] | None = None
+    """In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
+    `[redacted:KIND]`.
+    """
     embedding_id: str | None = None
     """ID of the vector, which changes with the content; left out when there is none."""
     vector_available: bool
-    """Whether it has a vector. While one is to be made, it is found by its words."""
+    """Whether it has a vector. Until one is made, its words find it."""
 
 
 class MemoryContent(Record):
@@ -887,7 +944,7 @@ class MemoryHistory(Record):
     data: list[MemoryContent]
     """Newest first, beginning with the present one; of those before as many as the setting `memory_versions_kept` says."""
     supersedes: list[str]
-    """Ids of the memories whose place it took, some of which may be gone."""
+    """Ids of the memories whose place it took; some may be gone."""
     superseded_by: str | None
     """The memory that took its place."""
 
@@ -1152,6 +1209,17 @@ class RecentTurn(Record):
     """Set where not all of it fitted: its text ends with `…`. Left out for others."""
 
 
+class Redaction(Record):
+    """A kind of secret that was taken out at one place of a request."""
+
+    path: str
+    """Where in the request it was."""
+    kind: str
+    """What it was."""
+    count: int
+    """How many of the kind were there."""
+
+
 class ReplayChange(Record):
     """Something that is not as it was."""
 
@@ -1170,7 +1238,7 @@ class ReplayChange(Record):
 class Retrieval(Record):
     """What a search or a context found for a query."""
 
-    __nested__: ClassVar[Mapping[str, str]] = {"memories": "RetrievedMemory", "feedback": "RetrievalFeedback"}
+    __nested__: ClassVar[Mapping[str, str]] = {"memories": "RetrievedMemory", "feedback": "RetrievalFeedback", "redacted": "Redaction"}
     object: Literal["retrieval"]
     id: str
     """`ret_` and 12 characters."""
@@ -1199,6 +1267,10 @@ class Retrieval(Record):
     turns: list[str]
     """Ids of the turns of a context, newest first, before a budget left any out, or of those that a search in turns found, best first."""
     feedback: RetrievalFeedback
+    redacted: list[Redaction] | None = None
+    """In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
+    `[redacted:KIND]`.
+    """
     actor: str
     """First 8 characters of the API key that asked."""
     turn_id: str | None
@@ -1236,6 +1308,7 @@ class RetrievedMemory(Record):
 class Session(Record):
     """A session."""
 
+    __nested__: ClassVar[Mapping[str, str]] = {"redacted": "Redaction"}
     object: Literal["session"]
     id: str
     """`sess_` and 12 characters."""
@@ -1263,6 +1336,12 @@ class Session(Record):
     """Turns in the session that are shown: with those of the session it was forked from, without those that a rollback has hidden."""
     index_turns: Literal["off", "words", "meaning"] | None = None
     """By what its turns are found, if that was given; left out where the setting `index_turns` says it."""
+    secrets: list[str] | None = None
+    """Kinds of secrets in it, where it was written with the setting `secrets` at `tag`; left out for none."""
+    redacted: list[Redaction] | None = None
+    """In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
+    `[redacted:KIND]`.
+    """
     ttl_expires_at: str | None
     """When the session expires; null if it does not."""
     first_input: str | None = None
@@ -1288,7 +1367,7 @@ class SessionFork(Record):
 class Settings(Record):
     """Every setting with its value, its default and where the value comes from."""
 
-    __nested__: ClassVar[Mapping[str, str]] = {"memories_on_expiry": "SettingsMemoriesOnExpiry", "endless_sessions_for_all": "SettingsEndlessSessionsForAll", "trace_retention_days": "SettingsTraceRetentionDays", "retrieval_log": "SettingsRetrievalLog", "retrieval_log_days": "SettingsRetrievalLogDays", "index_turns": "SettingsIndexTurns", "index_turns_share": "SettingsIndexTurnsShare", "max_body_bytes": "SettingsMaxBodyBytes", "region": "SettingsRegion", "state_versions_kept": "SettingsStateVersionsKept", "memory_versions_kept": "SettingsMemoryVersionsKept", "max_store_bytes": "SettingsMaxStoreBytes", "oauth_clients": "SettingsOauthClients", "backups": "SettingsBackups", "webhooks": "SettingsWebhooks", "embedding": "SettingsEmbedding"}
+    __nested__: ClassVar[Mapping[str, str]] = {"memories_on_expiry": "SettingsMemoriesOnExpiry", "endless_sessions_for_all": "SettingsEndlessSessionsForAll", "trace_retention_days": "SettingsTraceRetentionDays", "retrieval_log": "SettingsRetrievalLog", "retrieval_log_days": "SettingsRetrievalLogDays", "index_turns": "SettingsIndexTurns", "index_turns_share": "SettingsIndexTurnsShare", "secrets": "SettingsSecrets", "secret_kinds": "SettingsSecretKinds", "max_body_bytes": "SettingsMaxBodyBytes", "region": "SettingsRegion", "state_versions_kept": "SettingsStateVersionsKept", "memory_versions_kept": "SettingsMemoryVersionsKept", "max_store_bytes": "SettingsMaxStoreBytes", "oauth_clients": "SettingsOauthClients", "backups": "SettingsBackups", "webhooks": "SettingsWebhooks", "embedding": "SettingsEmbedding"}
     object: Literal["settings"]
     memories_on_expiry: SettingsMemoriesOnExpiry
     """What becomes of the memories of a session that expires."""
@@ -1313,6 +1392,15 @@ class Settings(Record):
     index_turns_share: SettingsIndexTurnsShare
     """The share of its time that the server indexes turns in the background, 0.01 to 1. Both the turns that are there after a change
     of `index_turns` and the vectors of new ones are made within it.
+    """
+    secrets: SettingsSecrets
+    """What becomes of secrets in turns, states, memories and documents that clients send: `off`, `tag`, `redact` or `block`. `tag`
+    stores them and marks the record with their kinds; `redact` stores `[redacted:KIND]` in their place, and the answer says so;
+    `block` refuses the request. Records that are there stay as they are.
+    """
+    secret_kinds: SettingsSecretKinds
+    """What counts as a secret: one or more of keys, cards, email, phone, separated by commas. `keys` are keys and tokens of known
+    forms, private keys, JWTs and passwords in URLs; `cards` numbers of cards; `email` addresses and `phone` telephone numbers.
     """
     max_body_bytes: SettingsMaxBodyBytes
     """Largest body of a request."""
@@ -1732,6 +1820,29 @@ class SettingsRetrievalLogDays(Record):
     """Where the value comes from."""
 
 
+class SettingsSecretKinds(Record):
+    """What counts as a secret: one or more of keys, cards, email, phone, separated by commas. `keys` are keys and tokens of known
+    forms, private keys, JWTs and passwords in URLs; `cards` numbers of cards; `email` addresses and `phone` telephone numbers.
+    """
+
+    value: str
+    default: str | None = None
+    source: Literal["default", "environment", "setting", "probes", "built-in"]
+    """Where the value comes from."""
+
+
+class SettingsSecrets(Record):
+    """What becomes of secrets in turns, states, memories and documents that clients send: `off`, `tag`, `redact` or `block`. `tag`
+    stores them and marks the record with their kinds; `redact` stores `[redacted:KIND]` in their place, and the answer says so;
+    `block` refuses the request. Records that are there stay as they are.
+    """
+
+    value: Literal["off", "tag", "redact", "block"]
+    default: Literal["off", "tag", "redact", "block"] | None = None
+    source: Literal["default", "environment", "setting", "probes", "built-in"]
+    """Where the value comes from."""
+
+
 class SettingsStateVersionsKept(Record):
     """How many of the newest versions of a session's state are kept, including the current one; version 0 is always kept. Each new
     version removes up to 8 older ones, so a lower number takes effect as states change.
@@ -1802,6 +1913,7 @@ class SettingsWebhooksTimeout(Record):
 class State(Record):
     """The current state of a session."""
 
+    __nested__: ClassVar[Mapping[str, str]] = {"redacted": "Redaction"}
     object: Literal["state"]
     session_id: str
     """The session."""
@@ -1813,6 +1925,12 @@ class State(Record):
     """When the session was created."""
     updated_at: str
     """When this version was made."""
+    secrets: list[str] | None = None
+    """Kinds of secrets in it, where it was written with the setting `secrets` at `tag`; left out for none."""
+    redacted: list[Redaction] | None = None
+    """In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
+    `[redacted:KIND]`.
+    """
 
 
 class StateVersion(Record):
@@ -1831,6 +1949,8 @@ class StateVersion(Record):
     """What made it."""
     restored_from_version: int | None = None
     """The version whose state a rollback restored; left out where there was no rollback, and for one of an earlier Cairn."""
+    secrets: list[str] | None = None
+    """Kinds of secrets in it, where it was written with the setting `secrets` at `tag`; left out for none."""
     state: dict[str, Any] | None = None
     """The state; left out in lists."""
 
@@ -1944,7 +2064,7 @@ class StatsVectors(Record):
 class Step(Record):
     """A turn that was logged, with the memories that were added with it."""
 
-    __nested__: ClassVar[Mapping[str, str]] = {"input": "TurnInput", "output": "TurnOutput", "memories": "AddedMemory"}
+    __nested__: ClassVar[Mapping[str, str]] = {"input": "TurnInput", "output": "TurnOutput", "redacted": "Redaction", "memories": "AddedMemory"}
     object: Literal["turn"]
     id: str
     """`turn_` and 12 characters."""
@@ -1976,6 +2096,12 @@ class Step(Record):
     """The state before the turn, if given."""
     state_after: dict[str, Any] | None
     """The state after the turn, if given."""
+    secrets: list[str] | None = None
+    """Kinds of secrets in it, where it was written with the setting `secrets` at `tag`; left out for none."""
+    redacted: list[Redaction] | None = None
+    """In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
+    `[redacted:KIND]`.
+    """
     memories: list[AddedMemory] | None = None
     """The memories of the step, in the order of the request."""
 
@@ -2121,7 +2247,7 @@ class Trace(Record):
 class Turn(Record):
     """A turn: what came in and what went out."""
 
-    __nested__: ClassVar[Mapping[str, str]] = {"input": "TurnInput", "output": "TurnOutput"}
+    __nested__: ClassVar[Mapping[str, str]] = {"input": "TurnInput", "output": "TurnOutput", "redacted": "Redaction"}
     object: Literal["turn"]
     id: str
     """`turn_` and 12 characters."""
@@ -2153,6 +2279,12 @@ class Turn(Record):
     """The state before the turn, if given."""
     state_after: dict[str, Any] | None
     """The state after the turn, if given."""
+    secrets: list[str] | None = None
+    """Kinds of secrets in it, where it was written with the setting `secrets` at `tag`; left out for none."""
+    redacted: list[Redaction] | None = None
+    """In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
+    `[redacted:KIND]`.
+    """
 
 
 class TurnInput(Record):
@@ -2192,7 +2324,7 @@ class TurnPassage(Record):
 class TurnResult(Record):
     """A turn that a search found."""
 
-    __nested__: ClassVar[Mapping[str, str]] = {"input": "TurnInput", "output": "TurnOutput", "passage": "TurnPassage"}
+    __nested__: ClassVar[Mapping[str, str]] = {"input": "TurnInput", "output": "TurnOutput", "redacted": "Redaction", "passage": "TurnPassage"}
     object: Literal["turn"]
     id: str
     """`turn_` and 12 characters."""
@@ -2224,6 +2356,12 @@ class TurnResult(Record):
     """The state before the turn, if given."""
     state_after: dict[str, Any] | None
     """The state after the turn, if given."""
+    secrets: list[str] | None = None
+    """Kinds of secrets in it, where it was written with the setting `secrets` at `tag`; left out for none."""
+    redacted: list[Redaction] | None = None
+    """In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
+    `[redacted:KIND]`.
+    """
     score: float
     """0.0 to 1.0, higher is more relevant; from 0.7 on it is about the query."""
     passage: TurnPassage

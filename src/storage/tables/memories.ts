@@ -55,6 +55,8 @@ const MemoryRow = Type.Object({
   edits: Type.Optional(Positive),
   /** Tokens of its content in a context (`token-count.ts`); left out by a Cairn that did not count. */
   tokens: Type.Optional(Whole),
+  /** Kinds of secrets in it, where it was to be marked with them. */
+  secrets: Type.Optional(Type.Array(Text)),
   /** false when the caller asked for none: then a new content gets none either. */
   embed: Truth,
   /** Set while there is a vector: its id, which without the prefix is its key, and its generation. */

@@ -43,6 +43,8 @@ const SessionRow = Type.Object({
   rollbackCount: Type.Optional(Whole),
   /** By what its turns are found, where that is not what the setting `index_turns` says. */
   indexTurns: Type.Optional(OneOf(TURN_INDEXES)),
+  /** Kinds of secrets in its current state and its metadata, where these were to be marked. */
+  secrets: Type.Optional(Type.Array(Text)),
   /** The session and the version that it was forked from. Its metadata says so too, but that can be changed. */
   forkedFrom: Type.Optional(Type.Object({ sessionId: IdText("sess"), version: Whole })),
 });
@@ -85,6 +87,8 @@ const VersionRow = Type.Object({
   source: OneOf(["initial", "update", "rollback"]),
   /** The version whose state a rollback has restored; rows of before are without it. */
   restoredFrom: Type.Optional(Whole),
+  /** Kinds of secrets in it, where it was to be marked with them. */
+  secrets: Type.Optional(Type.Array(Text)),
   /** The state, as it goes over the wire. */
   body: ObjectText,
 });

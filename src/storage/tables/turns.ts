@@ -38,6 +38,8 @@ const TurnMore = Type.Object({
   time: Type.Optional(Instant),
   /** Tokens of input and output in a context (`token-count.ts`). */
   tokens: Type.Optional(Whole),
+  /** Kinds of secrets in it, where it was to be marked with them. */
+  secrets: Type.Optional(Type.Array(Text)),
 });
 
 /** A turn never changes: it is kept as the two halves of its JSON object, because the context shows only the first. */

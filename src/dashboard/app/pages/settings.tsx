@@ -56,6 +56,12 @@ const SETTINGS: Record<SettingName, Described> = {
     hint: "0.01 to 1; for work in the background.",
   },
   state_versions_kept: { label: "Versions kept per session", kind: "number", hint: "The newest; version 0 is always kept." },
+  secrets: {
+    label: "Secrets in what is stored",
+    kind: ["off", "tag", "redact", "block"],
+    hint: "Keys, tokens and numbers of cards that clients send: tag marks the record, redact stores [redacted:KIND] in their place, block refuses the request. What is there stays.",
+  },
+  secret_kinds: { label: "What counts as a secret", kind: "text", hint: "keys, cards, email, phone; with commas between them." },
   max_body_bytes: { label: "Largest body of a request, in MiB", kind: "MiB" },
   max_store_bytes: { label: "Largest store, in MiB", kind: "MiB", hint: "Beyond it new records are refused. Empty: no limit." },
   oauth_clients: {
