@@ -18,7 +18,7 @@ import { longRounds } from "../support/rounds.ts";
 import { startServer, type Server } from "../support/server.ts";
 
 /** Each of its tests starts processes that do as much as a test file. */
-const MANY_PROCESSES_MS = 600_000;
+const MANY_PROCESSES_MS = 1_800_000;
 /** Besides the `python3` of the machine, which has all the tests. */
 const OTHER_VERSIONS = ["3.12", "3.13", "3.14"];
 const README = "src/python/README.md";
@@ -119,25 +119,28 @@ needs(PYTHON_PACKAGES)("the Python client and its tests pass ruff", async () => 
     await run(python("-m", "ruff", ...what, "--no-cache", "--config", "src/python/pyproject.toml", "src/python", "test/python"));
 });
 
-/** Writes each example of the page of the Python client as a program that calls the server. */
-function examplePrograms(): { program: string; text: string }[] {
+/** Writes each example of the page of the Python client as a program. @returns their paths */
+function examplePrograms(): string[] {
   const blocks = blocksOf(pageText(README)).filter(({ language }) => language === "python");
-  expect(blocks.length).toBeGreaterThan(6);
-  const address = `http://127.0.0.1:${server.port}`;
+  expect(blocks.length).toBeGreaterThan(12);
   return blocks.map(({ text }, i) => {
     const program = join(directory, `example_${i}.py`);
-    writeFileSync(program, text.replaceAll('"crn_…"', `"${server.cairn.key}"`).replaceAll("http://127.0.0.1:8700", address));
-    return { program, text };
+    writeFileSync(program, text);
+    return program;
   });
 }
 
 needs(PYTHON_PACKAGES)(
   "the types of the Python client and of each example of its page are strict, and what is wrong is refused, by mypy and pyright",
   async () => {
-    const files = [join(ROOT, "test/python/typing"), ...examplePrograms().map(({ program }) => program)];
+    const files = [join(ROOT, "test/python/typing"), ...examplePrograms()];
     const folder = join(ROOT, "src/python");
-    await run(python("-m", "mypy", "--cache-dir", directory, "--warn-unused-ignores", "cairn_client", ...files), {}, folder);
-    const executable = (await run(python("-c", "import sys; print(sys.executable)"))).trim();
+    const [executable = "", prefix = ""] = (await run(python("-c", "import sys; print(sys.executable, sys.prefix, sep='\\n')"))).split(
+      "\n",
+    );
+    // What it knows of the frameworks is kept beside them, in files that are replaced: several runs may do so at the same time.
+    const cache = ["--no-sqlite-cache", "--cache-dir", join(prefix, "mypy")];
+    await run(python("-m", "mypy", ...cache, "--warn-unused-ignores", "cairn_client", ...files), {}, folder);
     await run(python("-m", "basedpyright", "--pythonpath", executable, "cairn_client", ...files), {}, folder);
   },
   MANY_PROCESSES_MS,
@@ -150,29 +153,8 @@ needs(PYTHON_PACKAGES)(
 );
 
 needs(PYTHON_PACKAGES)(
-  "each adapter for Python passes its suite, does what the framework keeps in memory does, and serves an agent in two processes",
+  "each adapter for Python passes its suite, does what the framework keeps in memory does, and serves an agent in two processes, and each example of the page runs",
   () => pytest("adapters"),
-  MANY_PROCESSES_MS,
-);
-
-needs(PYTHON_PACKAGES)(
-  "each example of the page of the Python client runs as it is printed",
-  async () => {
-    for (const { program, text } of examplePrograms()) {
-      const running = run(python(program), {}, directory);
-      const ended = running.then(() => true);
-      // Its loop ends with the first session that is deleted once it has begun.
-      for (
-        let isRunning = text.includes("cairn.events");
-        isRunning;
-        isRunning = !(await Promise.race([ended, Bun.sleep(20).then(() => false)]))
-      ) {
-        const { id } = (await server.cairn.createSession({ agent_id: "a", user_id: "user-42" })) as { id: string };
-        await server.cairn.delete(`/v1/sessions/${id}`);
-      }
-      await running;
-    }
-  },
   MANY_PROCESSES_MS,
 );
 

@@ -6,19 +6,29 @@ import os
 import sys
 import tempfile
 import traceback
+from collections.abc import Callable
 
 
-def run_program(program: str, *arguments: str) -> str:
-    """Runs a program in a fork, where frameworks need not be imported again, and returns the last line that it prints."""
+def run_program(program: str, *arguments: str, meanwhile: Callable[[], None] | None = None) -> str:
+    """Runs a program in a fork, where frameworks need not be imported again, and returns the last line that it prints.
+
+    Args:
+        program: Its source.
+        arguments: Those of its command line.
+        meanwhile: Is done again and again until it ends.
+    """
     with tempfile.TemporaryFile("w+") as output:
         child = os.fork()
         if child == 0:
             _become(program, arguments, output.fileno())
-        _, status = os.waitpid(child, 0)
+        ended, status = os.waitpid(child, 0 if meanwhile is None else os.WNOHANG)
+        while meanwhile is not None and not ended:
+            meanwhile()
+            ended, status = os.waitpid(child, os.WNOHANG)
         output.seek(0)
         said = output.read()
     assert status == 0, said
-    return said.strip().splitlines()[-1]
+    return (said.strip().splitlines() or [""])[-1]
 
 
 def _become(program: str, arguments: tuple[str, ...], output: int) -> None:

@@ -41,7 +41,7 @@ register_state_type(
 
 
 def message_by(chance: random.Random) -> Message:
-    text = "x" * 400_000 if chance.random() < 0.004 else chance.choice(TEXTS)
+    text = "x" * 400_000 if chance.random() < 0.002 else chance.choice(TEXTS)
     contents: list[Any] = (
         [text] if chance.random() < 0.8 else [Content.from_function_call("call", "tool", arguments={"10": 1.0, "2": None})]
     )

@@ -116,7 +116,7 @@ class Pair:
 
 
 def message_by(chance: random.Random) -> ModelMessage:
-    text = chance.choice(["Hello", "ü😀", "", "x" * 1_500_000 if chance.random() < 0.05 else "short"])
+    text = chance.choice(["Hello", "ü😀", "", "x" * 1_500_000 if chance.random() < 0.01 else "short"])
     if chance.random() < 0.5:
         return ModelRequest(parts=[UserPromptPart(content=[text, BinaryContent(data=b"\x00\xff", media_type="application/pdf")])])
     return ModelResponse(parts=[TextPart(content=text), ToolCallPart(tool_name="find", args={"10": 1.0, "2": 2**70})])

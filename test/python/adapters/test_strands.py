@@ -53,7 +53,7 @@ def test_operations_by_chance_give_what_the_storage_in_memory_gives() -> None:
     async def all_of() -> None:
         for _ in range(OPERATIONS):
             scope = chance.choice([None, None, "a", "a/b/", "//z"])
-            data = chance.choice(VALUES) if chance.random() > 0.02 else chance.randbytes(20) * 50_000
+            data = chance.choice(VALUES) if chance.random() > 0.005 else chance.randbytes(20) * 50_000
             given = (chance.choice([0, 1, 2, 0, 1, 2, 3, 4, 3, 4, 5, 6, 7, 8]), chance.choice(KEYS), chance.choice(PREFIXES), data)
             given_to = [one if scope is None else one.namespace(scope) for one in whole]
             mine, theirs = [await act(one, *given) for one in given_to]
