@@ -156,6 +156,32 @@ export function readImportConfig(args: readonly string[], environment: Texts = p
   };
 }
 
+/** Arguments of `cairn bench`. */
+export interface BenchConfig {
+  /** The server to ask, and a key of it; undefined to start one. */
+  server: ApiTarget["server"];
+  flags: Texts;
+  has: (name: string) => boolean;
+  positionals: readonly string[];
+}
+
+/**
+ * Reads what `cairn bench` is called with. Only a flag names a server: a variable that is there for other commands would have it filled.
+ *
+ * @throws {UsageError} as `readConfig` does
+ */
+export function readBenchConfig(
+  args: readonly string[],
+  own: { flags: readonly string[]; switches: readonly string[] },
+  environment: Texts = process.env,
+): BenchConfig {
+  const { flags, has, positionals } = parseFlags(args, { ...own, allowPositionals: true });
+  const { url } = flags;
+  const key = environment["CAIRN_API_KEY"];
+  if (url !== undefined && !key) throw new UsageError("--url needs CAIRN_API_KEY: a key of that server");
+  return { server: url !== undefined && key ? { url: parseUrl("--url", url), key } : undefined, flags, has, positionals };
+}
+
 /** Arguments of `cairn setup`. */
 export interface SetupConfig {
   /** Names of agents, `all` among them. */

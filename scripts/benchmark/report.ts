@@ -4,7 +4,7 @@
  * @module
  */
 import type { EmbeddingCost } from "./embedding.ts";
-import type { Memory } from "../executable.ts";
+import type { Memory } from "../../src/cli/bench/process-use.ts";
 import type { Costed } from "./timing.ts";
 
 export interface Measured {

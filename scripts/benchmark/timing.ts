@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { cpuMs } from "../executable.ts";
+import { cpuMs } from "../../src/cli/bench/process-use.ts";
 
 /** Times in milliseconds. */
 export interface Run {

@@ -64,6 +64,7 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map(
     "rebuild-index": storeCommand("rebuild-index", { file: "none", store: "whole", notOnDatabase: NO_INDEX }, async (line) =>
       (await import("./rebuild-index.ts")).rebuildIndex(line),
     ),
+    bench: async (args) => (await import("./bench/bench.ts")).bench(args),
     selftest: async (args) => (await import("./selftest/selftest.ts")).selftest(args),
     version: async (args) => (await import("./version.ts")).printVersion(args),
     help: (args) => say(helpOn(args)),

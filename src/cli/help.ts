@@ -178,6 +178,23 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     settings: [],
     example: "cairn selftest --dir /var/lib",
   },
+  "bench recall FILE… [flags]": {
+    says: "ask the questions of a benchmark (LongMemEval, LoCoMo, REALTALK, BEAM, or a plain form) and say what is found, on a temporary store",
+    flags: {
+      "--format NAME": "longmemeval, locomo, realtalk, beam or plain (found in the file)",
+      "--store-as KIND": "memories; or turns, found by words or by meaning (memories)",
+      "--limit N": "results that each search asks for, at most 50 (50)",
+      "--questions N": "ask the first N questions only (all)",
+      "--concurrency N": "questions asked at once (1)",
+      "--results FILE": "write each question with what was found as a line of JSON; a run that was killed continues there",
+      "--force": "replace the results in FILE",
+      "--json": "print the figures as JSON",
+      "--dir DIR": "directory in which the temporary store is made (that of the system)",
+      "--url URL": "ask that server instead, with the key in CAIRN_API_KEY; what is stored there is removed again",
+    },
+    settings: [],
+    example: "cairn bench recall locomo10.json --results locomo.jsonl",
+  },
   "version [--native] [--check]": {
     says: "print the version, what it was built for, and its commit",
     flags: {

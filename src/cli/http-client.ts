@@ -9,7 +9,7 @@ import { Agent as HttpsAgent, request as requestOverHttps } from "node:https";
 export interface HttpRequest {
   method?: string;
   headers?: Readonly<Record<string, string>>;
-  body?: string | undefined;
+  body?: string | Uint8Array | undefined;
   /** Ends the request, and the reading of its answer. */
   signal: AbortSignal;
   /** True to take any certificate: for loopback addresses, which none names. */
@@ -60,7 +60,8 @@ export async function fetchBy(request: Request, anyCertificate: boolean): Promis
 /** Reads its body. */
 export async function partsOf(request: Request): Promise<RequestParts> {
   const { method, headers, signal } = request;
-  const body = request.body === null ? undefined : await request.text();
+  // As it is: a long one comes compressed.
+  const body = request.body === null ? undefined : await request.bytes();
   return { method, headers: Object.fromEntries(headers), body, signal };
 }
 

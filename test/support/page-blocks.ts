@@ -126,6 +126,9 @@ export const BLOCKS: Readonly<Record<string, Readonly<Record<string, Held>>>> = 
     "scripts/build ": none("the executable of the tests is made by it; the path of the data is one of root's"),
     "cairn serve ": by("process/pages.test.ts", "every command of the page exists, and the page has every command"),
   },
+  "src/docs/operate/benchmarks.md": {
+    "cairn bench recall": by("process/bench-recall.test.ts", "a file of something else is no file of results, and --force replaces it"),
+  },
   "src/docs/operate/configuration.md": {
     "c settings": by("process/pages.test.ts", "settings are changed and a webhook is created as their pages say"),
   },
@@ -152,6 +155,9 @@ export const BLOCKS: Readonly<Record<string, Readonly<Record<string, Held>>>> = 
       "secrets.test.ts",
       "with redact the text is stored without its secrets at every way in, and the answer says where and what they were",
     ),
+  },
+  "src/docs/reference/benchmark-format.md": {
+    '{\n  "corpora"': by("unit/cli/bench-formats.test.ts", "the example of the specification is read as it says"),
   },
   "src/docs/reference/export-format.md": {
     '{"cairn_export":1': by("process/pages.test.ts", "an export has the lines that its specification has"),

@@ -19,22 +19,29 @@ export function makeKey(): string {
   return `crn_${randomBytes(12).toString("hex")}`;
 }
 
+interface OwnServerOptions {
+  readonly command?: readonly string[];
+  readonly stdin?: "ignore" | "pipe";
+}
+
 export class OwnServer implements AsyncDisposable {
   /** Its API; nothing is sent again. */
   readonly cairn: Cairn;
+  readonly address: string;
   readonly #child: Bun.Subprocess;
 
-  private constructor(child: Bun.Subprocess, cairn: Cairn) {
+  private constructor(child: Bun.Subprocess, address: string, cairn: Cairn) {
     this.#child = child;
+    this.address = address;
     this.cairn = cairn;
   }
 
   /** @throws {Error} when it is not ready within a minute */
-  static async start(directory: string, key: string): Promise<OwnServer> {
+  static async start(directory: string, key: string, { command = ["serve"], stdin = "ignore" }: OwnServerOptions = {}): Promise<OwnServer> {
     // No environment: settings and keys in it are those of a server that is in use.
-    const child = Bun.spawn([...OWN_PROGRAM, "serve", "--data-dir", directory, "--port", "0", "--log-level", "error"], {
+    const child = Bun.spawn([...OWN_PROGRAM, ...command, "--data-dir", directory, "--port", "0", "--log-level", "error"], {
       env: { CAIRN_API_KEY: key },
-      stdin: "ignore",
+      stdin,
       stdout: "ignore",
       stderr: "ignore",
     });
@@ -43,11 +50,15 @@ export class OwnServer implements AsyncDisposable {
       // The address that a killed one has announced leads to nobody.
       const address = announced(directory)?.url;
       const cairn = address === undefined ? undefined : clientOf(address, key);
-      if (cairn !== undefined && (await isReady(cairn))) return new OwnServer(child, cairn);
+      if (address !== undefined && cairn !== undefined && (await isReady(cairn))) return new OwnServer(child, address, cairn);
       await systemClock.sleep(POLL_MS);
     }
     child.kill("SIGKILL");
     throw new Error(`the server did not start in ${directory}`);
+  }
+
+  get pid(): number {
+    return this.#child.pid;
   }
 
   /** Ends it at once. */

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { cpuMs, psCpuMs } from "../../../scripts/executable.ts";
+import { cpuMs, psCpuMs } from "../../../src/cli/bench/process-use.ts";
 import { needs, PS } from "../../support/platform.ts";
 
 test.each([
