@@ -338,11 +338,8 @@ test("no line of a comment is wider than the code", () => {
 
 /** Files that were longer when the rule came, with the lines that they may have: a number here only shrinks. */
 const LONGER_FILES: Readonly<Record<string, number>> = {
-  "scripts/python-client.ts": 626,
   "src/memories/schema.ts": 477,
   "src/memories/search.ts": 412,
-  "src/storage/postgres/postgres-store.ts": 432,
-  "src/search/indexer.ts": 494,
 };
 
 test("a file has at most 400 lines, and a longer one of before no more than it had", () => {

@@ -9,19 +9,18 @@
  */
 import type { Clock } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/errors.ts";
-import { bare, withPrefix, type BareId, type Partition, type Id, type IdPrefix } from "../../lib/ids.ts";
+import type { BareId, Partition, Id, IdPrefix } from "../../lib/ids.ts";
 import type { JsonText } from "../../lib/json.ts";
 import { LIMITS } from "../../lib/limits.ts";
 import type { Log } from "../../lib/log.ts";
-import { eachRead, type LatestReader, type Reader, type Tx } from "../access.ts";
+import type { LatestReader, Reader, Tx } from "../access.ts";
 import type { Durability } from "../durability.ts";
-import { entriesOf, entryAt, stretchesOf, type Listing, type ListItem } from "../list.ts";
+import type { Listing, ListItem } from "../list.ts";
 import { newestId } from "../newest-id.ts";
-import { pageOfBatches, type PageEntry, type Page } from "../page.ts";
+import { pageOfBatches, type Page } from "../page.ts";
 import type { ChangedStore, RecordStore, WalkedIds, WholeStore } from "../record-store.ts";
 import { StoreError } from "../store-error.ts";
 import { meta, type AnyTable } from "../tables.ts";
-import { unlessUnreadable } from "../unreadable.ts";
 import type { Bounds, Filter } from "../walk.ts";
 import { CommitTokens } from "./commit/commit-tokens.ts";
 import { Commits } from "./commit/commits.ts";
@@ -37,15 +36,13 @@ import { TraceFollower } from "./follow/trace-follower.ts";
 import { PostgresLeases } from "./leases.ts";
 import { FetchQueue } from "./read/fetch-queue.ts";
 import { ReadSet, attemptOf, FetchedRows, RerunReader } from "./read/fetched-rows.ts";
+import { listEntries, RECORDS_WALKED_MAX } from "./read/list-entries.ts";
 import { listStatement } from "./read/list-statement.ts";
 import { RequestsUnderWay } from "./read/request-reads.ts";
 import { LEASES, RELATIONS } from "./schema.ts";
 import { SharedBuckets } from "./shared-buckets.ts";
 import { Sizes } from "./sizes.ts";
 
-/** Number of records that one statement of a list looks at, at first and once few of them have passed. */
-const RECORDS_WALKED_MIN = 100;
-const RECORDS_WALKED_MAX = 1_000;
 /** Setting against time limits of the database, for statements that take their time. */
 const WITHOUT_TIME_LIMITS: readonly Statement[] = ["statement_timeout", "idle_in_transaction_session_timeout"].map((name) => ({
   text: `set local ${name} = 0`,
@@ -257,44 +254,14 @@ export class PostgresStore implements RecordStore {
     return this.#commits.ids.bare(partition, this.#commits.timeOfChanges());
   }
 
-  /** One page of a list: its ids are found by one statement, and what is shown of them is read together. */
+  /** One page of a list. */
   list<Prefix extends IdPrefix>(
     listing: Listing<Prefix>,
-    { limit, startingAfter }: Page<Id<Prefix>>,
+    page: Page<Id<Prefix>>,
     item: (reader: Reader, key: BareId, id: Id<Prefix>) => ListItem,
   ): Promise<JsonText> {
-    return pageOfBatches(this.#found(listing, limit, startingAfter, item), limit, listing.probesMax);
-  }
-
-  async *#found<Prefix extends IdPrefix>(
-    listing: Listing<Prefix>,
-    limit: number,
-    startingAfter: Id<Prefix> | undefined,
-    item: (reader: Reader, key: BareId, id: Id<Prefix>) => ListItem,
-  ): AsyncGenerator<PageEntry[], void, undefined> {
-    // One more than fits says whether there is another page.
-    const atOnce = limit + 1;
-    for (const stretch of stretchesOf(listing, startingAfter === undefined ? undefined : bare(startingAfter))) {
-      let { before } = stretch;
-      for (let walkMax = Math.max(atOnce, RECORDS_WALKED_MIN); ; walkMax = RECORDS_WALKED_MAX) {
-        const { statement, walkedIn } = listStatement(listing.table, { ...stretch, before }, atOnce, walkMax);
-        const { ids, walked, last } = walkedIn(await this.#outages.again(() => this.#database.query(statement)));
-        for (let at = 0, { readAtOnce = ids.length } = listing; at < ids.length; at += readAtOnce) {
-          const read = eachRead(this, ids.slice(at, at + readAtOnce), (reader) => (id) => {
-            const shown = unlessUnreadable(() => item(reader, id, withPrefix(listing.prefix, id)));
-            return entriesOf(listing, id, shown);
-          });
-          for await (const entries of read) yield entries.flat();
-        }
-        if (ids.length === atOnce) {
-          before = ids.at(-1);
-          continue;
-        }
-        if (walked < walkMax || last === undefined) break;
-        before = last;
-        yield [entryAt(listing, last, undefined, walked)];
-      }
-    }
+    const query = (statement: Statement) => this.#outages.again(() => this.#database.query(statement));
+    return pageOfBatches(listEntries({ store: this, query }, listing, page, item), page.limit, listing.probesMax);
   }
 
   /**
