@@ -8,10 +8,10 @@
  */
 import { join } from "node:path";
 import type { Operation as Described } from "./client-types.ts";
-import { answerOf, argumentsOf, callOf, definition, givenOf, type Argument } from "./python-client/arguments.ts";
+import { answerOf, argumentsOf, callOf, definition, givenOf } from "./python-client/arguments.ts";
 import { AWAITING, BLOCKING, type Colour } from "./python-client/colours.ts";
 import { docOf, docstring, withArguments } from "./python-client/docstrings.ts";
-import { operations, pascal, refName, WIDTH, type Endpoint } from "./python-client/document.ts";
+import { operations, pascal, refName, WIDTH, type Argument, type Endpoint } from "./python-client/document.ts";
 import { documentsClass } from "./python-client/documents.ts";
 import { itemsOf, typeOf, types } from "./python-client/types.ts";
 import { NAMES } from "./python-names.ts";

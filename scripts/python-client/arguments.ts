@@ -6,18 +6,8 @@
 import { OPEN } from "../../src/client/filters.ts";
 import type { Schema } from "../client-types.ts";
 import { POSITIONAL } from "../python-names.ts";
-import { pascal, refName, schemas, type Endpoint, type Operation } from "./document.ts";
+import { pascal, refName, schemas, type Argument, type Endpoint, type Operation } from "./document.ts";
 import { typeOf } from "./types.ts";
-
-export interface Argument {
-  readonly name: string;
-  readonly type: string;
-  /** Undefined for one that must be given. */
-  readonly fallback?: string;
-  readonly description: string;
-  /** The name of the field, where that is another. */
-  readonly field?: string;
-}
 
 export interface Signature {
   readonly ids: readonly Argument[];

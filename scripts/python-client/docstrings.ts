@@ -4,8 +4,7 @@
  * @module
  */
 import { wrapped } from "../client-types.ts";
-import type { Argument } from "./arguments.ts";
-import { refName, responses, WIDTH, type Operation } from "./document.ts";
+import { refName, responses, WIDTH, type Argument, type Operation } from "./document.ts";
 
 export function docOf({ summary, description = "", responses: all }: Operation, arguments_: readonly Argument[]): string {
   const errors = Object.entries(all)

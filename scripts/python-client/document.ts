@@ -46,3 +46,14 @@ export function refName(ref: string): string {
 export function pascal(member: string): string {
   return member.replaceAll(/(?:^|_)(\w)/g, (_, letter: string) => letter.toUpperCase());
 }
+
+/** Argument of a method. */
+export interface Argument {
+  readonly name: string;
+  readonly type: string;
+  /** Undefined for one that must be given. */
+  readonly fallback?: string;
+  readonly description: string;
+  /** The name of the field, where that is another. */
+  readonly field?: string;
+}

@@ -4,10 +4,10 @@
  * @module
  */
 import { DOCUMENT_METHODS, type DocumentMethod } from "../python-names.ts";
-import { definition, field, givenOf, KEY, TIMEOUT, type Argument } from "./arguments.ts";
+import { definition, field, givenOf, KEY, TIMEOUT } from "./arguments.ts";
 import { BLOCKING, type Colour } from "./colours.ts";
 import { docstring, withArguments } from "./docstrings.ts";
-import { schemas } from "./document.ts";
+import { schemas, type Argument } from "./document.ts";
 
 export function documentsClass(colour: Colour): string {
   const name = `${colour.prefix}Documents`;
