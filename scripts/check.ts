@@ -13,8 +13,8 @@
  *
  * @module
  */
-import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync, copyFileSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { availableParallelism, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Missing } from "../test/support/platform.ts";
 import { installPostgres } from "../test/support/postgres.ts";
@@ -47,22 +47,26 @@ const LINT = [
 
 const [isAll, args] = process.argv[2] === "--all" ? [true, process.argv.slice(3)] : [false, process.argv.slice(2)];
 /** The timeout only ends what hangs: machines can be slow. */
-const TEST = ["test", "--timeout", isAll ? "3600000" : "120000"];
-/** On every processor, the slowest files of the last run first. */
-const TESTS = [...TEST, ..."--parallel --no-isolate --randomize --only-failures".split(" ")];
-const timings = (store: string) => [`--timings=.tools/test-timings-${store}.json`, "--update-timings"];
+const TEST = ["test", "--timeout", isAll ? "3600000" : "300000"];
+const TESTS = [...TEST, ..."--no-isolate --randomize --only-failures".split(" ")];
+/** More than there are processors: files that start processes, or a browser, wait for a third of their time. */
+const EMBEDDED_WORKERS = availableParallelism() + 1;
+/** With its database and its threads one keeps a processor busy. */
+const POSTGRES_WORKERS = availableParallelism();
 
 const filesOf = (names: string) => names.split(" ").map((name) => `test/${name}.test.ts`);
 /** Tests of what depends on no store, or that start a PostgreSQL of their own. */
 const ON_ANY_STORE = filesOf("config mutations pages servers shared-search spec-coverage tidy worst-length");
-/** The tests of the front door run on PostgreSQL, too. */
-const ON_POSTGRES = Array.from(new Bun.Glob("test/*.test.ts").scanSync(root))
-  .sort()
-  .filter((file) => !ON_ANY_STORE.includes(file));
-/** Tests that run once more on three servers that share a database. */
+/** On PostgreSQL these tests run on three servers that share a database. */
 const ON_SERVERS = filesOf(
   "idempotency model/simulation names races rate-limit restart webhook-deliveries webhook-events webhook-retries webhook-targets webhooks",
 );
+/** With one server alone, all that know a database are away at a restart. */
+const ON_EITHER = filesOf("restart");
+/** The other tests of the front door run on PostgreSQL, too, with one server. */
+const ON_POSTGRES = Array.from(new Bun.Glob("test/*.test.ts").scanSync(root))
+  .sort()
+  .filter((file) => ON_EITHER.includes(file) || ![...ON_ANY_STORE, ...ON_SERVERS].includes(file));
 
 /** For temporary files. Its name is short: sockets are made below it, whose paths may have some hundred characters. */
 const scratch = mkdtempSync(join(tmpdir(), "cairn-"));
@@ -100,6 +104,14 @@ async function fetchPythonPackages(): Promise<void> {
   await Bun.spawn([join(root, "scripts/python"), "--version"], { env: ENVIRONMENT, stdio: ["ignore", "ignore", "ignore"] }).exited;
 }
 
+/** The slowest files of the last run go first; in a fresh clone those of `test-timings`, of a run on two processors. */
+function timings(store: string): string[] {
+  const file = `test-timings-${store}.json`;
+  const last = join(root, ".tools", file);
+  if (!existsSync(last)) copyFileSync(join(import.meta.dir, "test-timings", `${store}.json`), last);
+  return [`--timings=.tools/${file}`, "--update-timings"];
+}
+
 async function runCheck({ name, command }: Check): Promise<Outcome> {
   const outcome = await run(command);
   console.log(outcome.passed ? `${name}: ok` : `${name}: FAILED\n${outcome.output}`);
@@ -108,7 +120,7 @@ async function runCheck({ name, command }: Check): Promise<Outcome> {
 
 /** @param withoutPostgres - why there is none */
 async function runTests(withoutPostgres: string | undefined): Promise<boolean> {
-  const { passed, output } = await run([...TESTS, ...timings("embedded")]);
+  const { passed, output } = await run([...TESTS, `--parallel=${EMBEDDED_WORKERS}`, ...timings("embedded")]);
   if (!passed) console.log(`tests: FAILED\n${output}`);
   const runs = [{ passed, output }];
   const missing: Missing[] = [];
@@ -121,7 +133,7 @@ async function runTests(withoutPostgres: string | undefined): Promise<boolean> {
       missing.push({ part: "PostgreSQL", reason: withoutPostgres, test: `${name}, ${files.length} files` });
       continue;
     }
-    const command = [...TESTS, ...timings(`postgres-${servers}`), ...files];
+    const command = [...TESTS, `--parallel=${POSTGRES_WORKERS}`, ...timings(`postgres-${servers}`), ...files];
     const again = await run(command, { CAIRN_TEST_STORE: "postgres", CAIRN_TEST_SERVERS: servers });
     const skipped = countIn(again.output, "skip");
     console.log(again.passed ? `${name}: ok, ${skipped} skipped of what only the embedded store has` : `${name}: FAILED\n${again.output}`);
