@@ -25,7 +25,7 @@ const SEED = Number(process.env["CAIRN_TEST_SEED"] ?? Math.floor(Math.random() *
 
 /** Those that change records, while servers serve. */
 const TASKS =
-  "session expiry,session removal,document expiry,document removal,user erasure,trace retention,retrieval retention,embeddings,embeddings of turns,index of turns,webhook outbox,webhook deliveries,webhook retention,last use of keys,users";
+  "session expiry,session removal,document expiry,document removal,user erasure,trace retention,retrieval retention,embeddings,embeddings of turns,index of turns,webhook outbox,webhook deliveries,webhook retention,last use of keys,activity,users";
 
 /** What is wrong in the rows of every table, and which tables have any. */
 async function wrongRows({ service: { store } }: Cairn, seen: Set<string>): Promise<string[]> {

@@ -996,8 +996,11 @@ export interface Fork {
 }
 
 export interface GetStatisticsQuery {
-  /** Add what the server has seen in the last hour, minute by minute, or day. */
-  history?: "1h" | "24h";
+  /**
+   * Add what the servers have seen: in the last hour by the minute, in the last day by the quarter of an hour, or in the last 7 days by two
+   * hours.
+   */
+  history?: "1h" | "24h" | "7d";
 }
 
 /** What the server can do now. */
@@ -1016,11 +1019,14 @@ export interface Health {
   max_body_bytes: number;
 }
 
-/** What the server has seen; a restart forgets it. */
+/**
+ * What the servers of this store have seen. It is kept over a restart; a crash forgets the last minute, which other servers do not know
+ * yet.
+ */
 export interface History {
   /** Seconds that each point covers. */
   bucket_seconds: number;
-  /** Oldest first; the last one is still being counted. Points before the start of the server are empty. */
+  /** Oldest first; the last one is still being counted. */
   points: HistoryPoint[];
 }
 
@@ -1034,6 +1040,10 @@ export interface HistoryPoint {
   errors: number;
   /** Changes made, by requests and by the server itself. */
   changes: number;
+  /** Memories created. */
+  memories: number;
+  /** Searches in memories and turns, and contexts. */
+  searches: number;
   /** Milliseconds within which half of the requests were answered; null where there was none. */
   p50_ms: number | null;
   /** Milliseconds within which 99 % of the requests were answered; null where there was none. */

@@ -4,7 +4,6 @@
  * @module
  */
 import { Counter, Gauge, Registry } from "prom-client";
-import type { History } from "./history.ts";
 import { LatencyHistogram } from "./latency-histogram.ts";
 
 /** A metric that is read when asked for: one value, or several, each under a value of its label. */
@@ -17,13 +16,18 @@ export interface MetricSource {
   readonly read: () => number | Record<string, number> | Promise<number | Record<string, number>>;
 }
 
+/** Keeper of what requests have been, for charts. */
+export interface RequestCounts {
+  addRequest(ms: number, status: number): void;
+}
+
 export class Metrics {
   readonly #registry = new Registry();
   readonly #requests = new LatencyHistogram();
-  readonly #history: Pick<History, "addRequest">;
+  readonly #activity: RequestCounts;
 
-  constructor(sources: readonly MetricSource[], history: Pick<History, "addRequest">) {
-    this.#history = history;
+  constructor(sources: readonly MetricSource[], activity: RequestCounts) {
+    this.#activity = activity;
     for (const { name, help, label, counter, read } of sources) {
       const labelNames = label === undefined ? [] : [label];
       const collect = async () => {
@@ -36,10 +40,9 @@ export class Metrics {
     }
   }
 
-  /** @param elapsed - when it was answered, on the clock that only counts on */
-  observe(route: string, method: string, status: number, ms: number, elapsed: number): void {
+  observe(route: string, method: string, status: number, ms: number): void {
     this.#requests.observe(route, method, status, ms / 1000);
-    this.#history.addRequest(elapsed, ms, status);
+    this.#activity.addRequest(ms, status);
   }
 
   get contentType(): string {

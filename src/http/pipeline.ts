@@ -288,9 +288,8 @@ export class Pipeline {
   #note(exchange: Exchange, status: number): void {
     const { clock, log, metrics } = this.#deps;
     const { request, route, requestId, startedAt, key } = exchange;
-    const elapsed = clock.elapsed();
-    const ms = rounded(elapsed - startedAt);
-    metrics.observe(route, request.method, status, ms, elapsed);
+    const ms = rounded(clock.elapsed() - startedAt);
+    metrics.observe(route, request.method, status, ms);
     if (log.enabled("info")) log.info("request", { method: request.method, route, status, ms, request_id: requestId, key: key?.prefix });
     this.#deps.onAnswered?.({
       method: request.method,

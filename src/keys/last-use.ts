@@ -24,6 +24,7 @@ const WRITE_EVERY_MS = 60_000;
 const KEYS_PER_COMMIT = 500;
 
 export class LastUses {
+  readonly name = NAME;
   readonly #bad: BadRows;
   /** By id of the key, Unix milliseconds: since the last writing began, … */
   #pending = new Map<string, number>();

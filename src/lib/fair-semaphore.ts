@@ -14,17 +14,21 @@ export interface Permit extends Disposable {
 export class FairSemaphore {
   readonly #max: number;
   readonly #ofOwnerMax: number;
+  readonly #onPermit: () => void;
   #taken = 0;
   readonly #takenBy = new Map<string, number>();
   /** Queues of owners, with the owner that was served longest ago first. */
   readonly #waiting = new Map<string, (() => void)[]>();
 
-  constructor({ max, ofOwnerMax }: { max: number; ofOwnerMax: number }) {
+  /** @param onPermit - called for each permit, before it is taken */
+  constructor({ max, ofOwnerMax, onPermit = () => undefined }: { max: number; ofOwnerMax: number; onPermit?: () => void }) {
+    this.#onPermit = onPermit;
     this.#max = max;
     this.#ofOwnerMax = ofOwnerMax;
   }
 
   permitOf(owner: string): Permit {
+    this.#onPermit();
     const permit = {
       isTaken: false,
       take: async () => {

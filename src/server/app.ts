@@ -51,9 +51,9 @@ import { challenging, serveOAuth, wrongMethod } from "./oauth-paths.ts";
 import { memoryEndpoints } from "../memories/routes.ts";
 import { settingsEndpoints } from "../settings/routes.ts";
 import type { SettingsDeps } from "../settings/operations.ts";
+import type { Activity } from "../stats/activity.ts";
 import { statsEndpoints } from "../stats/routes.ts";
 import type { StatsDeps } from "../stats/stats.ts";
-import type { History } from "../http/history.ts";
 import type { SecretPolicy } from "../secrets/secret-policy.ts";
 import { sharedMetrics, storeMetrics } from "./store-metrics.ts";
 import type { SharedState } from "./store-parts.ts";
@@ -84,7 +84,7 @@ interface AppDeps
     Pick<PipelineDeps, "arrivals" | "buckets" | "stopping" | "host" | "allowedHosts" | "corsOrigins" | "requireHttps" | "onAnswered"> {
   readonly idempotency: Idempotency;
   readonly secrets: SecretPolicy;
-  readonly history: History;
+  readonly activity: Activity;
   readonly feed: TraceDeps["feed"];
   readonly startedAt: number;
   readonly lastUses: LastUses;
@@ -125,7 +125,7 @@ export function endpointsOf(
 }
 
 export function createApp(deps: AppDeps) {
-  const metrics = new Metrics([...storeMetrics(deps), ...sharedMetrics(deps.servers)], deps.history);
+  const metrics = new Metrics([...storeMetrics(deps), ...sharedMetrics(deps.servers)], deps.activity);
   const pipeline = new Pipeline({ ...deps, publicUrl: deps.oauth.publicUrl, keys: keyLookup(deps), metrics });
   const endpoints = endpointsOf(deps);
   // Elysia's own router, also when listening: Bun's takes GET /v1/memory/search for a memory called search, where only POST is known.

@@ -15,7 +15,6 @@ import { wordsCounted } from "../embeddings/builtin/token-count.ts";
 import { wordsSplit } from "../embeddings/words/terms.ts";
 import { Embeddings } from "../embeddings/embeddings.ts";
 import { Arrivals } from "../http/arrivals.ts";
-import { History } from "../http/history.ts";
 import { Idempotency } from "../http/idempotency.ts";
 import { KeptBytes } from "../http/kept-bytes.ts";
 import { keyRegistration } from "../keys/first-key.ts";
@@ -51,6 +50,7 @@ import { lockDirectory } from "../storage/lmdb/directory/directory-lock.ts";
 import type { Store } from "../storage/lmdb/store.ts";
 import { newestId } from "../storage/newest-id.ts";
 import type { RecordStore } from "../storage/record-store.ts";
+import { Activity } from "../stats/activity.ts";
 import { storeWatch } from "../storage/watch.ts";
 import { SecretPolicy } from "../secrets/secret-policy.ts";
 import { openStoreParts, type SharedState, type StoreOptions, type StoreParts } from "./store-parts.ts";
@@ -96,7 +96,7 @@ export interface Service extends ContextDeps, DocumentDeps, TurnDeps, WebhookDep
   readonly system: Caller;
   readonly arrivals: Arrivals;
   readonly idempotency: Idempotency;
-  readonly history: History;
+  readonly activity: Activity;
   readonly feed: TraceFeed;
   /** `clock.elapsed()` when it was opened. */
   readonly startedAt: number;
@@ -137,15 +137,16 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
   removeInterrupted(directory, log);
   const parts = await openStoreParts(opened, directory, given, log, options);
   await warnOfClock(parts.store, parts.clock, log);
-  const lastUses = opened.adopt(new LastUses(parts.store, log), (uses) => writeLastUses(uses, parts.store, log));
-  const { deps, system, hooks } = await openDeps(opened, parts, log, options);
+  const lastUses = opened.adopt(new LastUses(parts.store, log), (kept) => writeAtStop(kept, parts.store, log));
+  const activity = opened.adopt(new Activity(parts.store, bounded(parts.clock), log), (kept) => writeAtStop(kept, parts.store, log));
+  const { deps, system, hooks } = await openDeps(opened, parts, activity, log, options);
   const { store, clock, embeddings } = deps;
   const requests = openRequests(deps, parts, options);
-  const { feed, history } = requests;
+  const { feed } = requests;
   const forgetful = [embeddings, wordsCounted, wordsSplit, deps.recentTurns, ...parts.forgetful];
-  notifyOfCommits(store, { history, feed, forgetful, hooks });
+  notifyOfCommits(store, { activity, feed, forgetful, hooks });
   const own = openBackups(parts, { ...deps, tickets: requests.tickets, system }, options);
-  const tasks = await openTasks({ parts, deps, system, hooks, requests, forgetful, lastUses, own }, log, options);
+  const tasks = await openTasks({ parts, deps, system, hooks, requests, forgetful, lastUses, activity, own }, log, options);
   const driver = new Driver(tasks, log);
   opened.defer(() => stopWork({ feed, embeddings, hooks, driver, parts }));
   // Before the driver, which waits for the one that is being made.
@@ -160,6 +161,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
   return {
     ...deps,
     ...requests,
+    activity,
     directory,
     embedded,
     buckets,
@@ -185,7 +187,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
 type OpenDeps = Awaited<ReturnType<typeof openDeps>>["deps"];
 
 /** Opens what the operations of the API work with. */
-async function openDeps(opened: AsyncDisposableStack, parts: StoreParts, log: Log, options: ServiceOptions) {
+async function openDeps(opened: AsyncDisposableStack, parts: StoreParts, activity: Activity, log: Log, options: ServiceOptions) {
   const { store, leases, vectors, documentVectors, turnVectors } = parts;
   const clock = bounded(parts.clock);
   const records = { store, clock, listProbesMax: options.listProbesMax };
@@ -216,7 +218,11 @@ async function openDeps(opened: AsyncDisposableStack, parts: StoreParts, log: Lo
     turnBackfill: new Activator(),
     turnSearches: new TurnSearches(clock),
     documentQueries: new FairSemaphore({ max: LIMITS.documentQueriesAtOnceMax, ofOwnerMax: LIMITS.documentQueriesOfKeyAtOnceMax }),
-    searches: new FairSemaphore({ max: LIMITS.searchesAtOnceMax, ofOwnerMax: LIMITS.searchesOfKeyAtOnceMax }),
+    searches: new FairSemaphore({
+      max: LIMITS.searchesAtOnceMax,
+      ofOwnerMax: LIMITS.searchesOfKeyAtOnceMax,
+      onPermit: () => activity.addSearch(),
+    }),
     recentTurns: new RecentTurns(),
     webhooks: hooks.webhooks,
     oauth: {
@@ -233,7 +239,6 @@ function openRequests({ store, clock, quotas }: OpenDeps, { follower }: StorePar
   return {
     arrivals: new Arrivals(clock),
     idempotency: new Idempotency(store, quotas, new KeptBytes(clock, keptAnswerBytesMax)),
-    history: new History(clock),
     feed: new TraceFeed(store, clock, follower),
     tickets: new Tickets(clock),
   };
@@ -259,15 +264,15 @@ async function openEmbeddings(
 }
 
 interface CommitListeners {
-  history: History;
+  activity: Activity;
   feed: TraceFeed;
   forgetful: readonly Forgetful[];
   hooks: Webhooks;
 }
 
-function notifyOfCommits(store: RecordStore, { history, feed, forgetful, hooks }: CommitListeners): void {
+function notifyOfCommits(store: RecordStore, { activity, feed, forgetful, hooks }: CommitListeners): void {
   store.onCommitted = ({ traces, hasEvents }) => {
-    history.addChanges(traces.length);
+    activity.addChanges(traces);
     feed.published(traces);
     if (endsErasure(traces)) forgetAll(forgetful);
     if (hasEvents) hooks.wake();
@@ -282,11 +287,12 @@ interface Workers {
   requests: ReturnType<typeof openRequests>;
   forgetful: readonly Forgetful[];
   lastUses: LastUses;
+  activity: Activity;
   own: OwnBackups | undefined;
 }
 
 async function openTasks(
-  { parts, deps, system, hooks, requests, forgetful, lastUses, own }: Workers,
+  { parts, deps, system, hooks, requests, forgetful, lastUses, activity, own }: Workers,
   log: Log,
   { apiKey, onStoreChange = () => undefined }: ServiceOptions,
 ): Promise<Task[]> {
@@ -303,6 +309,7 @@ async function openTasks(
     ...(own === undefined ? [] : [own.scheduledBackups.task(), own.copies.task()]),
     arrivals.deadlines(),
     lastUses.task(),
+    activity.task(),
     storeWatch(store, log, onStoreChange),
     ...(apiKey === undefined ? [] : [await keyRegistration(deps, system, apiKey, log)]),
   ];
@@ -369,11 +376,11 @@ function removeInterrupted(directory: string, log: Log): void {
 }
 
 /** A disk that refuses this must not keep the rest from closing. */
-async function writeLastUses(lastUses: LastUses, store: RecordStore, log: Log): Promise<void> {
+async function writeAtStop(kept: LastUses | Activity, store: RecordStore, log: Log): Promise<void> {
   try {
-    await lastUses.writeAll();
+    await kept.writeAll();
   } catch (error) {
-    if (!store.health.hasPanicked) log.error("could not write the last use of keys", { error: describeError(error) });
+    if (!store.health.hasPanicked) log.error(`could not write the ${kept.name}`, { error: describeError(error) });
   }
 }
 

@@ -15,7 +15,7 @@ export function statsEndpoints(deps: StatsDeps): Endpoint[] {
     stats.get("/v1/stats", {
       summary: "Get the statistics",
       description:
-        "Counts of what is stored, and on request what the server has seen in the last hour or day. Not for a key that is bound to a user or an agent.",
+        "Counts of what is stored, and on request what the servers have seen in the last hour, day or week. Not for a key that is bound to a user or an agent.",
       query: STATS_QUERY,
       response: Stats,
       run: ({ query, caller }) => {

@@ -23,6 +23,8 @@ const Point = Type.Object(
     requests: count("Requests answered.", 540),
     errors: count("Requests answered with a status of 500 or more.", 0),
     changes: count("Changes made, by requests and by the server itself.", 120),
+    memories: count("Memories created.", 14),
+    searches: count("Searches in memories and turns, and contexts.", 33),
     p50_ms: Milliseconds("half"),
     p99_ms: Milliseconds("99 %"),
   },
@@ -33,10 +35,14 @@ const History = Type.Object(
   {
     bucket_seconds: count("Seconds that each point covers.", 60),
     points: Type.Array(Point, {
-      description: "Oldest first; the last one is still being counted. Points before the start of the server are empty.",
+      description: "Oldest first; the last one is still being counted.",
     }),
   },
-  { title: "History", description: "What the server has seen; a restart forgets it." },
+  {
+    title: "History",
+    description:
+      "What the servers of this store have seen. It is kept over a restart; a crash forgets the last minute, which other servers do not know yet.",
+  },
 );
 
 export const Stats = Type.Object(
@@ -115,5 +121,10 @@ export const Stats = Type.Object(
 );
 
 export const STATS_QUERY = Type.Object({
-  history: Type.Optional(OneOf(HISTORY_SPANS, { description: "Add what the server has seen in the last hour, minute by minute, or day." })),
+  history: Type.Optional(
+    OneOf(HISTORY_SPANS, {
+      description:
+        "Add what the servers have seen: in the last hour by the minute, in the last day by the quarter of an hour, or in the last 7 days by two hours.",
+    }),
+  ),
 });

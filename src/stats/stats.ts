@@ -1,5 +1,5 @@
 /**
- * Sizes and activity: counts that the store keeps anyway, and what the server has seen in the last hour or day.
+ * Sizes and activity: counts that the store keeps anyway, and what the servers have seen in the last hour, day or week.
  *
  * @module
  */
@@ -24,20 +24,12 @@ import {
 import type { Deps } from "../traces/record.ts";
 import { turnIndexingIn } from "../turns/index-task.ts";
 import { failedAttempts } from "../webhooks/stats.ts";
+import type { Activity } from "./activity.ts";
 import type { HISTORY_SPANS } from "./spans.ts";
-
-/** Observations of the server since its start. */
-export interface SeenHistory {
-  of(span: (typeof HISTORY_SPANS)[number]): {
-    bucketSeconds: number;
-    /** `at` in Unix milliseconds. */
-    points: readonly { at: number; requests: number; errors: number; changes: number; p50Ms: number | null; p99Ms: number | null }[];
-  };
-}
 
 export interface StatsDeps extends Pick<Deps, "store" | "clock"> {
   readonly settings: Pick<Settings, "values">;
-  readonly history: SeenHistory;
+  readonly activity: Pick<Activity, "of">;
   /** None on a database. */
   readonly scheduledBackups: { status(): Promise<object> } | undefined;
   /** `clock.elapsed()` at the start. */
@@ -47,10 +39,10 @@ export interface StatsDeps extends Pick<Deps, "store" | "clock"> {
 const { inLine, failed } = deliveries.index;
 
 export async function getStats(
-  { store, clock, settings, history, scheduledBackups, startedAt }: StatsDeps,
+  { store, clock, settings, activity, scheduledBackups, startedAt }: StatsDeps,
   span?: (typeof HISTORY_SPANS)[number],
 ): Promise<JsonText> {
-  const seen = span === undefined ? undefined : history.of(span);
+  const seen = span === undefined ? undefined : await activity.of(span);
   const records = [sessions, turns, versions, memories, traces, indexedTurns] as const;
   const counted = [...records, vectors, documentVectors, pendingEmbeddings, pendingTurns, inLine, failed];
   const counts = await Promise.all(counted.map(async (table) => store.count(table)));
@@ -87,11 +79,13 @@ export async function getStats(
     uptime_seconds: Math.floor((clock.elapsed() - startedAt) / 1000),
     history: seen && {
       bucket_seconds: seen.bucketSeconds,
-      points: seen.points.map(({ at, requests, errors, changes, p50Ms, p99Ms }) => ({
+      points: seen.points.map(({ at, requests, errors, changes, memories, searches, p50Ms, p99Ms }) => ({
         at: toIso(at),
         requests,
         errors,
         changes,
+        memories,
+        searches,
         p50_ms: p50Ms,
         p99_ms: p99Ms,
       })),

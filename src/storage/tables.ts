@@ -95,11 +95,13 @@
  *   bySeen             ms #user
  * erasures             #user                        ErasureRow: a user whose records are being erased
  * settings             current                      SettingsRow
+ * activity             span ms                      ActivityRow: counts of a part of the last hour, day or week
  * ```
  * Ids have no prefix here (12 characters), `#x` is `hashKey(x)`, `ms` and numbers are `numberKey`.
  *
  * @module
  */
+import { activity } from "./tables/activity.ts";
 import { apiKeys, deletedKeys } from "./tables/api-keys.ts";
 import { documentRemovals, documents, documentVectors, indexedDocuments, lastDocumentId, namespaces } from "./tables/documents.ts";
 import { pendingEmbeddings, provider, vectors } from "./tables/embeddings.ts";
@@ -115,6 +117,7 @@ import { erasures, users } from "./tables/users.ts";
 import { deliveries, outbox, payloads, webhookFailures, webhooks } from "./tables/webhooks.ts";
 import type { AnyTable, Table, VectorTable } from "./tables/table.ts";
 
+export * from "./tables/activity.ts";
 export * from "./tables/api-keys.ts";
 export * from "./tables/documents.ts";
 export * from "./tables/embeddings.ts";
@@ -164,6 +167,7 @@ export const RECORD_TABLES: readonly Table<never>[] = [
   lastDocumentId,
   users,
   erasures,
+  activity,
 ] as unknown as readonly Table<never>[];
 
 /** Tables of what waits for its vector: these rows are no records. */

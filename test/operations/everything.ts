@@ -81,6 +81,7 @@ export async function startFilled(options: Pick<Options, "directory" | "database
   await cairn.ok(cairn.delete(`/v1/api_keys/${(await cairn.ok(cairn.post("/v1/api_keys", {}))).id}`));
   await cairn.ok(cairn.post("/v1/sign_in", { name: "a browser" }));
   await cairn.runTask("last use of keys");
+  await cairn.runTask("activity");
   // Nobody listens there.
   const failing = await cairn.ok(cairn.post("/v1/webhooks", { url: "http://127.0.0.1:9/", events: ["trace.rollback"] }));
   await cairn.ok(cairn.post(`/v1/webhooks/${failing.id}/test`));

@@ -2845,18 +2845,19 @@ class AsyncCairn(Awaiting):
     async def stats(
         self,
         *,
-        history: Literal["1h", "24h"] | None = None,
+        history: Literal["1h", "24h", "7d"] | None = None,
         timeout: float | None = None,
     ) -> Stats:
         """Get the statistics.
 
-        Counts of what is stored, and on request what the server has seen in the last hour or day. Not for a key that is bound to a
-        user or an agent.
+        Counts of what is stored, and on request what the servers have seen in the last hour, day or week. Not for a key that is
+        bound to a user or an agent.
 
         Needs a key with the scope `read`.
 
         Args:
-            history: Add what the server has seen in the last hour, minute by minute, or day.
+            history: Add what the servers have seen: in the last hour by the minute, in the last day by the quarter of an hour, or
+                in the last 7 days by two hours.
             timeout: How many seconds an attempt may take, instead of the client's `timeout`.
         """
         return await self.arun(answered(Call("GET", "/v1/stats", query=given({"history": history}), timeout=timeout), self.options, Stats))

@@ -774,13 +774,15 @@ class Health(Record):
 
 
 class History(Record):
-    """What the server has seen; a restart forgets it."""
+    """What the servers of this store have seen. It is kept over a restart; a crash forgets the last minute, which other servers do not
+    know yet.
+    """
 
     __nested__: ClassVar[Mapping[str, str]] = {"points": "HistoryPoint"}
     bucket_seconds: int
     """Seconds that each point covers."""
     points: list[HistoryPoint]
-    """Oldest first; the last one is still being counted. Points before the start of the server are empty."""
+    """Oldest first; the last one is still being counted."""
 
 
 class HistoryPoint(Record):
@@ -794,6 +796,10 @@ class HistoryPoint(Record):
     """Requests answered with a status of 500 or more."""
     changes: int
     """Changes made, by requests and by the server itself."""
+    memories: int
+    """Memories created."""
+    searches: int
+    """Searches in memories and turns, and contexts."""
     p50_ms: float | None
     """Milliseconds within which half of the requests were answered; null where there was none."""
     p99_ms: float | None

@@ -12,6 +12,7 @@
 import type { Clock } from "../../lib/clock.ts";
 import { StoreError } from "../store-error.ts";
 import {
+  activity,
   branches,
   indexedTurns,
   memoryVersions,
@@ -198,6 +199,11 @@ const MIGRATIONS: readonly SchemaMigration[] = [
     says: "searches are found by other users whom they show",
     run: (connection) =>
       connection.send([plain('create table if not exists cairn.retrievals_by_other (key text collate "C" primary key)')]),
+  },
+  {
+    number: 20,
+    says: "what servers have seen is kept by the hour, day and week",
+    run: (connection) => makeMissing(connection, activity),
   },
 ];
 

@@ -476,6 +476,7 @@ export class World {
     // What these do, nobody sees.
     "session removal": () => {},
     "last use of keys": () => {},
+    activity: () => {},
     "trace retention": () => this.trail.removeOld(),
     "idempotency retention": () => this.access.forgetKept(),
     "webhook outbox": () => {},

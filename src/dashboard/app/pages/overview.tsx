@@ -22,7 +22,7 @@ import { useQuery } from "../query.ts";
 import { ENOUGH_TRACES, isSignIn, readWanted } from "../sign-ins.ts";
 import { counted, number } from "../words.ts";
 
-const SPANS = { "1h": "Last hour", "24h": "Last day" };
+const SPANS = { "1h": "Last hour", "24h": "Last day", "7d": "Last week" };
 const STATS_MS = 10_000;
 
 export function Overview() {
@@ -45,7 +45,7 @@ export function Overview() {
 /** Counts are of the records of all. */
 function WithStats() {
   const { query, route } = useLocation();
-  const span = query["span"] === "24h" ? "24h" : "1h";
+  const span = query["span"] === "24h" || query["span"] === "7d" ? query["span"] : "1h";
   const stats = useQuery({
     queryKey: ["stats", span],
     refetchInterval: STATS_MS,
@@ -208,12 +208,14 @@ function Activity({ stats: { history } }: { stats: Stats }) {
   if (history === undefined) return null;
   const { points, bucket_seconds: seconds } = history;
   const per = seconds === 60 ? "a minute" : `in ${duration(seconds)}`;
-  const latency = points.map(({ p99_ms }) => p99_ms ?? 0);
+  const times = points.map(({ at }) => at);
+  const counts = { Requests: "requests", Changes: "changes", "Memories added": "memories", Searches: "searches" } as const;
   return (
     <div class="charts">
-      <Bars title={`Changes ${per}`} times={points.map(({ at }) => at)} values={points.map(({ changes }) => changes)} />
-      <Bars title={`Requests ${per}`} times={points.map(({ at }) => at)} values={points.map(({ requests }) => requests)} />
-      <Bars title="p99 latency" unit="ms" times={points.map(({ at }) => at)} values={latency} />
+      {Object.entries(counts).map(([title, name]) => (
+        <Bars key={title} title={`${title} ${per}`} times={times} values={points.map((point) => point[name])} />
+      ))}
+      <Bars title="p99 latency" unit="ms" times={times} values={points.map(({ p99_ms }) => p99_ms ?? 0)} />
     </div>
   );
 }

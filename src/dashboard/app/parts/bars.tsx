@@ -9,6 +9,9 @@ import { useSignal } from "@preact/signals";
 const HEIGHT = 40;
 const TIMES_SHOWN = 3;
 const clock = new Intl.DateTimeFormat("en-GB", { timeStyle: "short" });
+/** For more than a day, in which a time of day comes twice. */
+const weekday = new Intl.DateTimeFormat("en-GB", { weekday: "short", hour: "2-digit", minute: "2-digit" });
+const DAY_MS = 86_400_000;
 
 interface BarsProps {
   title: string;
@@ -27,7 +30,8 @@ export function Bars({ title, unit = "", times, values, areFailures = false }: B
   const top = topOf(Math.max(...values, 0));
   const value = values[shown] ?? 0;
   const figure = `${value.toLocaleString("en", { maximumFractionDigits: value < 10 ? 1 : 0 })}${unit && ` ${unit}`}`;
-  const at = (index: number) => clock.format(new Date(times[index] ?? 0));
+  const spanMs = Date.parse(times.at(-1) ?? "") - Date.parse(times[0] ?? "");
+  const at = (index: number) => (spanMs > DAY_MS ? weekday : clock).format(new Date(times[index] ?? 0));
   const when = shown === last ? "now" : `at ${at(shown)}`;
   return (
     <figure class={areFailures ? "bars failures" : "bars"}>
