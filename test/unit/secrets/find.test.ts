@@ -50,6 +50,8 @@ test("a token whose checksum is another is none", () => {
     expect(foundIn(token.slice(0, -1) + last)).toEqual([]);
   }
   expect(foundIn("4111 1111 1111 1112")).toEqual([]);
+  const header = Buffer.from(JSON.stringify({ typ: "JWT", kid: "1234567890" })).toString("base64url");
+  expect(foundIn(`${header}.eyJzdWIiOiJhIn0.${varied(43)}`)).toEqual([]);
   expect(foundIn(`${Buffer.from("{}").toString("base64url")}AAAAAAAAAAAAAAAA.e30.${varied(43)}`)).toEqual([]);
 });
 
@@ -65,7 +67,9 @@ const HARMLESS = [
   "2026-05-07T08:00:00.123456Z level=info msg=request ms=12.5 id=req_0VQk3bD4w8Vu",
   "sess_0VQk3aB4x1Zq mem_0VQk3aB9r7Ts turn_0VQk3aC7y2Xp",
   "1778140800000 1778140800000000 1778140800000000000",
-  "0.4111111111111111 3.1415926535897932",
+  "0.4111111111111111",
+  "17 4111 1111 1111 1111",
+  "4111 1111 1111 1111 17",
   "1234567890123456 9999888877776666 4111111111111112",
   "1990 1991 1992 1993 1994 4000 5000 6000 7000",
   "arn:aws:iam::123456789012:user/ada",
