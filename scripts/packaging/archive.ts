@@ -9,6 +9,8 @@ export interface ArchivedFile {
   readonly name: string;
   readonly bytes: Uint8Array;
   readonly executable?: boolean;
+  /** True for a directory, whose name ends with a slash. */
+  readonly directory?: boolean;
 }
 
 const BLOCK_BYTES = 512;
@@ -31,18 +33,18 @@ function tar(files: readonly ArchivedFile[]): Buffer<ArrayBuffer> {
   return Buffer.concat([...blocks, Buffer.alloc(2 * BLOCK_BYTES)]);
 }
 
-function header({ name, bytes, executable = false }: ArchivedFile): Buffer {
+function header({ name, bytes, executable = false, directory = false }: ArchivedFile): Buffer {
   if (Buffer.byteLength(name) > NAME_BYTES_MAX) throw new Error(`the name ${name} is too long for an archive`);
   const head = Buffer.alloc(BLOCK_BYTES);
   const octal = (value: number, at: number, digits: number) => head.write(value.toString(8).padStart(digits, "0"), at);
   head.write(name, 0);
-  octal(executable ? 0o755 : 0o644, 100, 7);
+  octal(executable || directory ? 0o755 : 0o644, 100, 7);
   // Owner, group and time.
   octal(0, 108, 7);
   octal(0, 116, 7);
   octal(bytes.length, 124, 11);
   octal(0, 136, 11);
-  head.write("0", 156);
+  head.write(directory ? "5" : "0", 156);
   head.write("ustar\x0000", 257);
   // The sum is made as if its own place were blank.
   head.fill(" ", 148, 156);

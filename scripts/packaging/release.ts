@@ -11,6 +11,7 @@ import { Failure } from "../failure.ts";
 import { TARGETS, targetOf, type Target, type TargetName } from "../targets.ts";
 import { tarGz, type ArchivedFile, type Level } from "./archive.ts";
 import { clientPackage } from "./client.ts";
+import { debName, debPackage } from "./deb.ts";
 import { documentBytes } from "./documents.ts";
 import { npmPackages } from "./npm.ts";
 import { pluginFiles } from "./plugins.ts";
@@ -42,6 +43,10 @@ export function writeRelease(release: Release, directory: string, level: Level =
   const { version, date, url } = release;
   const executables = Object.entries(release.executables) as [TargetName, string][];
   for (const [target, path] of executables) put(archiveName(version, target), tarGz(archived(version, target, path), level));
+  for (const [target, path] of executables) {
+    const name = debName(version, target);
+    if (name !== undefined) put(name, debPackage(version, target, readFileSync(path), level));
+  }
   const packages = [...npmPackages(version, release.executables), clientPackage(version)];
   for (const { file, files } of packages) put(file, tarGz(files, level));
   put(`cairn-plugins-${version}.tar.gz`, tarGz(pluginFiles(version), level));

@@ -141,6 +141,10 @@ export const BLOCKS: Readonly<Record<string, Readonly<Record<string, Held>>>> = 
     "npx cairn-server": none("nothing is published; test/packaging/ installs the package from a registry of its own"),
     'curl -fsSL "$RELEASE/install.sh"': INSTALL,
     "curl -fsSL --remote-name-all": INSTALL,
+    'curl -fsSLO "$RELEASE/cairn_': by(
+      "packaging/deb.test.ts",
+      "it is installed, started, upgraded, removed and purged, and the data stay",
+    ),
     'docker build -t cairn "$RELEASE': none("it needs Docker, Homebrew and a published release"),
   },
   "src/docs/operate/postgres.md": {

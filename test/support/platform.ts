@@ -78,6 +78,7 @@ function program(part: string, command: string, ...args: readonly string[]): Par
 
 export const CURL = program("curl", "curl", "--version");
 export const PS = program("ps", "ps", "-p", String(process.pid));
+export const DPKG = program("dpkg", "dpkg-deb", "--version");
 export const GIT = program("git", "git", "--version");
 export const NODE = program("Node.js", "node", "--version");
 export const NPM = program("npm", "npx", "--version");
