@@ -3,19 +3,23 @@
  *
  * @module
  */
+import { networkInterfaces } from "node:os";
 import { isAbsolute, join } from "node:path";
 import { parseArgs } from "node:util";
 import { isLoopback } from "./lib/addresses.ts";
+import { parseDomains } from "./lib/domains.ts";
 import { messageOf } from "./lib/errors.ts";
 import { LOOPBACK_NAMES } from "./lib/urls.ts";
 import type { BucketAccess } from "./lib/s3.ts";
 import { DEFAULTS, readText, SETTINGS, START_SETTINGS, type GivenSettings, type Setting, type StartValues } from "./settings/schema.ts";
 
-export interface Config extends Omit<StartValues, "metrics"> {
+export interface Config extends Omit<StartValues, "metrics" | "domain"> {
   /** True if `/metrics` needs an admin key. */
   metrics: NonNullable<StartValues["metrics"]>;
   /** Files with a certificate and its key: then the server speaks HTTPS. */
   tls: { certificate: string; key: string } | undefined;
+  /** Names for which it gets a certificate by itself, and then speaks HTTPS. */
+  domains: readonly string[];
   /** The environment's part of the settings that the API can change; what was set through it wins. */
   environment: GivenSettings;
   /** Access to buckets, from the variables of AWS's own tools. */
@@ -278,15 +282,19 @@ export function readConfig(args: readonly string[], environment: Texts = process
 /** @throws {UsageError} as `readConfig` does */
 export function configOf(flags: Texts, environment: Texts = process.env): Config {
   const defaults = Object.fromEntries(START.map(([name, setting]) => [name, setting.default]));
-  const start = { ...defaults, ...givenOf(START, flags, environment) } as StartValues;
+  const given = givenOf(START, flags, environment) as Partial<StartValues>;
+  const domains = given.domain === undefined ? [] : (parseDomains(given.domain) ?? []);
+  const start = ofDomains(domains, { ...defaults, ...(domains.length === 0 ? {} : DOMAIN_DEFAULTS), ...given } as StartValues);
   const { tlsCertificate: certificate, tlsKey: key } = start;
   if ((certificate === undefined) !== (key === undefined)) throw new UsageError("--tls-cert and --tls-key go together");
   const tls = certificate === undefined || key === undefined ? undefined : { certificate, key };
-  if (start.httpRedirectPort !== undefined && tls === undefined)
-    throw new UsageError("--http-redirect-port needs --tls-cert and --tls-key");
+  if (tls !== undefined && domains.length > 0) throw new UsageError("--domain and --tls-cert exclude each other");
+  if (start.httpRedirectPort !== undefined && tls === undefined && domains.length === 0)
+    throw new UsageError("--http-redirect-port needs --tls-cert and --tls-key, or --domain");
   return {
     ...start,
     tls,
+    domains,
     metrics: start.metrics ?? (isPrivateListener({ ...start, tls }) ? "open" : "key"),
     environment: givenOf(Object.entries(SETTINGS), {}, withSharedKey(environment)),
     bucketAccess: bucketAccessOf(environment),
@@ -294,6 +302,21 @@ export function configOf(flags: Texts, environment: Texts = process.env): Config
     exportsSpans: namesCollector(environment),
     unknownVariables: Object.keys(environment).filter((name) => name.startsWith("CAIRN_") && !VARIABLES.has(name)),
   };
+}
+
+/** Reached at every address of this machine, by IPv4 and, where there is any, by IPv6. */
+const EVERY_ADDRESS = Object.values(networkInterfaces()).some((some) => some?.some(({ family }) => family === "IPv6")) ? "::" : "0.0.0.0";
+/** Defaults of a server with domains: it listens on every address, where a certificate authority and clients look for it. */
+const DOMAIN_DEFAULTS: Partial<StartValues> = { host: EVERY_ADDRESS, port: 443, httpRedirectPort: 80 };
+
+/** Adds what follows from the domains. @throws {UsageError} for ports that nobody would find */
+function ofDomains(domains: readonly string[], start: StartValues): StartValues {
+  const [first] = domains;
+  if (first === undefined) return start;
+  if (start.port === 0 || start.httpRedirectPort === 0)
+    throw new UsageError("--domain needs ports that others know: --port and --http-redirect-port must not be 0");
+  const publicUrl = start.publicUrl ?? `https://${first}${start.port === 443 ? "" : `:${start.port}`}`;
+  return { ...start, publicUrl, allowedHosts: [...start.allowedHosts, ...domains] };
 }
 
 /** @throws {UsageError} for an endpoint that is no address */

@@ -42,6 +42,8 @@ const VALUES: Record<string, [text: string, value: unknown]> = {
   tlsCertificate: ["cert.pem", "cert.pem"],
   tlsKey: ["key.pem", "key.pem"],
   httpRedirectPort: ["0", 0],
+  domain: ["a.example, b.example", "a.example, b.example"],
+  acmeDirectory: ["https://ca.example/dir", "https://ca.example/dir"],
   requireHttps: ["1", true],
   corsOrigins: ["https://a.example, *", ["https://a.example", "*"]],
   apiKey: [KEY, KEY],
@@ -76,12 +78,13 @@ test("every setting is read from its variable, and from its flag, which wins; an
   expect(declared.map(([name]) => name)).toEqual(Object.keys(VALUES));
   for (const [name, { variable = "", flag }] of declared) {
     const [text, value] = VALUES[name] as [string, unknown];
+    const others = name === "domain" ? {} : TLS;
     const valueIn = (args: string[], environment: Record<string, string>) => {
-      const { environment: given, ...start } = readConfig(args, { ...TLS, ...environment });
+      const { environment: given, ...start } = readConfig(args, { ...others, ...environment });
       return ({ ...start, ...given } as Record<string, unknown>)[name];
     };
     expect([name, valueIn([], { [variable]: text })]).toEqual([name, value]);
-    expect([name, valueIn([], { [variable]: "", ...TLS })]).toEqual([name, valueIn([], {})]);
+    expect([name, valueIn([], { [variable]: "", ...others })]).toEqual([name, valueIn([], {})]);
     if (flag === undefined) continue;
     const option = flag.replace(/ .*/, "");
     for (const args of [[option, text], [`${option}=${text}`], [option, "x", option, text]])
@@ -108,8 +111,37 @@ test("a certificate and its key go together, and a port for plain HTTP goes with
   ])
     expect(() => readConfig(args, {})).toThrow(new UsageError("--tls-cert and --tls-key go together"));
   expect(() => readConfig(["--http-redirect-port", "80"], {})).toThrow(
-    new UsageError("--http-redirect-port needs --tls-cert and --tls-key"),
+    new UsageError("--http-redirect-port needs --tls-cert and --tls-key, or --domain"),
   );
+});
+
+test("with domains a server listens where others look for it, under their names, and has no certificate of files", () => {
+  const config = readConfig(["--domain", "Memory.example.org,notes.example.org"], { CAIRN_ALLOWED_HOSTS: "c.example" });
+  expect(config).toMatchObject({
+    domains: ["memory.example.org", "notes.example.org"],
+    port: 443,
+    httpRedirectPort: 80,
+    publicUrl: "https://memory.example.org",
+    allowedHosts: ["c.example", "memory.example.org", "notes.example.org"],
+    tls: undefined,
+    metrics: "key",
+  });
+  expect(["::", "0.0.0.0"]).toContain(config.host);
+  const own = ["--domain", "a.example", "--host", "127.0.0.1", "--port", "8443", "--http-redirect-port", "8080"];
+  expect(readConfig(own, {})).toMatchObject({ host: "127.0.0.1", port: 8443, httpRedirectPort: 8080, publicUrl: "https://a.example:8443" });
+  expect(readConfig(own, { CAIRN_PUBLIC_URL: "https://a.example" }).publicUrl).toBe("https://a.example");
+  const refusedOf = (args: string[], environment: Record<string, string> = {}) => {
+    const [domain = "a.example", ...others] = args;
+    return expect(() => readConfig(["--domain", domain, ...others], environment));
+  };
+  refusedOf([], TLS).toThrow("--domain and --tls-cert exclude each other");
+  for (const port of ["--port", "--http-redirect-port"])
+    refusedOf(["a.example", port, "0"]).toThrow("--domain needs ports that others know");
+  refusedOf(["*.example.org"]).toThrow("--domain must be host names separated by commas");
+  refusedOf([], { CAIRN_ACME_DIRECTORY: "http://ca.example/dir" }).toThrow(
+    "CAIRN_ACME_DIRECTORY cannot be used. It must be an address that",
+  );
+  expect(readConfig([], { CAIRN_ACME_DIRECTORY: "http://127.0.0.1:14000/dir" }).domains).toEqual([]);
 });
 
 for (const base_url of [

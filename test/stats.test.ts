@@ -29,6 +29,7 @@ test("the statistics count what is stored, what is pending and how long the serv
     backups: isOnPostgres
       ? null
       : { schedule: null, newest_at: null, age_seconds: null, next_at: null, error: null, failures: 0, overdue: false, copies: null },
+    certificate: null,
     uptime_seconds: 90,
   });
 });

@@ -10,17 +10,11 @@ import { pathToFileURL } from "node:url";
 import type { Server } from "bun";
 import type { createApp } from "../server/app.ts";
 import type { Config } from "../config.ts";
-import { errorJson, statusOf } from "../http/errors.ts";
-import { foreignHost, hostCheck } from "../http/host.ts";
-import { redirectTo } from "../http/https.ts";
 import { SERVER_OPTIONS } from "../http/server-options.ts";
-import { pathOf } from "../http/path.ts";
-import { requestIdOf } from "../http/request-id.ts";
-import { systemClock } from "../lib/clock.ts";
-import { ApiError, messageOf } from "../lib/errors.ts";
-import { IdSource } from "../lib/ids.ts";
+import { messageOf } from "../lib/errors.ts";
 import { systemReason } from "../lib/system-errors.ts";
 import { socketPath } from "./announcement.ts";
+import { plainListener } from "./plain-listener.ts";
 
 export interface Listeners {
   /** With the port that was taken. */
@@ -46,7 +40,7 @@ export function listen(app: ReturnType<typeof createApp>, config: Config): Liste
   let redirect: Server<undefined> | undefined;
   try {
     if (httpRedirectPort !== undefined)
-      redirect = listenOn(host, httpRedirectPort, () => redirectListener(config, httpRedirectPort, server.port ?? 0));
+      redirect = listenOn(host, httpRedirectPort, () => plainListener(config, httpRedirectPort, () => server.port ?? 0));
   } catch (error) {
     void server.stop(true);
     throw error;
@@ -111,43 +105,20 @@ export function listenInDirectory(app: ReturnType<typeof createApp>, directory: 
 const REASONS: Readonly<Record<string, string>> = {
   EADDRINUSE: "something else listens there",
   EADDRNOTAVAIL: "this machine has no such address",
-  EACCES: "that is not allowed; ports below 1024 are for root",
+  EACCES:
+    "that is not allowed; a port below 1024 needs root or the capability CAP_NET_BIND_SERVICE (in a unit of systemd AmbientCapabilities= and CapabilityBoundingSet=)",
   ENOENT: "there is no such address or name",
   ENOTFOUND: "there is no such address or name",
 };
 
-function listenOn<Result>(host: string, port: number, begin: () => Result): Result {
+/** @throws {Error} that names the address and says why */
+export function listenOn<Result>(host: string, port: number, begin: () => Result): Result {
   try {
     return begin();
   } catch (error) {
     const reason = REASONS[String((error as { code?: unknown }).code)] ?? messageOf(error);
     throw new Error(`Cannot listen on ${host}, port ${port}: ${reason}.`, { cause: error });
   }
-}
-
-/** Redirects those who type an address without https. */
-function redirectListener(config: Config, port: number, httpsPort: number): Server<undefined> {
-  const isOwnHost = hostCheck(config);
-  const requestIds = new IdSource(systemClock);
-  return Bun.serve({
-    hostname: config.host,
-    port,
-    development: false,
-    fetch: (request) => {
-      const requestId = requestIdOf(request.headers, requestIds);
-      const headers = { "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "X-Request-Id": requestId };
-      try {
-        const host = request.headers.get("host");
-        const location = redirectTo(host, httpsPort, pathOf(request.url));
-        if (!isOwnHost(host)) throw foreignHost();
-        return new Response(null, { status: 308, headers: { ...headers, Location: location } });
-      } catch (error) {
-        if (!(error instanceof ApiError)) throw error;
-        const body = errorJson(error, requestId);
-        return new Response(body, { status: statusOf(error), headers: { ...headers, "Content-Type": "application/json" } });
-      }
-    },
-  });
 }
 
 function certificateIn(files: NonNullable<Config["tls"]>): { cert: string; key: string } {

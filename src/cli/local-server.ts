@@ -60,9 +60,9 @@ export function haveAddress(flags: Readonly<Record<string, string | undefined>>)
 }
 
 /** URL at which this machine reaches a server of these settings. @throws {UsageError} when settings do not say */
-export function addressOf({ host, port, tls }: Config): URL {
+export function addressOf({ host, port, tls, domains }: Config): URL {
   if (port === 0) throw new UsageError("with port 0 the server took any free port: say where it is with --url");
-  return new URL(`${tls === undefined ? "http" : "https"}://${hostInUrl(host)}:${port}`);
+  return new URL(`${tls === undefined && domains.length === 0 ? "http" : "https"}://${hostInUrl(host)}:${port}`);
 }
 
 /** Host of a listener in a URL for this machine: one that listens on every address listens on loopback. */

@@ -17,12 +17,14 @@ import { openService, type Service } from "../server/service.ts";
 import { shownDatabase } from "../storage/postgres/connection/database-url.ts";
 import { memories, sessions } from "../storage/tables.ts";
 import type { Telemetry } from "../telemetry/otlp.ts";
+import type { Server } from "bun";
 import { announce, withdraw } from "./announcement.ts";
 import { reportRejections } from "./command-line.ts";
 import { dashboardLink } from "./dashboard.ts";
 import { STORE_FAILED_EXIT_CODE } from "./exit-codes.ts";
+import { listenForChallenges, listenWithCertificates } from "./domain-listeners.ts";
 import { listen, listenInDirectory, together, type Listeners } from "./listeners.ts";
-import { hostInUrl } from "./local-server.ts";
+import { addressOf, hostInUrl } from "./local-server.ts";
 import { notify, type State } from "./notify.ts";
 import { print } from "./print.ts";
 
@@ -63,6 +65,7 @@ export async function serve(config: Config): Promise<number> {
     index: { graphFrom: config.graphFrom, openMaxMs: INDEX_OPEN_MAX_MS },
     network: { loopback: isPrivateListener(config) },
     publicUrl: config.publicUrl,
+    certificate: config.domains.length === 0 ? undefined : { domains: config.domains, directory: new URL(config.acmeDirectory) },
     onStoreChange: (problem) => tellSystemd(problem === undefined ? "STATUS=Ready" : `STATUS=Not ready: ${problem}`),
   });
   // Signals are handled before anyone can know that the server is there.
@@ -70,7 +73,16 @@ export async function serve(config: Config): Promise<number> {
     for (const name of ["SIGTERM", "SIGINT"] as const) process.once(name, () => resolve(name));
   });
   const telemetry = await loadTelemetry(config, log);
-  const listeners = await start(service, config, log, telemetry);
+  const plain = await openPlain(service, config);
+  if (plain !== undefined && service.certificates?.current === undefined) {
+    tellSystemd("READY=1");
+    tellSystemd("STATUS=Waiting for the first certificate");
+    await print(`Cairn ${version} waits for the first certificate for ${config.domains.join(", ")}`);
+    const early = await Promise.race([signal, service.certificates?.first]);
+    if (early !== undefined) return stopEarly(early, service, plain, log);
+    tellSystemd("STATUS=Ready");
+  }
+  const listeners = await start(service, config, log, telemetry, plain);
   tellSystemd("READY=1");
 
   const ended = await Promise.race([signal, ...(service.embedded === undefined ? [] : [service.embedded.health.panicked])]);
@@ -112,17 +124,45 @@ function openLog({ logLevel }: Config): Log {
 
 /** Says what the operator may not have meant. */
 function warnOf(config: Config, { durability }: Service, log: Log): void {
-  const { host, metrics, requireHttps, tls, unknownVariables } = config;
+  const { host, metrics, requireHttps, tls, domains, unknownVariables } = config;
   if (unknownVariables.length > 0)
     log.warn("environment variables that Cairn does not know are ignored", { variables: unknownVariables.join(", ") });
-  if (tls === undefined && !requireHttps && !isLoopback(host))
+  if (tls === undefined && domains.length === 0 && !requireHttps && !isLoopback(host))
     log.warn("listening beyond loopback without TLS: put a proxy that speaks HTTPS in front", { host });
   if (metrics === "open" && !isPrivateListener(config)) log.warn("/metrics is open to everybody who can reach this server");
   if (durability === "relaxed") log.warn("relaxed durability: a crash or a power cut can lose what was answered in the last second");
 }
 
+/** Listens for plain HTTP where the server gets its own certificate, and starts the tasks, which order the first one. */
+async function openPlain(service: Service, config: Config): Promise<Server<undefined> | undefined> {
+  if (service.certificates === undefined) return undefined;
+  try {
+    const plain = listenForChallenges(config, service.certificates);
+    service.start();
+    return plain;
+  } catch (error) {
+    await service.close();
+    throw error;
+  }
+}
+
+/** Stops a server that has had no certificate yet, and so no request. */
+async function stopEarly(signal: string, service: Service, plain: Server<undefined>, log: Log): Promise<number> {
+  log.info("stopping", { signal });
+  await plain.stop(true);
+  await service.close();
+  log.info("stopped");
+  return 0;
+}
+
 /** Listens, starts the tasks and says so. */
-async function start(service: Service, config: Config, log: Log, telemetry: Telemetry | undefined): Promise<Listeners> {
+async function start(
+  service: Service,
+  config: Config,
+  log: Log,
+  telemetry: Telemetry | undefined,
+  plain: Server<undefined> | undefined,
+): Promise<Listeners> {
   const { host, allowedHosts, metrics, corsOrigins, requireHttps } = config;
   const localKey = makeLocalKey(systemClock.now());
   const app = createApp({
@@ -141,7 +181,9 @@ async function start(service: Service, config: Config, log: Log, telemetry: Tele
   let firstKey: string | undefined;
   let link: string | undefined;
   try {
-    listeners = listen(app, config);
+    const { certificates } = service;
+    listeners =
+      plain === undefined || certificates === undefined ? listen(app, config) : listenWithCertificates(app, config, certificates, plain);
     onSocket = listenInDirectory(app, service.directory);
     listeners = together(listeners, onSocket);
     // Created once it can be used, for it is shown only once.
@@ -150,6 +192,7 @@ async function start(service: Service, config: Config, log: Log, telemetry: Tele
     if (firstKey !== undefined && process.stdout.isTTY) link = await createLink(service, service.system).catch(() => undefined);
   } catch (error) {
     await listeners?.stop();
+    await plain?.stop(true);
     await service.close();
     throw error;
   }
@@ -166,7 +209,19 @@ async function start(service: Service, config: Config, log: Log, telemetry: Tele
     sessions: await service.store.count(sessions),
     memories: await service.store.count(memories),
   });
-  const local = localAddress(address, host);
+  greet(config, address, { firstKey, link }, log);
+  return listeners;
+}
+
+/** Says on standard output where the server is, and what is shown only once. */
+function greet(
+  config: Config,
+  address: string,
+  { firstKey, link }: Partial<Record<"firstKey" | "link", string | undefined>>,
+  log: Log,
+): void {
+  // A certificate names the domain alone.
+  const local = config.domains.length > 0 ? address : localAddress(address, config.host);
   const lines = [
     `Cairn ${version} is serving on ${address}`,
     `Documentation: ${address}/docs/guide`,
@@ -179,7 +234,6 @@ async function start(service: Service, config: Config, log: Log, telemetry: Tele
     const advice = firstKey === undefined ? "" : "; the admin key is lost with it: make another one with cairn keys create --scopes admin";
     log.warn(`could not write the startup banner${advice}`, { reason: describeError(error) });
   });
-  return listeners;
 }
 
 /** Location of records that are not in the data directory. */
@@ -202,10 +256,9 @@ function announceLocally(
   { secret }: LocalKey,
   log: Log,
 ): void {
-  const { host, tls } = config;
   try {
     announce(directory, {
-      url: `${tls === undefined ? "http" : "https"}://${hostInUrl(host)}:${port}`,
+      url: addressOf({ ...config, port }).origin,
       socket,
       key: secret,
       store: databaseOf(config),

@@ -1017,6 +1017,15 @@ export interface Health {
   region?: string;
   /** Largest body of a request, as it comes out of gzip (setting `max_body_bytes`). */
   max_body_bytes: number;
+  /** The certificate of a server that gets its own (`--domain`). */
+  certificate?: {
+    /** When it ends. */
+    expires_at: string | null;
+    /** True if it should have been renewed long before. */
+    overdue: boolean;
+    /** Why the last order failed; null once one has succeeded since. */
+    error: string | null;
+  };
 }
 
 /**
@@ -2936,6 +2945,21 @@ export interface Stats {
       /** True if the newest backup has had no copy for more than an hour. */
       overdue: boolean;
     } | null;
+  } | null;
+  /** The certificate that the server gets and renews by itself; null where it has no `--domain`. */
+  certificate: {
+    /** Names that it is for. */
+    domains: string[];
+    /** When the certificate in use ends; null while there is none. */
+    expires_at: string | null;
+    /** When the next one is ordered. */
+    renews_at: string | null;
+    /** True if it ends in less than 20 days, or less than 2/9 of the time for which it was given. */
+    overdue: boolean;
+    /** Why the last order failed; null once one has succeeded since. */
+    error: string | null;
+    /** Orders that have failed since the last one that succeeded. */
+    failures: number;
   } | null;
   /** Seconds since the start of the server. */
   uptime_seconds: number;

@@ -18,7 +18,7 @@ import { openApiSchema, type SchemaComponents } from "./openapi-schema.ts";
 import { DURABILITIES } from "../storage/durability.ts";
 import { pathSchema } from "./path-parameters.ts";
 import { hasReceipt, Receipt } from "./receipt.ts";
-import { exampleOf, OneOf } from "./types.ts";
+import { exampleOf, OneOf, OrNull, Timestamp } from "./types.ts";
 
 export const TITLE = "Cairn";
 export const SUMMARY = "Sessions with versioned state, turns, memories with semantic search, and traces, for AI agents.";
@@ -104,6 +104,16 @@ const Health = Type.Object(
       description: "Largest body of a request, as it comes out of gzip (setting `max_body_bytes`).",
       examples: [1_048_576],
     }),
+    certificate: Type.Optional(
+      Type.Object(
+        {
+          expires_at: OrNull(Timestamp("When it ends.")),
+          overdue: Type.Boolean({ description: "True if it should have been renewed long before.", examples: [false] }),
+          error: OrNull(Type.String({ description: "Why the last order failed; null once one has succeeded since." })),
+        },
+        { description: "The certificate of a server that gets its own (`--domain`)." },
+      ),
+    ),
   },
   { title: "Health", description: "What the server can do now." },
 );

@@ -30,5 +30,12 @@ export function publicUrlProblem(text: string): string | undefined {
   return "It must begin with https://, or be http:// at a loopback address.";
 }
 
+/** Problem of the address of a certificate authority's directory, in words that follow its name. */
+export function directoryUrlProblem(text: string): string | undefined {
+  const url = URL.parse(text);
+  if (url?.protocol === "https:" || (url?.protocol === "http:" && LOOPBACK_NAMES.has(url.hostname))) return undefined;
+  return "It must be an address that begins with https://.";
+}
+
 /** Names of this machine, as a URL or the Host header has them. */
 export const LOOPBACK_NAMES: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);

@@ -7,7 +7,7 @@
  */
 import { DIMENSION_MAX } from "../embeddings/embedder.ts";
 import { BARE_ID_LENGTH } from "../lib/ids.ts";
-import { storedSettingsProblem, withoutWrongSettings } from "../settings/schema.ts";
+import { storedSettingsProblem, withoutWrongSettings } from "../settings/stored-settings.ts";
 import { isBound } from "../storage/owner.ts";
 import { problemOf, Whole } from "../storage/row-types.ts";
 import {

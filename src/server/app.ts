@@ -17,6 +17,7 @@ import { loadOnce } from "../lib/memoize.ts";
 import { hasScope } from "../lib/scopes.ts";
 import { backupEndpoints, type BackupDeps } from "../backups/routes.ts";
 import { statebaseEndpoints } from "../compat/statebase.ts";
+import type { Certificates } from "../certificates/certificates.ts";
 import type { ContextDeps } from "../context/context.ts";
 import { contextEndpoints } from "../context/routes.ts";
 import { DASHBOARD_PATHS, dashboardServer, rootAnswer } from "../dashboard/routes.ts";
@@ -93,6 +94,7 @@ interface AppDeps
   readonly metrics: "open" | "key";
   readonly durability: Durability;
   readonly servers?: SharedState | undefined;
+  readonly certificates?: Certificates | undefined;
   /** Set when programs on this machine may use it without a key of the store. */
   readonly localKey?: LocalKey;
   readonly version: string;
@@ -346,7 +348,8 @@ function foundAtVersion({ store, clock }: Pick<AppDeps, "store" | "clock">, find
 }
 
 function health(deps: AppDeps, problemStatus: 200 | 503): Answer {
-  const { store, vectors, documentVectors, version, durability, settings, stopping } = deps;
+  const { store, vectors, documentVectors, version, durability, settings, stopping, certificates } = deps;
+  const certificate = certificates?.status();
   const end = stopping.aborted ? "The server is stopping." : undefined;
   const problem = end ?? store.health.problem() ?? vectors.problem() ?? documentVectors.problem();
   const [status, reason] = problem === undefined ? ["ready"] : ["degraded", problem];
@@ -357,6 +360,7 @@ function health(deps: AppDeps, problemStatus: 200 | 503): Answer {
     durability,
     region: settings.values.region ?? undefined,
     max_body_bytes: settings.values.max_body_bytes,
+    certificate: certificate && { expires_at: certificate.expires_at, overdue: certificate.overdue, error: certificate.error },
   });
   return { status: problem === undefined ? 200 : problemStatus, body };
 }

@@ -8,6 +8,7 @@ import { Backups } from "../backups/backups.ts";
 import { OWN_PROGRAM } from "../backups/command.ts";
 import { NoBackups } from "../backups/no-backups.ts";
 import { ScheduledBackups } from "../backups/scheduled-backups.ts";
+import { Certificates, type CertificateOptions } from "../certificates/certificates.ts";
 import { commandEnvironment } from "../config.ts";
 import type { ContextDeps } from "../context/context.ts";
 import type { DocumentDeps } from "../documents/documents.ts";
@@ -22,16 +23,13 @@ import { LastUses } from "../keys/last-use.ts";
 import { Tickets } from "../keys/tickets.ts";
 import type { KeyBuckets } from "../lib/bucket.ts";
 import { chance } from "../lib/chance.ts";
-import { bounded, boundedTime, type Clock } from "../lib/clock.ts";
-import { DAY_MS } from "../lib/duration.ts";
+import { bounded, type Clock } from "../lib/clock.ts";
 import { FairSemaphore } from "../lib/fair-semaphore.ts";
-import { bareIdTime } from "../lib/ids.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { describeError, type Log } from "../lib/log.ts";
 import type { BucketAccess } from "../lib/s3.ts";
 import { lacksAvx2, removeOtherAddons } from "../lib/native.ts";
 import { systemResolve } from "../lib/outbound.ts";
-import { toIso } from "../lib/time.ts";
 import { recordTasks } from "./record-tasks.ts";
 import { removeLeftovers } from "../operations/new-store.ts";
 import { backUpBefore } from "../operations/upgrade.ts";
@@ -48,11 +46,11 @@ import { leasedTask, type Leases } from "../storage/leases.ts";
 import { prepareDirectory } from "../storage/lmdb/directory/data-directory.ts";
 import { lockDirectory } from "../storage/lmdb/directory/directory-lock.ts";
 import type { Store } from "../storage/lmdb/store.ts";
-import { newestId } from "../storage/newest-id.ts";
 import type { RecordStore } from "../storage/record-store.ts";
 import { Activity } from "../stats/activity.ts";
 import { storeWatch } from "../storage/watch.ts";
 import { SecretPolicy } from "../secrets/secret-policy.ts";
+import { warnOfClock } from "./clock-check.ts";
 import { openStoreParts, type SharedState, type StoreOptions, type StoreParts } from "./store-parts.ts";
 import { Driver } from "../tasks/driver.ts";
 import { Activator, type Task } from "../tasks/task.ts";
@@ -87,6 +85,8 @@ export interface ServiceOptions extends StoreOptions {
   backupProgram?: readonly string[];
   /** Access to the bucket that backups are copied to. */
   bucketAccess?: BucketAccess;
+  /** Domains to get a certificate for. */
+  certificate?: CertificateOptions | undefined;
 }
 
 export interface Service extends ContextDeps, DocumentDeps, TurnDeps, WebhookDeps, OAuthDeps {
@@ -104,6 +104,8 @@ export interface Service extends ContextDeps, DocumentDeps, TurnDeps, WebhookDep
   readonly tickets: Tickets;
   readonly backups: Backups | NoBackups;
   readonly scheduledBackups: ScheduledBackups | undefined;
+  /** The certificate of its domains; undefined where it has none to get. */
+  readonly certificates: Certificates | undefined;
   /** The data directory. */
   readonly directory: string;
   /** The embedded store, where that is the one, for what only that has. */
@@ -146,11 +148,13 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
   const forgetful = [embeddings, wordsCounted, wordsSplit, deps.recentTurns, ...parts.forgetful];
   notifyOfCommits(store, { activity, feed, forgetful, hooks });
   const own = openBackups(parts, { ...deps, tickets: requests.tickets, system }, options);
-  const tasks = await openTasks({ parts, deps, system, hooks, requests, forgetful, lastUses, activity, own }, log, options);
+  const certificates = await Certificates.open(options.certificate, { ...parts, clock: deps.clock, log });
+  const tasks = await openTasks({ parts, deps, system, hooks, requests, forgetful, lastUses, activity, own, certificates }, log, options);
   const driver = new Driver(tasks, log);
   opened.defer(() => stopWork({ feed, embeddings, hooks, driver, parts }));
   // Before the driver, which waits for the one that is being made.
   opened.defer(async () => {
+    certificates?.close();
     own?.copies.close();
     await own?.backups.close();
   });
@@ -171,6 +175,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     lastUses,
     backups: own?.backups ?? new NoBackups(),
     scheduledBackups: own?.scheduledBackups,
+    certificates,
     tasks,
     startedAt: clock.elapsed(),
     durability: options.durability ?? "strict",
@@ -289,10 +294,11 @@ interface Workers {
   lastUses: LastUses;
   activity: Activity;
   own: OwnBackups | undefined;
+  certificates: Certificates | undefined;
 }
 
 async function openTasks(
-  { parts, deps, system, hooks, requests, forgetful, lastUses, activity, own }: Workers,
+  { parts, deps, system, hooks, requests, forgetful, lastUses, activity, own, certificates }: Workers,
   log: Log,
   { apiKey, onStoreChange = () => undefined }: ServiceOptions,
 ): Promise<Task[]> {
@@ -307,6 +313,7 @@ async function openTasks(
     fill,
     retrievals.task(),
     ...(own === undefined ? [] : [own.scheduledBackups.task(), own.copies.task()]),
+    ...(certificates === undefined ? [] : [certificates.task()]),
     arrivals.deadlines(),
     lastUses.task(),
     activity.task(),
@@ -382,19 +389,4 @@ async function writeAtStop(kept: LastUses | Activity, store: RecordStore, log: L
   } catch (error) {
     if (!store.health.hasPanicked) log.error(`could not write the ${kept.name}`, { error: describeError(error) });
   }
-}
-
-/** Warns of a clock that is wrong, or was when records were made: their times stay. */
-async function warnOfClock(store: RecordStore, given: Clock, log: Log): Promise<void> {
-  // One look: a second one can be a millisecond later.
-  const shown = given.now();
-  const now = boundedTime(shown);
-  if (shown !== now)
-    log.warn("the system's clock shows a time outside of 1970 to 2073: the nearest one is used", { clock: toIso(shown), used: toIso(now) });
-  const newest = await store.read(newestId);
-  if (newest === undefined || bareIdTime(newest) - now <= DAY_MS) return;
-  log.warn(
-    "the newest record is more than a day ahead of the clock: the clock was wrong then, or is now. Records made ahead of it keep their times, and expire by them",
-    { newest: toIso(bareIdTime(newest)), clock: toIso(now) },
-  );
 }

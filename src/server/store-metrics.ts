@@ -4,6 +4,7 @@
  * @module
  */
 import type { ScheduledBackups } from "../backups/scheduled-backups.ts";
+import type { Certificates } from "../certificates/certificates.ts";
 import type { ContextDeps } from "../context/context.ts";
 import { fromBase62 } from "../lib/base62.ts";
 import type { CacheUses } from "../lib/cache.ts";
@@ -38,6 +39,7 @@ type MetricDeps = ContextDeps &
     readonly settings: Pick<Settings, "values">;
     readonly scheduledBackups: ScheduledBackups | undefined;
     readonly secrets: SecretPolicy;
+    readonly certificates?: Certificates | undefined;
   };
 
 export function storeMetrics(deps: MetricDeps): MetricSource[] {
@@ -71,6 +73,7 @@ export function storeMetrics(deps: MetricDeps): MetricSource[] {
     ...outcomeMetrics(deps),
     ...secretMetrics(deps),
     ...backupMetrics(deps),
+    ...certificateMetrics(deps),
     gauge("cairn_expiry_lag_seconds", "How long the session that is overdue longest has been waiting to be removed.", async () => {
       const [first] = await store.read((reader) => reader.keys(sessions.index.byExpiry, FIRST));
       return first === undefined ? 0 : Math.max(0, clock.now() - fromBase62(first.slice(0, NUMBER_KEY_LENGTH))) / 1000;
@@ -153,6 +156,25 @@ function secretMetrics({ secrets: { counts } }: MetricDeps): MetricSource[] {
     counter("cairn_secrets_tagged_total", found("stored, their records marked (secrets: tag)"), () => counts.tag, "kind"),
     counter("cairn_secrets_redacted_total", found("taken out (secrets: redact)"), () => counts.redact, "kind"),
     counter("cairn_secrets_blocked_total", found("refused with them (secrets: block)"), () => counts.block, "kind"),
+  ];
+}
+
+/** None where the server gets no certificate. */
+function certificateMetrics({ certificates }: MetricDeps): MetricSource[] {
+  if (certificates === undefined) return [];
+  return [
+    gauge("cairn_certificate_expires_time_seconds", "Unix time at which the certificate in use ends; 0 while there is none.", () => {
+      const { expires_at } = certificates.status();
+      return expires_at === null ? 0 : Date.parse(expires_at) / 1000;
+    }),
+    gauge("cairn_certificate_overdue", "Whether the certificate should have been renewed long before.", () =>
+      Number(certificates.status().overdue),
+    ),
+    gauge(
+      "cairn_certificate_failures",
+      "Orders of a certificate that have failed since the last one that succeeded.",
+      () => certificates.status().failures,
+    ),
   ];
 }
 

@@ -9,6 +9,7 @@ import { bounded, type Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { holdsStore } from "../operations/store-file.ts";
 import { openUpToDate } from "../operations/upgrade.ts";
+import { CertificateFiles, type CertificateStore } from "../storage/certificate-store.ts";
 import { DOCUMENTS, MEMORIES, TURNS } from "../storage/collections.ts";
 import type { Durability } from "../storage/durability.ts";
 import { EVERY_LEASE, leasedTask, type Leases } from "../storage/leases.ts";
@@ -59,6 +60,7 @@ export interface StoreParts {
   /** The time of its records. */
   readonly clock: Clock;
   readonly leases: Leases;
+  readonly certificateStore: CertificateStore;
   /** Parts for several servers that share it. */
   readonly buckets: KeyBuckets | undefined;
   readonly follower: TraceFollower | undefined;
@@ -95,6 +97,7 @@ export async function openStoreParts(
     embedded: store,
     clock,
     leases: EVERY_LEASE,
+    certificateStore: new CertificateFiles(directory),
     buckets: undefined,
     follower: undefined,
     servers: undefined,
@@ -135,6 +138,7 @@ async function databaseParts(
     embedded: undefined,
     clock,
     leases,
+    certificateStore: store.certificates(),
     buckets,
     follower: store.traceFollower(),
     servers: {

@@ -14,17 +14,18 @@ import { apiKeyProblem, baseUrlProblem, PROVIDER_DEFAULTS } from "../embeddings/
 import { CheckedText, OneOf, OrNull, Text } from "../http/types.ts";
 import { validator } from "../http/validate.ts";
 import { KEY_SHAPE } from "../keys/keys.ts";
+import { DOMAINS_FORM, parseDomains } from "../lib/domains.ts";
 import { ApiError } from "../lib/errors.ts";
 import { toJson } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { LOG_LEVELS } from "../lib/log.ts";
 import { SIMD_LEVELS } from "../lib/native.ts";
 import { firstCodePoints } from "../lib/text.ts";
-import { publicUrlProblem, withoutQuery } from "../lib/urls.ts";
+import { directoryUrlProblem, publicUrlProblem, withoutQuery } from "../lib/urls.ts";
 import { parseSecretKinds, SECRET_ACTIONS, SECRET_KINDS_FORM } from "../secrets/secret-policy.ts";
 import { DURABILITIES } from "../storage/durability.ts";
 import { databaseUrlProblem } from "../storage/postgres/connection/database-url.ts";
-import { TURN_INDEXES, type SettingsRow } from "../storage/tables.ts";
+import { TURN_INDEXES } from "../storage/tables.ts";
 import { OAUTH_CLIENTS_FORM, parseOAuthClients } from "./oauth-clients.ts";
 import { parseSchedule, parseTimeout, SCHEDULE_FORM, TIMEOUT_FORM } from "../webhooks/policy.ts";
 
@@ -105,7 +106,25 @@ export const START_SETTINGS = {
   logLevel: atStart("--log-level LEVEL", OneOf(LOG_LEVELS), "info", `Lowest level that is logged: ${code(LOG_LEVELS)}.`),
   tlsCertificate: atStart("--tls-cert FILE", text, undefined, "Certificate (PEM); with `--tls-key` the server speaks HTTPS."),
   tlsKey: atStart("--tls-key FILE", text, undefined, "The certificate's private key (PEM)."),
-  httpRedirectPort: atStart("--http-redirect-port N", port, undefined, "With TLS: redirects plain HTTP on this port to HTTPS."),
+  httpRedirectPort: atStart(
+    "--http-redirect-port N",
+    port,
+    undefined,
+    "With TLS: redirects plain HTTP on this port to HTTPS. 80 unless given with `--domain`, whose certificate authority asks there.",
+  ),
+  domain: atStart(
+    "--domain NAMES",
+    formed(TEXT_LENGTH_MAX, DOMAINS_FORM, (names) => parseDomains(names) !== undefined),
+    undefined,
+    "Host names, separated by commas, for which the server gets and renews a certificate (Let's Encrypt) and speaks HTTPS: `--port` is then 443 unless given, and `--host` every address. Using it agrees to the terms of the certificate authority.",
+    "none",
+  ),
+  acmeDirectory: atStart(
+    "CAIRN_ACME_DIRECTORY",
+    usable(TEXT_LENGTH_MAX, directoryUrlProblem),
+    "https://acme-v02.api.letsencrypt.org/directory",
+    "Address of the directory (ACME) of another certificate authority, with `--domain`. The root of a private one goes into `NODE_EXTRA_CA_CERTS`.",
+  ),
   requireHttps: atStart(
     "CAIRN_REQUIRE_HTTPS",
     yesOrNo,
@@ -360,32 +379,8 @@ function parsed({ type }: TSchema, text: string): unknown {
   return type === "array" ? text.split(",").flatMap((item) => item.trim() || []) : text;
 }
 
-const checkStored = validator(Type.Object(ofEach((name) => Type.Optional(SETTINGS[name].schema))));
-
-/** Problem of settings as the store has them: they obey the same rules as changes, and none of them takes another back. */
-export function storedSettingsProblem(row: SettingsRow): { param: string; message: string } | undefined {
-  const unset = Object.entries(row).find(([, value]: [string, unknown]) => value === null || value === "");
-  if (unset !== undefined) return { param: unset[0], message: `${unset[0]} is not set, and must be left out.` };
-  try {
-    checkStored({ ...row });
-    return undefined;
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error;
-    return { param: error.detail.param ?? "", message: error.message };
-  }
-}
-
-/** Stored settings without those that are wrong: what the environment says of them, or the default, holds then. */
-export function withoutWrongSettings(row: SettingsRow): SettingsRow {
-  const { param } = storedSettingsProblem(row) ?? {};
-  if (param === undefined) return row;
-  if (!Object.hasOwn(row, param)) return {};
-  const others = { ...row };
-  delete others[param];
-  // A key goes to no server but the one it was given for, and that is not known now.
-  if (param === "embedding.base_url") delete others["embedding.api_key"];
-  return withoutWrongSettings(others);
-}
+/** Makes a check of values of any of the settings. */
+export const settingsValidator = () => validator(Type.Object(ofEach((name) => Type.Optional(SETTINGS[name].schema))));
 
 /** Each setting as a change of it has it; a null takes one back. */
 export const changeable = ofEach((name) => Type.Optional(OrNull({ ...SETTINGS[name].schema, description: SETTINGS[name].description })));

@@ -13,7 +13,8 @@ import type { Reader, Tx } from "../storage/access.ts";
 import type { RecordStore } from "../storage/record-store.ts";
 import { settings, type SettingsRow } from "../storage/tables.ts";
 import { webhookPolicy, type WebhookPolicy } from "../webhooks/policy.ts";
-import { DEFAULTS, membersOf, SETTING_NAMES, SETTINGS, withoutWrongSettings } from "./schema.ts";
+import { DEFAULTS, membersOf, SETTING_NAMES, SETTINGS } from "./schema.ts";
+import { withoutWrongSettings } from "./stored-settings.ts";
 import type { GivenSettings, Setting, SettingChanges, SettingName, SettingValues } from "./schema.ts";
 
 export type Source = "default" | "environment" | "setting";

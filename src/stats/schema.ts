@@ -114,6 +114,22 @@ export const Stats = Type.Object(
         { description: "Backups, and how their schedule stands; null on PostgreSQL, which has backups of its own." },
       ),
     ),
+    certificate: OrNull(
+      Type.Object(
+        {
+          domains: Type.Array(Type.String(), { description: "Names that it is for.", examples: [["memory.example.org"]] }),
+          expires_at: OrNull(Timestamp("When the certificate in use ends; null while there is none.")),
+          renews_at: OrNull(Timestamp("When the next one is ordered.")),
+          overdue: Type.Boolean({
+            description: "True if it ends in less than 20 days, or less than 2/9 of the time for which it was given.",
+            examples: [false],
+          }),
+          error: OrNull(Type.String({ description: "Why the last order failed; null once one has succeeded since." })),
+          failures: count("Orders that have failed since the last one that succeeded.", 0),
+        },
+        { description: "The certificate that the server gets and renews by itself; null where it has no `--domain`." },
+      ),
+    ),
     uptime_seconds: count("Seconds since the start of the server.", 86_400),
     history: Type.Optional(History),
   },

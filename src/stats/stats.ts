@@ -32,6 +32,8 @@ export interface StatsDeps extends Pick<Deps, "store" | "clock"> {
   readonly activity: Pick<Activity, "of">;
   /** None on a database. */
   readonly scheduledBackups: { status(): Promise<object> } | undefined;
+  /** Undefined without domains to get one for. */
+  readonly certificates?: { status(): object } | undefined;
   /** `clock.elapsed()` at the start. */
   readonly startedAt: number;
 }
@@ -39,7 +41,7 @@ export interface StatsDeps extends Pick<Deps, "store" | "clock"> {
 const { inLine, failed } = deliveries.index;
 
 export async function getStats(
-  { store, clock, settings, activity, scheduledBackups, startedAt }: StatsDeps,
+  { store, clock, settings, activity, scheduledBackups, certificates, startedAt }: StatsDeps,
   span?: (typeof HISTORY_SPANS)[number],
 ): Promise<JsonText> {
   const seen = span === undefined ? undefined : await activity.of(span);
@@ -76,6 +78,7 @@ export async function getStats(
       max_bytes: settings.values.max_store_bytes,
     },
     backups: (await scheduledBackups?.status()) ?? null,
+    certificate: certificates?.status() ?? null,
     uptime_seconds: Math.floor((clock.elapsed() - startedAt) / 1000),
     history: seen && {
       bucket_seconds: seen.bucketSeconds,

@@ -34,7 +34,8 @@ export class Driver {
   }
 
   start(): void {
-    if (this.#state === "new") this.#state = "started";
+    if (this.#state !== "new") return;
+    this.#state = "started";
     for (const running of this.#tasks) this.#schedule(running, YIELD_MS);
   }
 

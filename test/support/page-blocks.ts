@@ -135,7 +135,12 @@ export const BLOCKS: Readonly<Record<string, Readonly<Record<string, Held>>>> = 
   "src/docs/operate/damage.md": {
     "cairn export left.jsonl": by("process/pages.test.ts", "what is left of a store is saved as the page says"),
   },
-  "src/docs/operate/deploy.md": { "sudo install": ROOT_RIGHTS, "docker build": DOCKER },
+  "src/docs/operate/deploy.md": {
+    "sudo install": ROOT_RIGHTS,
+    "docker build": DOCKER,
+    "cairn serve --domain": by("process/certificates.test.ts", "a server gets a certificate for its domains"),
+    "[Service]": ROOT_RIGHTS,
+  },
   "src/docs/operate/install.md": {
     "scripts/start\n": CLONE,
     "npx cairn-server": none("nothing is published; test/packaging/ installs the package from a registry of its own"),

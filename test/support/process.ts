@@ -241,15 +241,20 @@ export interface ServeOptions extends RunOptions {
 
 /** Starts `cairn serve` on any free port. */
 export async function startProcess(options: ServeOptions = {}): Promise<CairnProcess> {
-  const scratch = options.dataDirectory === undefined ? scratchDirectory() : undefined;
-  const dataDirectory = options.dataDirectory ?? scratch?.path ?? "";
-  const server = new CairnProcess(await spawnServer({ ...options, dataDirectory }), dataDirectory, scratch);
+  const server = await beginProcess(options);
   try {
     return await server.listening();
   } catch (error) {
     await server[Symbol.asyncDispose]();
     throw error;
   }
+}
+
+/** The same, without waiting until it listens. */
+export async function beginProcess(options: ServeOptions): Promise<CairnProcess> {
+  const scratch = options.dataDirectory === undefined ? scratchDirectory() : undefined;
+  const dataDirectory = options.dataDirectory ?? scratch?.path ?? "";
+  return new CairnProcess(await spawnServer({ ...options, dataDirectory }), dataDirectory, scratch);
 }
 
 function spawnServer({ dataDirectory = "", flags = [], environment = WITH_GRAPH, hasKey = true, ...options }: ServeOptions) {

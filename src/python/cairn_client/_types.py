@@ -759,6 +759,7 @@ class ForgetResult(Record):
 class Health(Record):
     """What the server can do now."""
 
+    __nested__: ClassVar[Mapping[str, str]] = {"certificate": "HealthCertificate"}
     status: Literal["ready", "degraded"]
     """`degraded` while the store cannot be read or takes no changes, the vector index has failed, or the server is stopping."""
     reason: str | None = None
@@ -771,6 +772,19 @@ class Health(Record):
     """Label of this deployment, if it has one."""
     max_body_bytes: int
     """Largest body of a request, as it comes out of gzip (setting `max_body_bytes`)."""
+    certificate: HealthCertificate | None = None
+    """The certificate of a server that gets its own (`--domain`)."""
+
+
+class HealthCertificate(Record):
+    """The certificate of a server that gets its own (`--domain`)."""
+
+    expires_at: str | None
+    """When it ends."""
+    overdue: bool
+    """True if it should have been renewed long before."""
+    error: str | None
+    """Why the last order failed; null once one has succeeded since."""
 
 
 class History(Record):
@@ -1964,7 +1978,7 @@ class StateVersion(Record):
 class Stats(Record):
     """Counts of records, and recent traffic."""
 
-    __nested__: ClassVar[Mapping[str, str]] = {"vectors": "StatsVectors", "turn_index": "StatsTurnIndex", "deliveries": "StatsDeliveries", "store": "StatsStore", "backups": "StatsBackups", "history": "History"}
+    __nested__: ClassVar[Mapping[str, str]] = {"vectors": "StatsVectors", "turn_index": "StatsTurnIndex", "deliveries": "StatsDeliveries", "store": "StatsStore", "backups": "StatsBackups", "certificate": "StatsCertificate", "history": "History"}
     object: Literal["stats"]
     sessions: int
     """Sessions, including those that have expired and are not removed yet."""
@@ -1983,6 +1997,8 @@ class Stats(Record):
     store: StatsStore
     backups: StatsBackups | None
     """Backups, and how their schedule stands; null on PostgreSQL, which has backups of its own."""
+    certificate: StatsCertificate | None
+    """The certificate that the server gets and renews by itself; null where it has no `--domain`."""
     uptime_seconds: int
     """Seconds since the start of the server."""
     history: History | None = None
@@ -2023,6 +2039,23 @@ class StatsBackupsCopies(Record):
     """Copies that have failed since the start of the server."""
     overdue: bool
     """True if the newest backup has had no copy for more than an hour."""
+
+
+class StatsCertificate(Record):
+    """The certificate that the server gets and renews by itself; null where it has no `--domain`."""
+
+    domains: list[str]
+    """Names that it is for."""
+    expires_at: str | None
+    """When the certificate in use ends; null while there is none."""
+    renews_at: str | None
+    """When the next one is ordered."""
+    overdue: bool
+    """True if it ends in less than 20 days, or less than 2/9 of the time for which it was given."""
+    error: str | None
+    """Why the last order failed; null once one has succeeded since."""
+    failures: int
+    """Orders that have failed since the last one that succeeded."""
 
 
 class StatsDeliveries(Record):

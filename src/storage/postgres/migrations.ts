@@ -23,6 +23,7 @@ import {
   webhookFailures,
   type Table,
 } from "../tables.ts";
+import { CERTIFICATES_DEFINITION } from "./certificate-rows.ts";
 import { BEGIN, COMMIT, ROLLBACK, type Connection, type Database, type Statement } from "./connection/database.ts";
 import { DECLARED_COLUMNS, definitionOf, definitionOfVectors, definitions, relationOf, type Compression } from "./schema.ts";
 
@@ -204,6 +205,11 @@ const MIGRATIONS: readonly SchemaMigration[] = [
     number: 20,
     says: "what servers have seen is kept by the hour, day and week",
     run: (connection) => makeMissing(connection, activity),
+  },
+  {
+    number: 21,
+    says: "servers share a certificate",
+    run: (connection) => connection.send([plain(CERTIFICATES_DEFINITION)]),
   },
 ];
 

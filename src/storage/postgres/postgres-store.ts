@@ -22,6 +22,7 @@ import type { ChangedStore, RecordStore, WalkedIds, WholeStore } from "../record
 import { StoreError } from "../store-error.ts";
 import { meta, type AnyTable } from "../tables.ts";
 import type { Bounds, Filter } from "../walk.ts";
+import { CertificateRows } from "./certificate-rows.ts";
 import { CommitTokens } from "./commit/commit-tokens.ts";
 import { Commits } from "./commit/commits.ts";
 import { WholeTransaction, type WholeParts } from "./commit/whole-transaction.ts";
@@ -300,6 +301,11 @@ export class PostgresStore implements RecordStore {
       timeOfChanges: () => this.#commits.timeOfChanges(),
       onTaken: (name, term, rev) => this.#commits.last.note(LEASES.name, name, term, rev),
     });
+  }
+
+  /** Texts of the certificate that all servers share. */
+  certificates(): CertificateRows {
+    return new CertificateRows(this.#database);
   }
 
   /** Everything as it is now; what is deleted meanwhile frees no space in the database until it is disposed of. */

@@ -10,6 +10,7 @@
  * cairn.vectors  (key, bytes, rev)                                    cairn.commits (id, given_up, at)
  * cairn.leases   (key, row, rev, until)                               cairn.migrations (number, says, at)
  * cairn.buckets  (key, parts, at, given, full_at)                              cairn.changes (xid, rev, at, keys)
+ * cairn.certificates (name, text)
  * ```
  *
  * @module
@@ -33,6 +34,7 @@ import {
   type Table,
   type VectorTable,
 } from "../tables.ts";
+import { CERTIFICATES_DEFINITION } from "./certificate-rows.ts";
 import type { Statement } from "./connection/database.ts";
 
 /** Tables whose rows are texts. */
@@ -138,6 +140,7 @@ export const definitions = (compression: Compression): readonly string[] => [
   `create table ${relationOf(LEASES.name)} (key text collate "C" primary key, row text not null, rev bigint not null, until bigint not null)`,
   // A crash of the database empties it: then the buckets are full.
   'create unlogged table cairn.buckets (key text collate "C" primary key, parts float8 not null, at bigint not null, given float8 not null, full_at bigint not null) with (fillfactor = 50)',
+  CERTIFICATES_DEFINITION,
   "create table cairn.commits (id uuid primary key, given_up boolean not null, at bigint not null)",
   "create index on cairn.commits (at)",
   // Not unique: after a dump was restored, numbers of its cluster can come once more.

@@ -15,7 +15,7 @@ import { FirstConversation } from "../parts/first-conversation.tsx";
 import { Loaded } from "../parts/list.tsx";
 import { LiveSign } from "../parts/live-sign.tsx";
 import { Page } from "../parts/page.tsx";
-import { duration } from "../parts/time.tsx";
+import { duration, Time } from "../parts/time.tsx";
 import { WebhookState } from "../parts/webhook-state.tsx";
 import { HiddenSignIns, TraceItem } from "../parts/trace-item.tsx";
 import { useQuery } from "../query.ts";
@@ -130,7 +130,7 @@ interface Trouble {
 const FULL_SHARE = 0.9;
 
 /** Troubles that the figures alone tell of. */
-function troublesOf({ vectors, store, backups }: Stats): Trouble[] {
+function troublesOf({ vectors, store, backups, certificate }: Stats): Trouble[] {
   const share = store.max_bytes === null ? 0 : store.used_bytes / store.max_bytes;
   const backupError = backups?.error ?? backups?.copies?.error ?? null;
   return [
@@ -138,6 +138,19 @@ function troublesOf({ vectors, store, backups }: Stats): Trouble[] {
       ? [{ isFailure: share >= 1, says: `The store is ${Math.floor(share * 100)} % full: at its limit new records are refused.` }]
       : []),
     ...(backupError !== null ? [{ isFailure: true, says: <>The last backup failed: {backupError}</> }] : []),
+    ...(certificate?.overdue === true && certificate.expires_at !== null
+      ? [
+          {
+            isFailure: true,
+            says: (
+              <>
+                The certificate ends <Time at={certificate.expires_at} />, and is not renewed
+                {certificate.error === null ? "." : `: ${certificate.error}`}
+              </>
+            ),
+          },
+        ]
+      : []),
     ...(backupError === null && (backups?.overdue === true || backups?.copies?.overdue === true)
       ? [{ isFailure: false, says: "A backup has been due for more than an hour." }]
       : []),
