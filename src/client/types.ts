@@ -17,7 +17,7 @@ export interface AddedMemories {
   data: AddedMemory[];
   /**
    * In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
-   * `[redacted:KIND]`.
+   * `[redacted:KIND]`. After 100 places the others are counted together, with the path `…`.
    */
   redacted?: Redaction[];
 }
@@ -71,7 +71,7 @@ export interface AddedMemory {
   secrets?: string[];
   /**
    * In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
-   * `[redacted:KIND]`.
+   * `[redacted:KIND]`. After 100 places the others are counted together, with the path `…`.
    */
   redacted?: Redaction[];
   /** ID of the vector, which changes with the content; left out when there is none. */
@@ -91,7 +91,7 @@ export interface AddedTurns {
   data: Turn[];
   /**
    * In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
-   * `[redacted:KIND]`.
+   * `[redacted:KIND]`. After 100 places the others are counted together, with the path `…`.
    */
   redacted?: Redaction[];
 }
@@ -433,7 +433,7 @@ export interface DeletedApiKey {
   deleted: true;
   /**
    * In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
-   * `[redacted:KIND]`.
+   * `[redacted:KIND]`. After 100 places the others are counted together, with the path `…`.
    */
   redacted?: Redaction[];
 }
@@ -445,7 +445,7 @@ export interface DeletedBackup {
   deleted: true;
   /**
    * In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
-   * `[redacted:KIND]`.
+   * `[redacted:KIND]`. After 100 places the others are counted together, with the path `…`.
    */
   redacted?: Redaction[];
 }
@@ -457,7 +457,7 @@ export interface DeletedMemory {
   deleted: true;
   /**
    * In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
-   * `[redacted:KIND]`.
+   * `[redacted:KIND]`. After 100 places the others are counted together, with the path `…`.
    */
   redacted?: Redaction[];
 }
@@ -469,7 +469,7 @@ export interface DeletedSession {
   deleted: true;
   /**
    * In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
-   * `[redacted:KIND]`.
+   * `[redacted:KIND]`. After 100 places the others are counted together, with the path `…`.
    */
   redacted?: Redaction[];
 }
@@ -481,7 +481,7 @@ export interface DeletedWebhook {
   deleted: true;
   /**
    * In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
-   * `[redacted:KIND]`.
+   * `[redacted:KIND]`. After 100 places the others are counted together, with the path `…`.
    */
   redacted?: Redaction[];
 }
@@ -572,7 +572,7 @@ export interface DocumentChangeResults {
   data: Array<DocumentWritten | DocumentTouched | DocumentsDeleted | DocumentsCopied | Document | null>;
   /**
    * In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
-   * `[redacted:KIND]`.
+   * `[redacted:KIND]`. After 100 places the others are counted together, with the path `…`.
    */
   redacted?: Redaction[];
 }
@@ -957,7 +957,7 @@ export interface ForgetResult {
   partial?: true;
   /**
    * In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
-   * `[redacted:KIND]`.
+   * `[redacted:KIND]`. After 100 places the others are counted together, with the path `…`.
    */
   redacted?: Redaction[];
 }
@@ -1389,7 +1389,7 @@ export interface Memory {
   secrets?: string[];
   /**
    * In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
-   * `[redacted:KIND]`.
+   * `[redacted:KIND]`. After 100 places the others are counted together, with the path `…`.
    */
   redacted?: Redaction[];
   /** ID of the vector, which changes with the content; left out when there is none. */
@@ -2071,7 +2071,7 @@ export interface Receipt {
   }>;
   /**
    * In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
-   * `[redacted:KIND]`.
+   * `[redacted:KIND]`. After 100 places the others are counted together, with the path `…`.
    */
   redacted?: Redaction[];
 }
@@ -2147,7 +2147,7 @@ export interface Retrieval {
   feedback: RetrievalFeedback;
   /**
    * In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
-   * `[redacted:KIND]`.
+   * `[redacted:KIND]`. After 100 places the others are counted together, with the path `…`.
    */
   redacted?: Redaction[];
   /** First 8 characters of the API key that asked. */
@@ -2252,7 +2252,7 @@ export interface Session {
   secrets?: string[];
   /**
    * In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
-   * `[redacted:KIND]`.
+   * `[redacted:KIND]`. After 100 places the others are counted together, with the path `…`.
    */
   redacted?: Redaction[];
   /** When the session expires; null if it does not. */
@@ -2804,7 +2804,7 @@ export interface State {
   secrets?: string[];
   /**
    * In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
-   * `[redacted:KIND]`.
+   * `[redacted:KIND]`. After 100 places the others are counted together, with the path `…`.
    */
   redacted?: Redaction[];
 }
@@ -3004,7 +3004,7 @@ export interface Step {
   secrets?: string[];
   /**
    * In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
-   * `[redacted:KIND]`.
+   * `[redacted:KIND]`. After 100 places the others are counted together, with the path `…`.
    */
   redacted?: Redaction[];
   /** The memories of the step, in the order of the request. */
@@ -3283,7 +3283,7 @@ export interface Turn {
   secrets?: string[];
   /**
    * In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
-   * `[redacted:KIND]`.
+   * `[redacted:KIND]`. After 100 places the others are counted together, with the path `…`.
    */
   redacted?: Redaction[];
 }
@@ -3377,7 +3377,7 @@ export interface TurnResult {
   secrets?: string[];
   /**
    * In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
-   * `[redacted:KIND]`.
+   * `[redacted:KIND]`. After 100 places the others are counted together, with the path `…`.
    */
   redacted?: Redaction[];
   /** 0.0 to 1.0, higher is more relevant; from 0.7 on it is about the query. */

@@ -297,7 +297,7 @@ export const Redacted = Type.Optional(
     ),
     {
       description:
-        "In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now `[redacted:KIND]`.",
+        "In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now `[redacted:KIND]`. After 100 places the others are counted together, with the path `…`.",
     },
   ),
 );

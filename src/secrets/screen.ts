@@ -36,8 +36,10 @@ export interface Screened<Value> {
 }
 
 type Json = Readonly<Record<string, unknown>>;
-/** The last place is of the member with this number. */
 const PATH_LENGTH_MAX = 256;
+/** Beyond these places kinds are counted together: an answer is not to be many times as long as its request. */
+export const REDACTIONS_MAX = 100;
+const FURTHER = "…";
 /** Smallest number that can be one of a card. */
 const CARD_NUMBER_MIN = 1e13;
 
@@ -60,11 +62,16 @@ export function kindsIn(value: unknown, groups: ReadonlySet<SecretGroup>): Set<s
 }
 
 class Screening {
-  readonly found: Redaction[] = [];
+  readonly #places: Redaction[] = [];
+  readonly #further = new Map<string, number>();
   readonly #groups: ReadonlySet<SecretGroup>;
 
   constructor(groups: ReadonlySet<SecretGroup>) {
     this.#groups = groups;
+  }
+
+  get found(): Redaction[] {
+    return [...this.#places, ...Array.from(this.#further, ([kind, count]) => ({ path: FURTHER, kind, count }))];
   }
 
   membersOf(value: Json, members: ScreenedMembers, path: string): Json {
@@ -72,7 +79,7 @@ class Screening {
     for (const [name, member] of Object.entries(members)) {
       if (!Object.hasOwn(value, name)) continue;
       const before = value[name];
-      const after = this.#member(before, member, path + name, name);
+      const after = this.#member(before, member, pathTo(path, name), name);
       if (after !== before) (changed ??= { ...value })[name] = after;
     }
     return changed ?? value;
@@ -81,10 +88,10 @@ class Screening {
   #member(value: unknown, member: ScreenedMember, path: string, name: string): unknown {
     if (member === "all") return this.all(value, path, name);
     const { members, array } = member;
-    if (array === undefined) return isObject(value) ? this.membersOf(value, members, `${path}.`) : value;
+    if (array === undefined) return isObject(value) ? this.membersOf(value, members, path) : value;
     if (!Array.isArray(value)) return value;
     return mapped(value, (one, i) =>
-      isObject(one) ? this.membersOf(one, members, array === "brackets" ? `${path}[${i}].` : `${path}.${i}.`) : one,
+      isObject(one) ? this.membersOf(one, members, array === "brackets" ? `${path}[${i}]` : pathTo(path, `${i}`)) : one,
     );
   }
 
@@ -92,7 +99,7 @@ class Screening {
   all(value: unknown, path: string, name: string): unknown {
     if (typeof value === "string") return this.#text(value, path, name);
     if (typeof value === "number") return this.#number(value, path);
-    if (Array.isArray(value)) return mapped(value, (one, i) => this.all(one, `${path}.${i}`, name));
+    if (Array.isArray(value)) return mapped(value, (one, i) => this.all(one, pathTo(path, `${i}`), name));
     return isObject(value) ? this.#object(value, path) : value;
   }
 
@@ -116,32 +123,53 @@ class Screening {
   /** A name is looked at as well; of two that are the same then each has a number. */
   #object(value: Json, path: string): Json {
     let changed: [string, unknown][] | undefined;
+    let names: FreeNames | undefined;
     const entries = Object.entries(value);
     for (const [i, [name, before]] of entries.entries()) {
       const inName = findSecrets(name, this.#groups);
       const shown = inName.length === 0 ? name : redacted(name, inName);
-      const place = path === "" ? shown : `${path}.${shown}`;
+      const place = pathTo(path, shown);
       if (inName.length > 0) this.#note(place, inName);
       const after = this.all(before, place, name);
       if (changed === undefined && (after !== before || shown !== name)) changed = entries.slice(0, i);
-      changed?.push([inName.length === 0 ? name : freeName(shown, value, changed), after]);
+      changed?.push([inName.length === 0 ? name : (names ??= new FreeNames(value)).of(shown), after]);
     }
     return changed === undefined ? value : Object.fromEntries(changed);
   }
 
   #note(path: string, found: readonly FoundSecret[]): void {
-    const shown = path.length <= PATH_LENGTH_MAX ? path : `${path.slice(0, PATH_LENGTH_MAX).toWellFormed()}…`;
     const counts = new Map<string, number>();
     for (const { kind } of found) counts.set(kind, (counts.get(kind) ?? 0) + 1);
-    for (const [kind, count] of counts) this.found.push({ path: shown, kind, count });
+    for (const [kind, count] of counts) {
+      if (this.#places.length < REDACTIONS_MAX) this.#places.push({ path, kind, count });
+      else this.#further.set(kind, (this.#further.get(kind) ?? 0) + count);
+    }
   }
 }
 
-function freeName(name: string, value: Json, taken: readonly [string, unknown][]): string {
-  const names = new Set(taken.map(([one]) => one));
-  for (let i = 1; ; i++) {
-    const numbered = i === 1 ? name : `${name}#${i}`;
-    if (!names.has(numbered) && !Object.hasOwn(value, numbered)) return numbered;
+/** Path of a member; of a long one the beginning, which members of it share. */
+function pathTo(path: string, name: string): string {
+  if (path.length > PATH_LENGTH_MAX) return path;
+  const whole = path === "" ? name : `${path}.${name}`;
+  return whole.length <= PATH_LENGTH_MAX ? whole : `${whole.slice(0, PATH_LENGTH_MAX).toWellFormed()}…`;
+}
+
+/** Names for members of an object whose own are taken out: of some that become the same, all but the first have a number. */
+class FreeNames {
+  readonly #value: Json;
+  readonly #given = new Map<string, number>();
+
+  constructor(value: Json) {
+    this.#value = value;
+  }
+
+  of(name: string): string {
+    for (;;) {
+      const count = (this.#given.get(name) ?? 0) + 1;
+      this.#given.set(name, count);
+      const numbered = count === 1 ? name : `${name}#${count}`;
+      if (!Object.hasOwn(this.#value, numbered)) return numbered;
+    }
   }
 }
 

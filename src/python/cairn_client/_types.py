@@ -43,7 +43,7 @@ class AddedMemories(Record):
     """In the order of the request."""
     redacted: list[Redaction] | None = None
     """In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
-    `[redacted:KIND]`.
+    `[redacted:KIND]`. After 100 places the others are counted together, with the path `…`.
     """
 
 
@@ -98,7 +98,7 @@ class AddedMemory(Record):
     """Kinds of secrets in it, where it was written with the setting `secrets` at `tag`; left out for none."""
     redacted: list[Redaction] | None = None
     """In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
-    `[redacted:KIND]`.
+    `[redacted:KIND]`. After 100 places the others are counted together, with the path `…`.
     """
     embedding_id: str | None = None
     """ID of the vector, which changes with the content; left out when there is none."""
@@ -119,7 +119,7 @@ class AddedTurns(Record):
     """In the order of the request."""
     redacted: list[Redaction] | None = None
     """In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
-    `[redacted:KIND]`.
+    `[redacted:KIND]`. After 100 places the others are counted together, with the path `…`.
     """
 
 
@@ -338,7 +338,7 @@ class DeletedApiKey(Record):
     deleted: Literal[True]
     redacted: list[Redaction] | None = None
     """In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
-    `[redacted:KIND]`.
+    `[redacted:KIND]`. After 100 places the others are counted together, with the path `…`.
     """
 
 
@@ -351,7 +351,7 @@ class DeletedBackup(Record):
     deleted: Literal[True]
     redacted: list[Redaction] | None = None
     """In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
-    `[redacted:KIND]`.
+    `[redacted:KIND]`. After 100 places the others are counted together, with the path `…`.
     """
 
 
@@ -364,7 +364,7 @@ class DeletedMemory(Record):
     deleted: Literal[True]
     redacted: list[Redaction] | None = None
     """In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
-    `[redacted:KIND]`.
+    `[redacted:KIND]`. After 100 places the others are counted together, with the path `…`.
     """
 
 
@@ -377,7 +377,7 @@ class DeletedSession(Record):
     deleted: Literal[True]
     redacted: list[Redaction] | None = None
     """In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
-    `[redacted:KIND]`.
+    `[redacted:KIND]`. After 100 places the others are counted together, with the path `…`.
     """
 
 
@@ -390,7 +390,7 @@ class DeletedWebhook(Record):
     deleted: Literal[True]
     redacted: list[Redaction] | None = None
     """In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
-    `[redacted:KIND]`.
+    `[redacted:KIND]`. After 100 places the others are counted together, with the path `…`.
     """
 
 
@@ -466,7 +466,7 @@ class DocumentChangeResults(Record):
     """The result of each operation, in their order."""
     redacted: list[Redaction] | None = None
     """In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
-    `[redacted:KIND]`.
+    `[redacted:KIND]`. After 100 places the others are counted together, with the path `…`.
     """
 
 
@@ -752,7 +752,7 @@ class ForgetResult(Record):
     """Set where 10,000 memories were compared with the filter, and others were not: there may be better ones."""
     redacted: list[Redaction] | None = None
     """In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
-    `[redacted:KIND]`.
+    `[redacted:KIND]`. After 100 places the others are counted together, with the path `…`.
     """
 
 
@@ -871,7 +871,7 @@ class Memory(Record):
     """Kinds of secrets in it, where it was written with the setting `secrets` at `tag`; left out for none."""
     redacted: list[Redaction] | None = None
     """In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
-    `[redacted:KIND]`.
+    `[redacted:KIND]`. After 100 places the others are counted together, with the path `…`.
     """
     embedding_id: str | None = None
     """ID of the vector, which changes with the content; left out when there is none."""
@@ -1289,7 +1289,7 @@ class Retrieval(Record):
     feedback: RetrievalFeedback
     redacted: list[Redaction] | None = None
     """In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
-    `[redacted:KIND]`.
+    `[redacted:KIND]`. After 100 places the others are counted together, with the path `…`.
     """
     actor: str
     """First 8 characters of the API key that asked."""
@@ -1360,7 +1360,7 @@ class Session(Record):
     """Kinds of secrets in it, where it was written with the setting `secrets` at `tag`; left out for none."""
     redacted: list[Redaction] | None = None
     """In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
-    `[redacted:KIND]`.
+    `[redacted:KIND]`. After 100 places the others are counted together, with the path `…`.
     """
     ttl_expires_at: str | None
     """When the session expires; null if it does not."""
@@ -1949,7 +1949,7 @@ class State(Record):
     """Kinds of secrets in it, where it was written with the setting `secrets` at `tag`; left out for none."""
     redacted: list[Redaction] | None = None
     """In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
-    `[redacted:KIND]`.
+    `[redacted:KIND]`. After 100 places the others are counted together, with the path `…`.
     """
 
 
@@ -2139,7 +2139,7 @@ class Step(Record):
     """Kinds of secrets in it, where it was written with the setting `secrets` at `tag`; left out for none."""
     redacted: list[Redaction] | None = None
     """In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
-    `[redacted:KIND]`.
+    `[redacted:KIND]`. After 100 places the others are counted together, with the path `…`.
     """
     memories: list[AddedMemory] | None = None
     """The memories of the step, in the order of the request."""
@@ -2322,7 +2322,7 @@ class Turn(Record):
     """Kinds of secrets in it, where it was written with the setting `secrets` at `tag`; left out for none."""
     redacted: list[Redaction] | None = None
     """In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
-    `[redacted:KIND]`.
+    `[redacted:KIND]`. After 100 places the others are counted together, with the path `…`.
     """
 
 
@@ -2399,7 +2399,7 @@ class TurnResult(Record):
     """Kinds of secrets in it, where it was written with the setting `secrets` at `tag`; left out for none."""
     redacted: list[Redaction] | None = None
     """In the answer to a change whose request had secrets, with the setting `secrets` at `redact`: what was taken out, and is now
-    `[redacted:KIND]`.
+    `[redacted:KIND]`. After 100 places the others are counted together, with the path `…`.
     """
     score: float
     """0.0 to 1.0, higher is more relevant; from 0.7 on it is about the query."""

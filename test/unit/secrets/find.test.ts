@@ -7,7 +7,7 @@ import { expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { findSecrets } from "../../../src/secrets/find.ts";
 import { SECRET_GROUPS, SECRET_KINDS, type SecretGroup } from "../../../src/secrets/kinds.ts";
-import { redacted, screenedText } from "../../../src/secrets/screen.ts";
+import { REDACTIONS_MAX, redacted, screen, screenedText } from "../../../src/secrets/screen.ts";
 import { githubToken, PERSONAL, SECRETS, varied, withCrc } from "../../support/secrets.ts";
 import ENGLISH from "../../retrieval/everyday/english.json" with { type: "json" };
 import LANGUAGES from "../../retrieval/everyday/languages.json" with { type: "json" };
@@ -166,4 +166,19 @@ test("all within JSON is looked at: texts, names and whole numbers, and what has
   } as never);
   expect(screened.same).toBe(value.same);
   expect(screenedText(value.same, USUAL)).toBe(value.same);
+});
+
+test("many secrets, in names too, and long paths to them take no longer than their length, and no longer answer", () => {
+  const COUNT = 30_000;
+  const many = Object.fromEntries(Array.from({ length: COUNT }, (_, i) => [`u${i}@example.com`, `v${i}@example.com`]));
+  const members = { all: "all" } as const;
+  const { value, found } = screen({ all: many }, members, ALL);
+  expect(Object.keys(value["all"] as object)).toHaveLength(COUNT);
+  expect(Object.keys(value["all"] as object).slice(0, 2)).toEqual(["[redacted:email]", "[redacted:email]#2"]);
+  expect(found).toHaveLength(REDACTIONS_MAX + 1);
+  expect(found.at(-1)).toEqual({ path: "…", kind: "email", count: 2 * COUNT - REDACTIONS_MAX });
+  const deep = { all: { ["n".repeat(400_000)]: Array.from({ length: COUNT }, () => "a@example.com") } };
+  const long = screen(deep, members, ALL).found;
+  expect(long[0]?.path).toBe(`all.${"n".repeat(252)}…`);
+  expect(JSON.stringify(long).length).toBeLessThan(50_000);
 });
