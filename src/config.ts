@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { networkInterfaces } from "node:os";
+import { existsSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
 import { parseArgs } from "node:util";
 import { isLoopback } from "./lib/addresses.ts";
@@ -304,8 +304,11 @@ export function configOf(flags: Texts, environment: Texts = process.env): Config
   };
 }
 
-/** Reached at every address of this machine, by IPv4 and, where there is any, by IPv6. */
-const EVERY_ADDRESS = Object.values(networkInterfaces()).some((some) => some?.some(({ family }) => family === "IPv6")) ? "::" : "0.0.0.0";
+/**
+ * Address of a listener on every address of this machine, by IPv4 and, where the kernel has it, by IPv6. Interfaces are not listed for
+ * it: that takes a netlink socket, which the systemd unit does not allow.
+ */
+const EVERY_ADDRESS = process.platform !== "linux" || existsSync("/proc/net/if_inet6") ? "::" : "0.0.0.0";
 /** Defaults of a server with domains: it listens on every address, where a certificate authority and clients look for it. */
 const DOMAIN_DEFAULTS: Partial<StartValues> = { host: EVERY_ADDRESS, port: 443, httpRedirectPort: 80 };
 

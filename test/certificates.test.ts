@@ -15,6 +15,7 @@ import { parseDomains } from "../src/lib/domains.ts";
 import { createApp } from "../src/server/app.ts";
 import { startCairn, type Cairn, type Options } from "./support/cairn.ts";
 import { freePorts } from "./support/pebble.ts";
+import { onEmbedded } from "./support/stores.ts";
 
 const TASK = "certificate";
 const DOMAIN = "memory.example.org";
@@ -190,6 +191,17 @@ test("an authority that fails is asked again after pauses, also by the next star
   cairn.clock.set("2026-09-01T00:00:00Z");
   await cairn.restart();
   expect(await status(cairn)).toMatchObject({ expires_at: "2026-07-30T00:00:00.000Z", overdue: true });
+});
+
+onEmbedded("files have a disk of their own")("nobody is asked for a certificate that cannot be kept, and not again and again", async () => {
+  await using authority = startAuthority();
+  await using cairn = await startCairn({ certificate: authority.certificate });
+  // A file in place of the directory: what is written there fails.
+  writeFileSync(join(cairn.directory, "tls"), "");
+  await run(cairn).catch(() => undefined);
+  await run(cairn).catch(() => undefined);
+  expect(authority.asked).toBe(0);
+  expect(await status(cairn)).toMatchObject({ failures: 1, error: expect.any(String) });
 });
 
 test("what an authority answers in place of its protocol is a failure, however odd", async () => {

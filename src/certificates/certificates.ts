@@ -74,6 +74,8 @@ export class Certificates {
   readonly #closing = new AbortController();
   #current: Certificate | undefined;
   #attempts = NO_ATTEMPTS;
+  /** Those that a full disk keeps from being written: they count all the same. */
+  #unwritten: Attempts | undefined;
   #install: (certificate: Certificate) => void = () => undefined;
 
   constructor(deps: CertificatesDeps & CertificateOptions) {
@@ -143,15 +145,18 @@ export class Certificates {
     try {
       await this.#order(signal);
     } catch (error) {
-      if (signal.aborted) return lookMs;
-      await this.#fail(error);
+      if (!signal.aborted) await this.#fail(error);
+      return SECOND_MS;
     }
+    await this.#look();
     return SECOND_MS;
   }
 
   async #order(signal: AbortSignal): Promise<void> {
     const { domains, directory, clock, log } = this.#deps;
     log.info("ordering a certificate", { domains: domains.join(", "), directory: directory.href });
+    // Nobody is asked for what cannot be kept.
+    await this.#writeAttempts(this.#attempts);
     const account = await this.#account();
     const certificate = await orderCertificate({
       directory,
@@ -165,8 +170,8 @@ export class Certificates {
     if (renewalOf(certificate) <= this.#now())
       throw new AcmeError(`The new certificate is to be renewed already: it ends at ${toIso(certificate.until)}. Is the clock right?`);
     await this.#write("certificate", { chain: certificate.chain, key: certificate.key });
-    if (this.#attempts.failures > 0) await this.#writeAttempts(NO_ATTEMPTS);
-    this.#use(certificate);
+    this.#unwritten = undefined;
+    await this.#writeAttempts(NO_ATTEMPTS);
   }
 
   async #fail(error: unknown): Promise<void> {
@@ -180,16 +185,17 @@ export class Certificates {
     const fields = { domains: domains.join(", "), reason, failures, next: toIso(retryAt), expires: expires_at };
     if (overdue || expires_at === null) log.error("could not get a certificate", fields);
     else log.warn("could not renew the certificate", fields);
-    this.#attempts = { failures, error: reason, retryAt };
+    this.#attempts = this.#unwritten = { failures, error: reason, retryAt };
     await this.#writeAttempts(this.#attempts);
+    this.#unwritten = undefined;
   }
 
   /** Takes what is kept: another server may have got it. */
   async #look(): Promise<void> {
     const { domains } = this.#deps;
     const { failures, error, retryAt } = await this.#read("attempts");
-    this.#attempts =
-      typeof failures === "number" && typeof error === "string" && typeof retryAt === "number" ? { failures, error, retryAt } : NO_ATTEMPTS;
+    const isFailure = typeof failures === "number" && typeof error === "string" && typeof retryAt === "number";
+    this.#attempts = this.#unwritten ?? (isFailure ? { failures, error, retryAt } : NO_ATTEMPTS);
     const { chain, key } = await this.#read("certificate");
     if (typeof chain !== "string" || typeof key !== "string" || chain === this.#current?.chain) return;
     let kept: Certificate;

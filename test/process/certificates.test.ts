@@ -69,7 +69,7 @@ it("a server gets a certificate for its domains, keeps it, and asks nobody at it
     // Only its owner can read the keys.
     const kept = join(directory.path, "tls");
     const modes = readdirSync(kept).map((name) => `${name} ${(statSync(join(kept, name)).mode & 0o777).toString(8)}`);
-    expect(modes.toSorted()).toEqual(["account.json 600", "certificate.json 600"]);
+    expect(modes.toSorted()).toEqual(["account.json 600", "attempts.json 600", "certificate.json 600"]);
     expect(statSync(kept).mode & 0o777).toBe(0o700);
     expect(await cairn.stop()).toBe(0);
   }
@@ -198,6 +198,7 @@ onDatabase("servers that share a database order one certificate between them, an
   // What is left in the database: nothing that answers a challenge.
   expect((await sql`select name from cairn.certificates order by name`).map(({ name }: { name: string }) => name)).toEqual([
     "account",
+    "attempts",
     "certificate",
   ]);
 });
