@@ -74,7 +74,7 @@ export class Certificates {
   readonly #closing = new AbortController();
   #current: Certificate | undefined;
   #attempts = NO_ATTEMPTS;
-  /** Those that a full disk keeps from being written: they count all the same. */
+  /** Attempts that a full disk keeps from being written, and that count all the same. */
   #unwritten: Attempts | undefined;
   #install: (certificate: Certificate) => void = () => undefined;
 
