@@ -13,7 +13,7 @@ import { clientPackage } from "../../scripts/packaging/client.ts";
 import { npmRegistry } from "../support/npm-registry.ts";
 import { openTab } from "../support/browser.ts";
 import { inBrowser } from "../support/in-browser.ts";
-import { DENO, needs, NODE } from "../support/platform.ts";
+import { CURL, DENO, isHere, needs, NODE } from "../support/platform.ts";
 import { scratchDirectory, type Scratch } from "../support/process.ts";
 import { startServer, type Server } from "../support/server.ts";
 
@@ -24,7 +24,7 @@ const INSTALL = Bun.which("npm") === null ? [process.execPath, "add"] : ["npm", 
 /** Nothing listens there: whatever is not in the package is missing. */
 const NO_REGISTRY = "http://127.0.0.1:9/";
 /** Of the client alone, minified and compressed: what it adds to a page. */
-const GZIP_BYTES_MAX = 5_800;
+const GZIP_BYTES_MAX = 5_900;
 
 const { peerDependencies: PEERS } = JSON.parse(Buffer.from(clientPackage("9.9.9").files[0]!.bytes).toString()) as {
   peerDependencies: Record<string, string>;
@@ -238,6 +238,7 @@ test("the skill for agents has its form, fits into 2 KB, and its examples run", 
   expect(await (await fetch(`${address()}/docs/guide/SKILL.md`)).text()).toBe(text);
   const [example = ""] = examplesOf("src/docs/skill/SKILL.md");
   expect(await runExample(example, "skill.ts")).toEqual({ code: 0, stdout: "1\n", stderr: "" });
+  if (!isHere(CURL, "the commands of the skill for agents")) return;
   const [, commands = ""] = /```sh\n([\s\S]*?)```/.exec(text) ?? [];
   const { code, stdout } = await run(["sh", "-ec", commands], project, { CAIRN_URL: address(), CAIRN_API_KEY: server.cairn.key });
   expect([code, stdout.split("Ada prefers e-mail to phone calls.").length - 1]).toEqual([0, 2]);
