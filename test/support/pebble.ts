@@ -89,8 +89,8 @@ export async function startPebble({ validSeconds = 7_776_000, httpPort = freePor
   });
   const ca = Bun.spawn(
     [join(PROGRAMS, "pebble"), "-config", scratch.at("config.json"), "-dnsserver", `127.0.0.1:${nameServer}`],
-    // A third of the requests is refused for its nonce: a client asks again.
-    { env: { ...NO_PROXY, PEBBLE_VA_NOSLEEP: "1", PEBBLE_WFE_NONCEREJECT: "30" }, stdout: "pipe", stderr: "ignore" },
+    // A tenth of the requests is refused for its nonce: a client asks again.
+    { env: { ...NO_PROXY, PEBBLE_VA_NOSLEEP: "1", PEBBLE_WFE_NONCEREJECT: "10" }, stdout: "pipe", stderr: "ignore" },
   );
   let said = "";
   void (async () => {
