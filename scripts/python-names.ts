@@ -44,6 +44,8 @@ export const NAMES: Readonly<Record<string, string>> = {
   queryDocuments: "documents.query",
   listTraces: "traces.list",
   getTrace: "traces.get",
+  getSignedHeads: "traces.heads",
+  getProof: "traces.proof",
   watchTraces: "events",
   signIn: "keys.sign_in",
   signOut: "keys.sign_out",

@@ -573,6 +573,7 @@ function textsFor(template: string, { name, schema }: DocumentedRequest["query"]
       : { wrong: NO_CURSORS(prefix), right: [unknownId(prefix)] };
   }
   if (name === "types") return { wrong: ["", ",%20,", "a".repeat(65), Array(65).fill("a").join()], right: ["fact,event", "fact,,event"] };
+  if (list === "proof") return { wrong: ["", "x".repeat(257)], right: [] };
   if (name === "tags") return { wrong: NO_TAGS, right: ["a,b", "a,,b"] };
   if (schema.format === "date-time") return { wrong: NO_TIMES, right: ["2026-05-07T08:00:00Z", "2026-05-07T08:00:00.123456%2B02:00"] };
   if (schema.enum !== undefined) return { wrong: ["", "nonsense", schema.enum[0]?.toUpperCase() ?? ""], right: schema.enum as string[] };

@@ -76,7 +76,7 @@ const FENCES: { what: string; pattern: RegExp; allowed: RegExp }[] = [
     what: "secrets and names that are drawn, which no scope of the store does",
     pattern: /\b(crypto\.getRandomValues|random(UUID|UUIDv7|Bytes|Int|FillSync))\b/,
     allowed:
-      /^src\/(lib\/(base62|native)|http\/idempotency|webhooks\/signature|search\/(search-index|replica\/replica-copy|words\/term-index|snapshot\/snapshot)|server\/store-parts|storage\/postgres\/(postgres-store|commit\/(commits|commit-tokens))|operations\/own-backups|cli\/selftest\/(own-server|erasure)|embeddings\/words\/(terms|token-cache)|mcp\/api|(client|adapters)\/.+)\.ts$/,
+      /^src\/(lib\/(base62|native)|http\/idempotency|webhooks\/signature|search\/(search-index|replica\/replica-copy|words\/term-index|snapshot\/snapshot)|server\/store-parts|storage\/audit\/chain|storage\/postgres\/(postgres-store|commit\/(commits|commit-tokens))|operations\/own-backups|cli\/selftest\/(own-server|erasure)|embeddings\/words\/(terms|token-cache)|mcp\/api|(client|adapters)\/.+)\.ts$/,
   },
   {
     what: "where ids come from",
@@ -170,7 +170,7 @@ const LAYERS: readonly (readonly RegExp[])[] = [
   [/^src\/embeddings\//],
   [/^src\/search\//],
   [/^src\/http\//],
-  [/^src\/traces\//, /^src\/filters\//],
+  [/^src\/audit\//, /^src\/traces\//, /^src\/filters\//],
   [/^src\/keys\//, /^src\/settings\//, /^src\/sessions\//, /^src\/webhooks\//],
   [/^src\/oauth\//, /^src\/turns\//, /^src\/memories\//, /^src\/documents\//, /^src\/retrievals\//],
   [

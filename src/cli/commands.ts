@@ -61,6 +61,7 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map(
       args.some((arg) => /^--from(=|$)/.test(arg)) ? (await import("./import/from-source.ts")).importFrom(args) : importOfExport(args),
     doctor: async (args) =>
       args.some((arg) => /^--oauth(=|$)/.test(arg)) ? (await import("./doctor-oauth.ts")).doctorOAuth(args) : doctorOfStore(args),
+    audit: async (args) => (await import("./audit.ts")).audit(args),
     "rebuild-index": storeCommand("rebuild-index", { file: "none", store: "whole", notOnDatabase: NO_INDEX }, async (line) =>
       (await import("./rebuild-index.ts")).rebuildIndex(line),
     ),

@@ -167,6 +167,15 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     },
     example: "cairn doctor --fix --data-dir /var/lib/cairn",
   },
+  "audit verify [FILE] [flags]": {
+    says: "check that the traces of the store, or of the export FILE, are as they were signed; ends with 1 if one was changed, removed, moved or added",
+    flags: {
+      "--public-key KEY":
+        "trust the chains of this key, or of several with commas (that of the data directory; all, of a database or a file)",
+      "--head FILE": "compare with heads that were kept elsewhere, as GET /v1/audit/head answers them",
+    },
+    example: "cairn audit verify --data-dir /var/lib/cairn",
+  },
   "rebuild-index": {
     says: "rebuild the vector index, if there are enough vectors for one",
     settings: [START_SETTINGS.dataDirectory],

@@ -167,6 +167,10 @@ const tracesOf = (rest: Rest) => ({
   get: (id: string, options?: CallOptions) => rest.get<Api.Trace>(path`/v1/traces/${id}`, {}, options),
   list: <Given extends Api.ListTracesQuery>(query?: Filters<Api.ListTracesQuery, Given>, options?: CallOptions) =>
     rest.list<Api.TraceList>("/v1/traces", query, options),
+  /** Returns the signed heads of the chains that traces form, to be kept elsewhere. */
+  heads: (options?: CallOptions) => rest.get<Api.AuditHead>("/v1/audit/head", {}, options),
+  /** Returns what leads from a trace to a signed head. */
+  proof: (id: string, options?: CallOptions) => rest.get<Api.AuditProof>("/v1/audit/proof", { trace: id }, options),
 });
 
 const usersOf = (rest: Rest) => ({

@@ -190,6 +190,37 @@ export interface ApiKeyRoll {
   force?: boolean;
 }
 
+/** What all traces lead to. Kept elsewhere, it shows later that none of them was changed or cut off. */
+export interface AuditHead {
+  object: "audit_head";
+  /** The heads of the chains that no later one names, oldest first. */
+  chains: SignedHead[];
+}
+
+/** What leads from a trace to a signed head. */
+export interface AuditProof {
+  object: "audit_proof";
+  /** The trace. */
+  trace_id: string;
+  /** Key of its row: the code of its action and the id. */
+  key: string;
+  /** Its row as an export has it, without `link`, byte for byte. */
+  row: string;
+  /** Salt of its hash: SHA-256 of salt, line feed, key, line feed, row is the leaf. */
+  salt: string;
+  /** Number of the trace in the chain, from 0. */
+  place: number;
+  /** Digest of the chain before the first of `leaves`. 32 bytes in base64url. */
+  before: string;
+  /**
+   * Leaves of its segment: SHA-256 of digest and leaf is the next digest, and the last of them that of `head`. The one of the trace is at
+   * `place` modulo 256.
+   */
+  leaves: string[];
+  head: SignedHead;
+  erasure: SignedErasure;
+}
+
 /** The whole store at one moment, in one file. */
 export interface Backup {
   object: "backup";
@@ -993,6 +1024,11 @@ export interface Fork {
    * are in the contexts of all of the user's sessions anyway. Default `none`.
    */
   memories?: "none" | "session";
+}
+
+export interface GetProofQuery {
+  /** Id of the trace. */
+  trace: string;
 }
 
 export interface GetStatisticsQuery {
@@ -2785,6 +2821,39 @@ export interface SettingsChanges {
 export interface SignIn {
   /** Name of the session key, for the list of keys. */
   name?: string;
+}
+
+/**
+ * Set where the content of the trace was erased: its leaf in the chain is then `leaf` of its place in the signed text, and that of its row
+ * `now`.
+ */
+export type SignedErasure = {
+  /** Public key of Ed25519 that signs the chain. 32 bytes in base64url. */
+  public_key: string;
+  /** The text that is signed. */
+  signed_text: string;
+  /** Its signature. 64 bytes in base64url. */
+  signature: string;
+} | null;
+
+/** The signed end of a chain of traces. */
+export interface SignedHead {
+  /** Id of the chain. */
+  chain: string;
+  /** Public key of Ed25519 that signs the chain. 32 bytes in base64url. */
+  public_key: string;
+  /** Number of traces of the chain up to here. */
+  count: number;
+  /** Digest of the chain here. 32 bytes in base64url. */
+  digest: string;
+  /** SHA-256 of the keys of the last segment's traces. 32 bytes in base64url. */
+  names: string;
+  /** When it was signed. */
+  signed_at: string;
+  /** The text that is signed, in UTF-8. */
+  signed_text: string;
+  /** Its signature. 64 bytes in base64url. */
+  signature: string;
 }
 
 /** The current state of a session. */

@@ -122,7 +122,7 @@ async function checkTogether(store: ChangedStore, list: string): Promise<void> {
       const [first] = problems;
       if (first === undefined) continue;
       const { what, example, record } = first;
-      if (record !== undefined) throw wrong(await lineOf(record, list), `${what} (${example})`);
+      if (record !== undefined) throw wrongLine(await lineOf(record, list), `${what} (${example})`);
       throw new OperationError(`The records do not agree: ${what} (${example}). Nothing was changed.`);
     }
   }
@@ -153,8 +153,8 @@ async function readInto(
   let batchBytes = 0;
   for await (const { bytes, readBytes } of linesOf(source)) {
     number++;
-    const value = parse(bytes, number);
-    if (end !== undefined) throw wrong(number, "nothing may come after the end");
+    const value = parseLine(bytes, number);
+    if (end !== undefined) throw wrongLine(number, "nothing may come after the end");
     if (number === 1) isSalvaged = isHeaderOfSalvaged(value);
     else if (Object.hasOwn(value, "end")) end = value["end"];
     else {
@@ -172,8 +172,8 @@ async function readInto(
   await commitLines(store, list, batch);
   const count = number - 2;
   if (number === 0) throw new OperationError("There is nothing to import.");
-  if (end === undefined) throw wrong(number, "the end is missing, so the file was cut short");
-  if (end !== count) throw wrong(number, `there should be ${JSON.stringify(end)} records, and there are ${count}`);
+  if (end === undefined) throw wrongLine(number, "the end is missing, so the file was cut short");
+  if (end !== count) throw wrongLine(number, `there should be ${JSON.stringify(end)} records, and there are ${count}`);
   return { count, isSalvaged };
 }
 
@@ -183,7 +183,7 @@ async function commitLines(store: ChangedStore, list: string, lines: readonly Im
 }
 
 /** Yields the lines of a stream of bytes, each with the number of bytes read so far. */
-async function* linesOf(source: AsyncIterable<Uint8Array>): AsyncGenerator<{ bytes: Uint8Array; readBytes: number }> {
+export async function* linesOf(source: AsyncIterable<Uint8Array>): AsyncGenerator<{ bytes: Uint8Array; readBytes: number }> {
   let pieces: Uint8Array[] = [];
   let length = 0;
   let readBytes = 0;
@@ -203,7 +203,7 @@ async function* linesOf(source: AsyncIterable<Uint8Array>): AsyncGenerator<{ byt
     // Copied, because the reader may fill the same buffer again.
     pieces.push(chunk.slice(start));
     length += chunk.byteLength - start;
-    if (length > LINE_BYTES_MAX) throw wrong(number, `it is longer than ${LINE_BYTES_MAX} bytes`);
+    if (length > LINE_BYTES_MAX) throw wrongLine(number, `it is longer than ${LINE_BYTES_MAX} bytes`);
   }
   if (pieces.length > 0) yield { bytes: Buffer.concat(pieces), readBytes };
 }
@@ -211,22 +211,24 @@ async function* linesOf(source: AsyncIterable<Uint8Array>): AsyncGenerator<{ byt
 const LINE_FEED = 0x0a;
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-function parse(bytes: Uint8Array, number: number): Record<string, unknown> {
+/** @throws {OperationError} for a line that is not an object of JSON */
+export function parseLine(bytes: Uint8Array, number: number): Record<string, unknown> {
   let value: unknown;
   try {
     value = JSON.parse(utf8.decode(bytes));
   } catch {
-    throw wrong(number, "it is not JSON");
+    throw wrongLine(number, "it is not JSON");
   }
-  if (typeof value !== "object" || value === null || Array.isArray(value)) throw wrong(number, "it is not a JSON object");
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw wrongLine(number, "it is not a JSON object");
   return value as Record<string, unknown>;
 }
 
-function isHeaderOfSalvaged(value: Record<string, unknown>): boolean {
+/** @throws {OperationError} for a first line that is not that of an export */
+export function isHeaderOfSalvaged(value: Record<string, unknown>): boolean {
   const { cairn_export: format, schema, cairn, salvaged } = value;
-  if (typeof format !== "number" || typeof schema !== "number") throw wrong(1, "it is not the first line of an export of Cairn's");
+  if (typeof format !== "number" || typeof schema !== "number") throw wrongLine(1, "it is not the first line of an export of Cairn's");
   if (format !== EXPORT_FORMAT || schema !== SCHEMA_VERSION) {
-    throw wrong(
+    throw wrongLine(
       1,
       `this Cairn reads format ${EXPORT_FORMAT}, schema ${SCHEMA_VERSION}, not format ${format}, schema ${schema} of Cairn ${JSON.stringify(cairn)?.slice(0, 80)}`,
     );
@@ -245,10 +247,10 @@ interface ImportLine {
 function checkLine(value: Record<string, unknown>, number: number): ImportLine {
   const { table: name, key, row } = value;
   const table = typeof name === "string" ? BY_NAME.get(name) : undefined;
-  if (table === undefined) throw wrong(number, `there is no table ${JSON.stringify(name)?.slice(0, 80)}`);
-  if (typeof key !== "string") throw wrong(number, "key is not text");
+  if (table === undefined) throw wrongLine(number, `there is no table ${JSON.stringify(name)?.slice(0, 80)}`);
+  if (typeof key !== "string") throw wrongLine(number, "key is not text");
   const problem = jsonDepth(row) > ROW_DEPTH_MAX ? `row nests more than ${ROW_DEPTH_MAX} levels` : rowProblem(table, key, row);
-  if (problem !== undefined) throw wrong(number, problem);
+  if (problem !== undefined) throw wrongLine(number, problem);
   const collection = collectionOf(table);
   const { embedding } = collection === undefined ? {} : (row as EmbeddedRow);
   return {
@@ -287,8 +289,8 @@ function withSecret(row: WebhookRow): WebhookRow {
 
 /** The bytes of a vector as the store has them. */
 function readVector({ vector, passages = 1, terms }: Record<string, unknown>, owner: VectorOwner, number: number): Uint8Array {
-  if (typeof vector !== "string" || typeof terms !== "string") throw wrong(number, "vector and terms must be base64");
-  if (!Number.isInteger(passages)) throw wrong(number, "passages must be a whole number");
+  if (typeof vector !== "string" || typeof terms !== "string") throw wrongLine(number, "vector and terms must be base64");
+  if (!Number.isInteger(passages)) throw wrongLine(number, "passages must be a whole number");
   const values = Buffer.from(vector, "base64");
   const words = Buffer.from(terms, "base64");
   const embedding =
@@ -300,23 +302,23 @@ function readVector({ vector, passages = 1, terms }: Record<string, unknown>, ow
         }
       : undefined;
   if (embedding === undefined || !isComparable(embedding.vector, embedding.passages))
-    throw wrong(number, "vector and terms are not those of a record");
+    throw wrongLine(number, "vector and terms are not those of a record");
   return encodeVector(embedding, owner);
 }
 
 function add(tx: Tx, { number, table, key, row, vector }: ImportLine): void {
-  if (tx.has(table, key)) throw wrong(number, `there was a row ${key} of ${table.name} before`);
+  if (tx.has(table, key)) throw wrongLine(number, `there was a row ${key} of ${table.name} before`);
   if (table.name === apiKeys.name && storedKey(tx, bare((row as ApiKeyRow).id)) !== undefined)
-    throw wrong(number, `another row of ${table.name} says the same id`);
+    throw wrongLine(number, `another row of ${table.name} says the same id`);
   tx.add(table, key, row);
   if (vector !== undefined) {
-    if (tx.has(vector.table, vector.id)) throw wrong(number, `another vector has the id ${withPrefix("emb", vector.id)}`);
+    if (tx.has(vector.table, vector.id)) throw wrongLine(number, `another vector has the id ${withPrefix("emb", vector.id)}`);
     tx.putVector(vector.table, vector.id, vector.bytes);
   }
   const collection = collectionOf(table);
   if (collection !== undefined && wantsVector(row as EmbeddedRow) && !hasVector(row as EmbeddedRow)) tx.put(collection.pending, key, "");
 }
 
-function wrong(number: number, reason: string): OperationError {
+export function wrongLine(number: number, reason: string): OperationError {
   return new OperationError(`Line ${number} cannot be imported: ${reason}. Nothing was changed.`);
 }

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { startAudit } from "../audit/start.ts";
 import type { KeyMaker } from "../keys/keys.ts";
 import { bounded, type Clock } from "../lib/clock.ts";
 import { Settings } from "../settings/settings.ts";
@@ -29,6 +30,7 @@ interface RecordsOptions {
 
 export async function openRecords(place: StorePlace, own: Clock, options: RecordsOptions = {}): Promise<CommandDeps> {
   const { store, clock } = await openPlace(place, own, options);
+  await startAudit(store, place.dataDirectory, { isServer: false });
   const { trace_retention_days } = (await Settings.open(store, {})).values;
   return { store, clock: bounded(clock), operator: { ...systemCaller(() => trace_retention_days), scopes: ["admin"] } };
 }

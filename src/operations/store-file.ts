@@ -7,6 +7,7 @@ import { existsSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, join, relative, resolve, sep } from "node:path";
 import { hasCode } from "../lib/errors.ts";
 import { systemReason } from "../lib/system-errors.ts";
+import { AUDIT_KEY_FILE } from "../storage/audit/audit-key.ts";
 import { COLLECTIONS } from "../storage/collections.ts";
 import { SERVE_LOCK } from "../storage/lmdb/directory/data-directory.ts";
 import { DATA_FILE, STORE_DIRECTORY } from "../storage/lmdb/file/data-file.ts";
@@ -37,6 +38,7 @@ const OWN_NAMES = [
   DRILL_DIRECTORY,
   ".native",
   SERVE_LOCK,
+  AUDIT_KEY_FILE,
 ];
 
 /** @throws {OperationError} for a file that would be written among, or over, what Cairn itself keeps in a data directory */

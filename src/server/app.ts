@@ -15,6 +15,7 @@ import { ApiError } from "../lib/errors.ts";
 import { toJson } from "../lib/json.ts";
 import { loadOnce } from "../lib/memoize.ts";
 import { hasScope } from "../lib/scopes.ts";
+import { auditEndpoints } from "../audit/routes.ts";
 import { backupEndpoints, type BackupDeps } from "../backups/routes.ts";
 import { statebaseEndpoints } from "../compat/statebase.ts";
 import type { Certificates } from "../certificates/certificates.ts";
@@ -114,6 +115,7 @@ export function endpointsOf(
     ...timelineEndpoints(deps),
     ...retrievalEndpoints(deps),
     ...traceEndpoints(deps),
+    ...auditEndpoints(deps),
     ...keyEndpoints(deps),
     ...oauthEndpoints(deps),
     ...webhookEndpoints(deps, EVENT_CALLBACK),

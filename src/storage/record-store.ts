@@ -10,6 +10,8 @@ import type { JsonText } from "../lib/json.ts";
 import type { LatestReader, Reader, Tx } from "./access.ts";
 import type { Listing, ListItem } from "./list.ts";
 import type { Page } from "./page.ts";
+import type { AuditKey } from "./audit/audit-key.ts";
+import type { AuditStart } from "./audit/chain.ts";
 import type { AnyTable } from "./tables.ts";
 import type { Bounds, Filter } from "./walk.ts";
 
@@ -25,6 +27,12 @@ export interface RecordStore {
   readonly cacheUses: Record<string, CacheUses>;
   /** Another object whenever `read` may see something else; undefined where that is not known. */
   readonly readVersion?: object;
+  /** Key that signs chains of traces, where this process writes any. */
+  readonly auditKey: AuditKey | undefined;
+  /** Has each trace linked into a chain from now on. */
+  useAudit(start: AuditStart): void;
+  /** Signs what this process has linked so far. */
+  signTraces(): Promise<void>;
   /** Called before a commit is queued: what is committed in this call comes before it, with lower ids. */
   onCommit: () => void;
   /** Called after commits of this process. */

@@ -58,6 +58,10 @@
  *   byUser             #user trace action
  *   byAgent            #agent trace action
  *   ahead              trace action                 if its id is later than its time
+ * audit_chains         chain                        AuditChainRow: the key that signs a chain of traces, and the chains before it
+ *   open               chain                        until a chain names it that began after it had ended
+ * audit_segments       chain number                 AuditSegmentRow: hashes of 256 traces, and the signed digest at their end
+ * audit_removals       chain number                 AuditRemovalsRow: what was removed of a segment, when, why, and signed
  * outbox               event                        OutboxRow: what is not yet handed to the webhooks that want it
  * webhooks             webhook                      WebhookRow: who wants which events
  * webhook_failures     webhook                      WebhookFailuresRow: its attempts that failed in the last day
@@ -103,6 +107,7 @@
  */
 import { activity } from "./tables/activity.ts";
 import { apiKeys, deletedKeys } from "./tables/api-keys.ts";
+import { auditChains, auditRemovals, auditSegments } from "./tables/audit.ts";
 import { documentRemovals, documents, documentVectors, indexedDocuments, lastDocumentId, namespaces } from "./tables/documents.ts";
 import { pendingEmbeddings, provider, vectors } from "./tables/embeddings.ts";
 import { idempotency } from "./tables/idempotency.ts";
@@ -119,6 +124,7 @@ import type { AnyTable, Table, VectorTable } from "./tables/table.ts";
 
 export * from "./tables/activity.ts";
 export * from "./tables/api-keys.ts";
+export * from "./tables/audit.ts";
 export * from "./tables/documents.ts";
 export * from "./tables/embeddings.ts";
 export * from "./tables/idempotency.ts";
@@ -152,6 +158,9 @@ export const RECORD_TABLES: readonly Table<never>[] = [
   memoryVersions,
   retrievals,
   traces,
+  auditChains,
+  auditSegments,
+  auditRemovals,
   outbox,
   webhooks,
   webhookFailures,

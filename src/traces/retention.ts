@@ -16,6 +16,7 @@ import { BadRows } from "../storage/bad-rows.ts";
 import { MAX_KEY, successor } from "../storage/keys.ts";
 import { traces, type AnyTable } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
+import { Removals } from "../audit/removals.ts";
 import { actionCode, TRACE_ACTIONS } from "./events.ts";
 import type { Deps } from "./record.ts";
 
@@ -38,14 +39,16 @@ export function traceRetention({ store, clock }: Deps, lengths: () => readonly n
     if (last === undefined) return false;
     const kept = await bad.commit((tx, isolate) => {
       const left: number[] = [];
+      const removals = new Removals(tx, store);
       for (const key of keys.map(recordOf)) {
         isolate(key, () => {
           const row = tx.get(traces, key);
           if (row === undefined) return;
-          if (row.expiresAt <= tx.now) tx.remove(traces, key);
+          if (row.expiresAt <= tx.now) removals.remove(key, row);
           else left.push(Math.ceil((row.expiresAt - (row.at ?? bareIdTime(key.slice(1)))) / DAY_MS));
         });
       }
+      removals.write();
       return left;
     });
     for (const days of kept) found.add(days);

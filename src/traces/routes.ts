@@ -3,14 +3,14 @@
  *
  * @module
  */
-import { endpointGroup, type ApiCaller, type Endpoint } from "../http/endpoint.ts";
+import { endpointGroup, type Endpoint } from "../http/endpoint.ts";
 import { Cursor, ListOf } from "../http/types.ts";
 import { Type } from "@sinclair/typebox";
 import { LIMITS } from "../lib/limits.ts";
 import type { TraceFeed } from "./feed.ts";
 import type { Deps } from "./record.ts";
 import { EVENT_FILTER, EventStream, Trace, TRACE_FILTER } from "./schema.ts";
-import { getTrace, listTraces, type TraceReader } from "./traces.ts";
+import { getTrace, listTraces, readerOf } from "./traces.ts";
 
 const traces = endpointGroup({ name: "Traces", description: "Who changed what, and when." });
 
@@ -57,8 +57,4 @@ export function traceEndpoints(deps: TraceDeps): Endpoint[] {
       },
     }),
   ];
-}
-
-function readerOf({ scopes, owner }: ApiCaller): TraceReader {
-  return { isAdmin: scopes.includes("admin"), owner };
 }

@@ -83,14 +83,19 @@ function isBetween({ at }: TraceRow, filter: TraceFilter): boolean {
 }
 
 export function getTrace({ store }: Deps, { isAdmin, owner }: TraceReader, id: string): JsonText | Promise<JsonText> {
-  return store.read((reader) => {
-    const found = isId("trace", id) ? findTrace(reader, bare(id), actionsOf(reader, owner, bare(id))) : undefined;
-    if (found === undefined || !isVisible(reader, found, isAdmin)) {
-      const message = nothingWithId("trace", "trace", id, "; it may be older than the tier of its key keeps traces");
-      throw new ApiError("trace_not_found", message, { param: "trace_id" });
-    }
-    return traceJson(found);
-  });
+  return store.read((reader) => traceJson(visibleTrace(reader, { isAdmin, owner }, id, "trace_id")));
+}
+
+/** A trace as a reader sees it. @throws {ApiError} `trace_not_found` where there is none for it */
+export function visibleTrace(reader: Reader, { isAdmin, owner }: TraceReader, id: string, param: string): FoundTrace {
+  const found = isId("trace", id) ? findTrace(reader, bare(id), actionsOf(reader, owner, bare(id))) : undefined;
+  if (found !== undefined && isVisible(reader, found, isAdmin)) return found;
+  const message = nothingWithId("trace", "trace", id, "; it may be older than the tier of its key keeps traces");
+  throw new ApiError("trace_not_found", message, { param });
+}
+
+export function readerOf({ scopes, owner }: { scopes: readonly string[]; owner: Owner }): TraceReader {
+  return { isAdmin: scopes.includes("admin"), owner };
 }
 
 /** The actions under which a trace may be stored: for a bound key the one that its entry names, if the trace is its owner's. */

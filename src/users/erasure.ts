@@ -47,6 +47,7 @@ import {
 } from "../storage/tables.ts";
 import type { RecordStore, Wiping } from "../storage/record-store.ts";
 import type { Task } from "../tasks/task.ts";
+import { Removals } from "../audit/removals.ts";
 import { actionOf, isAdminAction } from "../traces/events.ts";
 import { record, type Caller, type Deps } from "../traces/record.ts";
 import { ERASED_DETAILS } from "../traces/traces.ts";
@@ -100,7 +101,7 @@ export async function eraseUser({ store }: Deps, caller: Caller & { actor: strin
   const wipe = store.wipe?.();
   const step = async () => {
     const freed = wipe === undefined ? "vacuum" : isWiping(erasure) && (await wipe()) === "done" ? "overwritten" : "pending";
-    return store.commit(homeOfUser(userId), (tx) => eraseSome(tx, hash, freed));
+    return store.commit(homeOfUser(userId), (tx) => eraseSome(store, tx, hash, freed));
   };
   for (let commits = 0; !isDone && commits < COMMITS_PER_REQUEST; commits++) {
     // The rest is done in the background: that it began is committed.
@@ -199,7 +200,7 @@ export function userErasure({ store }: Deps, log: Log): Task {
       const freed = store.wipe === undefined ? "vacuum" : state === "done" ? "overwritten" : "pending";
       const hashes = first === undefined ? begun : [first];
       await bad.commit((tx, isolate) => {
-        for (const hash of hashes) isolate(hash, () => void eraseSome(tx, hash, freed));
+        for (const hash of hashes) isolate(hash, () => void eraseSome(store, tx, hash, freed));
       });
       return 0;
     },
@@ -212,13 +213,13 @@ export function userErasure({ store }: Deps, log: Log): Task {
  * @param freed - what became of the space that it has left, where all of it was removed before
  * @returns undefined when somebody else has ended the erasure
  */
-function eraseSome(tx: Tx, hash: string, freed: FreedSpace): { erasure: ErasureRow; isDone: boolean } | undefined {
+function eraseSome(store: RecordStore, tx: Tx, hash: string, freed: FreedSpace): { erasure: ErasureRow; isDone: boolean } | undefined {
   const before = tx.get(erasures, hash);
   if (before === undefined) return undefined;
   if (before.phase === "pages" && freed !== "pending") return end(tx, hash, before, freed);
   if (isWiping(before)) return { erasure: before, isDone: false };
   const erasure = { ...before, counts: { ...before.counts } };
-  const after = PHASES[erasure.phase](tx, hash, erasure);
+  const after = PHASES[erasure.phase](tx, hash, erasure, store);
   if (after !== undefined) erasure.after = after;
   else {
     const next = ERASURE_PHASES[ERASURE_PHASES.indexOf(erasure.phase) + 1] ?? "pages";
@@ -241,7 +242,7 @@ function end(tx: Tx, hash: string, erasure: ErasureRow, freed: FreedSpace): { er
 }
 
 /** Takes a piece away and counts it. @returns the key behind which the phase continues; undefined at its end */
-type Phase = (tx: Tx, hash: string, erasure: ErasureRow) => string | undefined;
+type Phase = (tx: Tx, hash: string, erasure: ErasureRow, store: RecordStore) => string | undefined;
 
 const PHASES: Record<ErasureRow["phase"], Phase> = {
   /** Grants are few, and no index has their users. */
@@ -303,18 +304,19 @@ const PHASES: Record<ErasureRow["phase"], Phase> = {
 
   "retrievals of others": (tx, hash, erasure) => removeRetrievals(tx, "byOther", hash, erasure, ROWS_PER_COMMIT),
 
-  traces(tx, hash, { until, after, counts }) {
+  traces(tx, hash, { until, after, counts }, store) {
     const { byUser } = traces.index;
+    const removals = new Removals(tx, store);
     const entries = tx.keys(byUser, { from: after === "" ? hash : successor(after), to: hash + until, limit: ROWS_PER_COMMIT });
     eachFetched(entries, (entry) => {
       const key = byUser.recordOf(entry);
-      const row = readable(() => tx.get(traces, key));
-      const action = actionOf(key);
+      const [row, action] = [readable(() => tx.get(traces, key)), actionOf(key)];
       // An act of an administrator, such as an earlier erasure, is no content of the user's.
       if (row === undefined || row.body === ERASED_DETAILS || action === undefined || isAdminAction(action)) return;
-      tx.put(traces, key, { ...row, body: ERASED_DETAILS });
+      removals.erase(key, row, ERASED_DETAILS);
       counts.traces++;
     });
+    removals.write();
     return entries.length < ROWS_PER_COMMIT ? undefined : entries.at(-1);
   },
 

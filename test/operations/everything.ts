@@ -7,7 +7,7 @@ import { NO_PARTITION } from "../../src/lib/ids.ts";
 import { hashKey } from "../../src/storage/keys.ts";
 import { MEMORIES, TURNS, type Collection } from "../../src/storage/collections.ts";
 import { removeVector } from "../../src/storage/memory-records.ts";
-import { erasures } from "../../src/storage/tables.ts";
+import { auditRemovals, erasures } from "../../src/storage/tables.ts";
 import { type Cairn, type Options, startCairn } from "../support/cairn.ts";
 
 /** Texts that have gone wrong somewhere: halves of surrogate pairs, NUL, line ends, names of the language's own. */
@@ -148,6 +148,8 @@ async function beginErasure({ service: { store } }: Cairn): Promise<void> {
       counts,
     };
     tx.put(erasures, hashKey("nobody"), begun);
+    const expired = { place: 0, cause: "expired" as const, at: 1, leaf: "A".repeat(43) };
+    tx.put(auditRemovals, "0VQk3aB4x1Zq0000000", { publicKey: "B".repeat(43), signature: "C".repeat(86), removed: [expired] });
   });
 }
 

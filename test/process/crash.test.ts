@@ -66,6 +66,10 @@ test(`what was acknowledged is there after every kill -9, whole and once; what w
   await expectEventOfEveryTrace(last, events);
   expect(await last.stop()).toBe(0);
   await expectNothingWrong(dataDirectory);
+  expect(await runCairn(["audit", "verify", "--data-dir", dataDirectory])).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/^\d+ traces are as they were signed, in \d+ chains?\.\n[^]*Nothing was changed\.\n$/),
+  });
   expect(ledger.acknowledged).toBeGreaterThanOrEqual((ROUNDS - 1) * CHANGES_PER_ROUND);
   expect(ledger.changes.filter(({ outcome }) => outcome === "unknown").length).toBeGreaterThan(0);
 });

@@ -156,6 +156,9 @@ test("what was acknowledged is there after every power cut, whole and once; what
     await again.kill();
     shim.cutPower(dataDirectory, chance);
   }
+  await using last = await startProcess({ dataDirectory, environment });
+  expect(await last.stop()).toBe(0);
+  expect(await runCairn(["audit", "verify", "--data-dir", dataDirectory])).toMatchObject({ code: 0 });
   expect(ledger.changes.filter(({ outcome }) => outcome === "unknown").length).toBeGreaterThan(0);
 });
 

@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { buildPython } from "../../scripts/packaging/python.ts";
 import { pythonClient } from "../../scripts/python-client.ts";
 import { DOCUMENT_METHODS } from "../../scripts/python-names.ts";
+import { exportLines } from "../../src/operations/export.ts";
 import { signatureHeaders } from "../../src/webhooks/signature.ts";
 import { DOCUMENT } from "../support/documented.ts";
 import { block, blocksOf, pageText, ROOT } from "../support/pages.ts";
@@ -185,6 +186,32 @@ needs(PYTHON_PACKAGES)(
     const names = await run(["tar", "-tzf", join(directory, sources)]);
     for (const name of ["LICENSE", "README.md", "pyproject.toml", "cairn_client/py.typed", "cairn_client/_sync.py"])
       expect(names).toContain(`/${name}\n`);
+  },
+  MANY_PROCESSES_MS,
+);
+
+needs(PYTHON_PACKAGES)(
+  "a program of 60 lines verifies the traces of an export",
+  async () => {
+    const { key, port } = { key: server.cairn.key, port: server.port };
+    const asked = await fetch(`http://127.0.0.1:${port}/v1/sessions`, {
+      method: "POST",
+      headers: { "X-API-Key": key, "Content-Type": "application/json" },
+      body: JSON.stringify({ agent_id: "audited", user_id: "ü" }),
+    });
+    expect(asked.status).toBe(201);
+    const { store } = server.cairn.service;
+    await store.signTraces();
+    const lines = await Array.fromAsync(exportLines(store, { secrets: false }));
+    const verify = (changed: readonly string[]) => {
+      const file = join(directory, "export.jsonl");
+      writeFileSync(file, `${changed.join("\n")}\n`);
+      const { exitCode, stdout } = Bun.spawnSync([join(ROOT, "scripts/python"), join(ROOT, "test/python/verify_export.py"), file]);
+      return { exitCode, said: stdout.toString().trim() };
+    };
+    expect(verify(lines)).toEqual({ exitCode: 0, said: "nothing was changed" });
+    const changed = lines.map((line) => (line.startsWith('{"table":"traces"') ? line.replace("audited", "unheard") : line));
+    expect(verify(changed)).toMatchObject({ exitCode: 1, said: expect.stringContaining("trace: ") });
   },
   MANY_PROCESSES_MS,
 );

@@ -165,6 +165,12 @@ export const BLOCKS: Readonly<Record<string, Readonly<Record<string, Held>>>> = 
       "with redact the text is stored without its secrets at every way in, and the answer says where and what they were",
     ),
   },
+  "src/docs/reference/audit-format.md": Object.fromEntries(
+    ["leaf   = SHA-256", "cairn audit chain 1", "cairn audit head 1", "cairn audit removals 1"].map((start) => [
+      start,
+      by("python/python.test.ts", "a program of 60 lines verifies the traces of an export"),
+    ]),
+  ),
   "src/docs/reference/benchmark-format.md": {
     '{\n  "corpora"': by("unit/cli/bench-formats.test.ts", "the example of the specification is read as it says"),
   },

@@ -17,6 +17,8 @@ from ._types import (
     AddedTurns,
     Agent,
     ApiKey,
+    AuditHead,
+    AuditProof,
     Backup,
     BackupTicket,
     Context,
@@ -2092,6 +2094,47 @@ class AsyncTracesApi:
                 or is only for keys with the scope `admin`.
         """
         return await self._client.arun(answered(Call("GET", path("/v1/traces/{}", trace_id), timeout=timeout), self._client.options, Trace))
+
+    async def heads(
+        self,
+        *,
+        timeout: float | None = None,
+    ) -> AuditHead:
+        """Get the signed heads.
+
+        Signs what this server has written, and answers the heads of the chains. Keep them elsewhere: `cairn audit verify --head
+        FILE` shows later whether traces up to them were changed, removed or added.
+
+        Needs a key with the scope `admin`.
+
+        Args:
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+        """
+        return await self._client.arun(answered(Call("GET", "/v1/audit/head", timeout=timeout), self._client.options, AuditHead))
+
+    async def proof(
+        self,
+        *,
+        trace: str,
+        timeout: float | None = None,
+    ) -> AuditProof:
+        """Get the proof of a trace.
+
+        What leads from the trace to a signed head: its row, the hashes of its segment of at most 256 traces, and the signature. 503
+        while another server has not signed it yet, which takes seconds.
+
+        Needs a key with the scope `read`.
+
+        Args:
+            trace: Id of the trace.
+            timeout: How many seconds an attempt may take, instead of the client's `timeout`.
+
+        Raises:
+            CairnError: `trace_not_found`: there is no such trace: it never existed, is older than the tier of its key keeps traces,
+                or is only for keys with the scope `admin`.
+            CairnError: `resource_not_found`: there is no such record.
+        """
+        return await self._client.arun(answered(Call("GET", "/v1/audit/proof", query=given({"trace": trace}), timeout=timeout), self._client.options, AuditProof))
 
 
 class AsyncTurnsApi:

@@ -177,6 +177,40 @@ class ApiKey(Record):
     """`client_id` of the application: only of a key of the kind `oauth`."""
 
 
+class AuditHead(Record):
+    """What all traces lead to. Kept elsewhere, it shows later that none of them was changed or cut off."""
+
+    __nested__: ClassVar[Mapping[str, str]] = {"chains": "SignedHead"}
+    object: Literal["audit_head"]
+    chains: list[SignedHead]
+    """The heads of the chains that no later one names, oldest first."""
+
+
+class AuditProof(Record):
+    """What leads from a trace to a signed head."""
+
+    __nested__: ClassVar[Mapping[str, str]] = {"head": "SignedHead", "erasure": "SignedErasure"}
+    object: Literal["audit_proof"]
+    trace_id: str
+    """The trace."""
+    key: str
+    """Key of its row: the code of its action and the id."""
+    row: str
+    """Its row as an export has it, without `link`, byte for byte."""
+    salt: str
+    """Salt of its hash: SHA-256 of salt, line feed, key, line feed, row is the leaf."""
+    place: int
+    """Number of the trace in the chain, from 0."""
+    before: str
+    """Digest of the chain before the first of `leaves`. 32 bytes in base64url."""
+    leaves: list[str]
+    """Leaves of its segment: SHA-256 of digest and leaf is the next digest, and the last of them that of `head`. The one of the trace
+    is at `place` modulo 256.
+    """
+    head: SignedHead
+    erasure: SignedErasure
+
+
 class Backup(Record):
     """The whole store at one moment, in one file."""
 
@@ -1928,6 +1962,40 @@ class SettingsWebhooksTimeout(Record):
     default: str | None = None
     source: Literal["default", "environment", "setting", "probes", "built-in"]
     """Where the value comes from."""
+
+
+class SignedErasure(Record):
+    """Set where the content of the trace was erased: its leaf in the chain is then `leaf` of its place in the signed text, and that of
+    its row `now`.
+    """
+
+    public_key: str
+    """Public key of Ed25519 that signs the chain. 32 bytes in base64url."""
+    signed_text: str
+    """The text that is signed."""
+    signature: str
+    """Its signature. 64 bytes in base64url."""
+
+
+class SignedHead(Record):
+    """The signed end of a chain of traces."""
+
+    chain: str
+    """Id of the chain."""
+    public_key: str
+    """Public key of Ed25519 that signs the chain. 32 bytes in base64url."""
+    count: int
+    """Number of traces of the chain up to here."""
+    digest: str
+    """Digest of the chain here. 32 bytes in base64url."""
+    names: str
+    """SHA-256 of the keys of the last segment's traces. 32 bytes in base64url."""
+    signed_at: str
+    """When it was signed."""
+    signed_text: str
+    """The text that is signed, in UTF-8."""
+    signature: str
+    """Its signature. 64 bytes in base64url."""
 
 
 class State(Record):

@@ -15,6 +15,8 @@ import { NO_PARTITION, type BareId, type Partition, type Id, type IdPrefix } fro
 import type { JsonText } from "../../lib/json.ts";
 import { systemReason } from "../../lib/system-errors.ts";
 import type { LatestReader, Reader, Tx } from "../access.ts";
+import type { AuditKey } from "../audit/audit-key.ts";
+import type { AuditStart } from "../audit/chain.ts";
 import type { Durability } from "../durability.ts";
 import { successor } from "../keys.ts";
 import { listRecords, type Listing, type ListItem } from "../list.ts";
@@ -279,6 +281,18 @@ export class Store implements RecordStore {
   /** A commit too large for a buffer. @throws {ApiError} as `commit` does */
   commitExclusive<Result>(callback: (tx: Tx) => Result): Promise<Result> {
     return this.#writer.commitExclusive(callback);
+  }
+
+  get auditKey(): AuditKey | undefined {
+    return this.#writer.auditKey;
+  }
+
+  useAudit(start: AuditStart): void {
+    this.#writer.useAudit(start);
+  }
+
+  signTraces(): Promise<void> {
+    return this.#writer.signTraces();
   }
 
   /** Has entries of buffered indexes gather from now on (`Writer.useChangeBuffer`). */

@@ -13,6 +13,9 @@ import { afterNextTurn, nextTurn, type Clock } from "../../lib/clock.ts";
 import { IdSource, NO_PARTITION, type BareId, type Partition } from "../../lib/ids.ts";
 import type { LatestReader, Reader, Tx } from "../access.ts";
 import { Announced } from "../announced.ts";
+import type { AuditKey } from "../audit/audit-key.ts";
+import { AuditWriter } from "../audit/audit-writer.ts";
+import type { AuditChain, AuditStart } from "../audit/chain.ts";
 import { MAX_KEY } from "../keys.ts";
 import { newestId } from "../newest-id.ts";
 import { meta, traces, TRACES_WATERMARK, type AnyTable, type VectorTable } from "../tables.ts";
@@ -61,6 +64,10 @@ export class Writer {
   readonly #putListeners = new Map<string, (key: string) => void>();
   /** The newest trace that was committed, where entries are written late. */
   #newestTrace: BareId | undefined;
+  #audit: AuditWriter | undefined;
+  #isSignatureDue = false;
+  /** Chain of the transaction that is under way, once it has linked a trace. */
+  #chain: AuditChain | undefined;
   #queue: QueuedCommit[] = [];
   /** True if a transaction is under way, or about to begin. */
   #isScheduled = false;
@@ -135,8 +142,10 @@ export class Writer {
             else announced.add(write);
           }
         }
+        this.#signLinked(stored.now);
         this.#flushChangeBuffer();
       });
+      this.#giveChain("committed");
       this.#store.databases.changeBuffer.end(true);
       if (this.#newestTrace !== undefined) this.#newestTrace = announced.traces.at(-1)?.slice(1) ?? this.#newestTrace;
       this.#store.rows.release(written, this.#store.cachesRows);
@@ -144,6 +153,7 @@ export class Writer {
       // Errors are thrown only now, too: their reason may be what another commit of the same transaction has written.
       for (const commit of commits ?? []) settle(commit);
     } catch (refusal) {
+      this.#giveChain("unknown");
       this.#settleChangeBuffer();
       this.#store.rows.release(written, false);
       // The state of the write is not always known.
@@ -220,9 +230,43 @@ export class Writer {
     const changeBuffer = this.#newestTrace === undefined ? undefined : this.#store.databases.changeBuffer;
     for (const write of writes) {
       if (write.value !== undefined && changeBuffer?.isOf(write.table) === true) changeBuffer.addUncommitted(write);
+      else if (this.#audit !== undefined && write.isNew && write.table === traces.name) this.#writeLinked(write, this.#audit, stored.now);
       else this.#write(write);
     }
     return writes;
+  }
+
+  #writeLinked(write: Write, audit: AuditWriter, now: number): void {
+    this.#chain ??= audit.take(now);
+    for (const linked of this.#chain.link(write, now)) this.#write(linked);
+  }
+
+  #giveChain(outcome: "committed" | "unknown"): void {
+    if (this.#chain !== undefined) this.#audit?.give(this.#chain, outcome);
+    this.#chain = undefined;
+  }
+
+  get auditKey(): AuditKey | undefined {
+    return this.#audit?.key;
+  }
+
+  /** Has each trace linked into a chain from now on. */
+  useAudit(start: AuditStart): void {
+    this.#audit = new AuditWriter(start);
+  }
+
+  /** Signs what is linked so far. @throws {ApiError} as `commit` does */
+  async signTraces(): Promise<void> {
+    if (this.#chain === undefined && this.#audit?.hasUnsigned !== true) return;
+    this.#isSignatureDue = true;
+    await this.commit(NO_PARTITION, () => undefined);
+  }
+
+  #signLinked(now: number): void {
+    if (!this.#isSignatureDue) return;
+    this.#chain ??= this.#audit?.takeUnsigned();
+    if (this.#chain?.isUnsigned === true) this.#write(this.#chain.sign(now));
+    this.#isSignatureDue = false;
   }
 
   /**
@@ -305,8 +349,9 @@ export class Writer {
     for (const { table, key, value, isNew } of written) if (!isNew && value !== undefined) this.#putListeners.get(table)?.(key);
   }
 
-  /** Waits for what is queued, and writes the entries that were to be written late. */
+  /** Waits for what is queued, signs what is linked, and writes the entries that were to be written late. */
   async close(): Promise<void> {
+    await this.signTraces().catch(() => undefined);
     while (this.#isScheduled) await nextTurn();
     const [watermark, entries] = [this.#newestTrace, this.#store.databases.changeBuffer.all()];
     // If that fails the next start makes them of their rows.

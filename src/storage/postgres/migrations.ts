@@ -13,6 +13,9 @@ import type { Clock } from "../../lib/clock.ts";
 import { StoreError } from "../store-error.ts";
 import {
   activity,
+  auditChains,
+  auditRemovals,
+  auditSegments,
   branches,
   indexedTurns,
   memoryVersions,
@@ -210,6 +213,13 @@ const MIGRATIONS: readonly SchemaMigration[] = [
     number: 21,
     says: "servers share a certificate",
     run: (connection) => connection.send([plain(CERTIFICATES_DEFINITION)]),
+  },
+  {
+    number: 22,
+    says: "traces form chains of hashes",
+    run: async (connection) => {
+      for (const table of [auditChains, auditSegments, auditRemovals]) await makeMissing(connection, table);
+    },
   },
 ];
 

@@ -251,9 +251,7 @@ export class PostgresStore implements RecordStore {
     return this.#commits.bytesWritten;
   }
 
-  newId(partition: Partition): BareId {
-    return this.#commits.ids.bare(partition, this.#commits.timeOfChanges());
-  }
+  readonly newId = (partition: Partition): BareId => this.#commits.ids.bare(partition, this.#commits.timeOfChanges());
 
   /** One page of a list. */
   list<Prefix extends IdPrefix>(
@@ -280,6 +278,13 @@ export class PostgresStore implements RecordStore {
       this.#commits.add({ partition, run: callback, resolve: resolve as (result: unknown) => void, reject, outcome: undefined, request });
     });
   }
+
+  get auditKey(): RecordStore["auditKey"] {
+    return this.#commits.audit?.key;
+  }
+
+  readonly useAudit: RecordStore["useAudit"] = (start) => this.#commits.useAudit(start);
+  readonly signTraces: RecordStore["signTraces"] = () => this.#commits.signTraces();
 
   /** The database's time, in Unix milliseconds. @throws {DatabaseError} */
   time(): Promise<number> {
@@ -371,14 +376,12 @@ export class PostgresStore implements RecordStore {
   }
 
   /** Buckets of tokens that all servers take from. */
-  buckets(): SharedBuckets {
-    return new SharedBuckets((statement) => this.#outages.again(() => this.#database.query(statement)), this.#clock);
-  }
+  readonly buckets = (): SharedBuckets =>
+    new SharedBuckets((statement) => this.#outages.again(() => this.#database.query(statement)), this.#clock);
 
   /** Finds traces that other servers commit. */
-  traceFollower(): TraceFollower {
-    return new TraceFollower((statement) => this.#outages.again(() => this.#database.query(statement)), this.#clock);
-  }
+  readonly traceFollower = (): TraceFollower =>
+    new TraceFollower((statement) => this.#outages.again(() => this.#database.query(statement)), this.#clock);
 
   /** Commits of all servers to the records that are searched. */
   changeFeed(): ChangeFeed {
@@ -391,6 +394,7 @@ export class PostgresStore implements RecordStore {
   }
 
   async close(): Promise<void> {
+    await this.#commits.signTraces().catch(() => undefined);
     await this.#database.close();
   }
 }

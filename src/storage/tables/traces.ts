@@ -11,6 +11,13 @@ import { having, withBody } from "./codecs.ts";
 import { table } from "./table.ts";
 
 const TraceRow = Type.Object({
+  /** Place in a chain, its salt and the digest there (`audit/format.ts`); the first member. Left out in traces of before. */
+  link: Type.Optional(
+    Type.String({
+      pattern: "^[0-9A-Za-z]{12}\\.(0|[1-9][0-9]{0,11})\\.[\\w-]{22}\\.[\\w-]{43}$",
+      description: "a chain, a place in it, a salt and a digest",
+    }),
+  ),
   expiresAt: Whole,
   /** Set where the time of the id is later than the trace's own, which this is: the clock was behind an earlier id. */
   at: Type.Optional(Whole),

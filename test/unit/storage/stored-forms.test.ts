@@ -10,7 +10,7 @@ import { encodeVector } from "../../../src/search/encoding.ts";
  * The stored form of a row of each table, as this schema version has it. A release that stores anything in another form needs
  * another version and a migration; then this is the hash of the new one.
  */
-const FORMS = { schema: 1, sha256: "c09612b179537d7f9d7a38f964c22d56fd96137dc645411409b7386f075546dc" };
+const FORMS = { schema: 1, sha256: "cedeefda00298fb7bf69cc87e4036436783d8b59f04c74e6c9a4ec688a1fd767" };
 
 const SESSION = "sess_0VQk3aB4x1Zq";
 const body = '{"a":1}' as JsonText;
@@ -194,7 +194,49 @@ const ROWS: Record<string, [key: string, row: unknown]> = {
   ],
   traces: [
     "t0VQk3aB4x1Zw",
-    { expiresAt: 1, at: 2, actor: "crn_abcd", sessionId: SESSION, userId: "ada", agentId: "bot", requestId: "req_1", latencyMs: 0.5, body },
+    {
+      link: `0VQk3aB4x1Zq.7.${"A".repeat(22)}.${"B".repeat(43)}`,
+      expiresAt: 1,
+      at: 2,
+      actor: "crn_abcd",
+      sessionId: SESSION,
+      userId: "ada",
+      agentId: "bot",
+      requestId: "req_1",
+      latencyMs: 0.5,
+      body,
+    },
+  ],
+  audit_chains: [
+    "0VQk3aB4x1Zq",
+    {
+      publicKey: "A".repeat(43),
+      startedAt: 1,
+      after: "0VQk3aB4x1Zw",
+      previous: [{ chain: "0VQk3aB4x1Zp", count: 2, digest: "B".repeat(43) }],
+      isClosed: true,
+    },
+  ],
+  audit_segments: [
+    "0VQk3aB4x1Zq0000001",
+    {
+      count: 257,
+      digest: "A".repeat(43),
+      names: "B".repeat(43),
+      at: 1,
+      signature: "C".repeat(86),
+      traces: "t0VQk3aB4x1Zw",
+      leaves: "D".repeat(43),
+    },
+  ],
+  audit_removals: [
+    "0VQk3aB4x1Zq0000001",
+    {
+      publicKey: "A".repeat(43),
+      signature: "C".repeat(86),
+      removed: [{ place: 0, cause: "erased", at: 1, leaf: "D".repeat(43), now: "E".repeat(43) }],
+      all: { expired: 1, erased: 2, firstAt: 1, lastAt: 2 },
+    },
   ],
   outbox: [
     "0VQk3aB4x1Zx",

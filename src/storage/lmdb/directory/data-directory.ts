@@ -10,6 +10,7 @@
 import { accessSync, chmodSync, constants, existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { systemReason } from "../../../lib/system-errors.ts";
+import { AUDIT_KEY_FILE } from "../../audit/audit-key.ts";
 import { DATA_FILE, LOCK_FILE } from "../file/data-file.ts";
 
 const PRIVATE_MODE = 0o700;
@@ -19,7 +20,7 @@ const ROOT_UID = 0;
 /** Locked by the process that the directory belongs to. */
 export const SERVE_LOCK = "serve.lock";
 /** Any of these shows that Cairn has used the directory. */
-const MARKS = [DATA_FILE, LOCK_FILE, SERVE_LOCK, ".native"];
+const MARKS = [DATA_FILE, LOCK_FILE, SERVE_LOCK, AUDIT_KEY_FILE, ".native"];
 /** Entries that systems put into a volume or a directory that is empty otherwise: Linux the first, macOS the others. */
 const OF_THE_SYSTEM = new Set<string>(["lost+found", ".DS_Store", ".fseventsd", ".Spotlight-V100", ".Trashes"]);
 const NAMES_SHOWN_MAX = 3;

@@ -12,6 +12,8 @@ import type { Clock } from "../../../lib/clock.ts";
 import { ApiError } from "../../../lib/errors.ts";
 import { firstBareIdAt, IdSource, NO_PARTITION, type BareId, type Partition } from "../../../lib/ids.ts";
 import { Announced } from "../../announced.ts";
+import { AuditWriter } from "../../audit/audit-writer.ts";
+import type { AuditStart } from "../../audit/chain.ts";
 import type { RecordStore } from "../../record-store.ts";
 import { repeatable, runCallback, settle, type QueuedCommit } from "../../callback.ts";
 import { WriteBuffer, type Write } from "../../write-buffer.ts";
@@ -19,16 +21,17 @@ import { BEGIN, COMMIT, DatabaseError, ROLLBACK, type Connection, type Database,
 import type { Outages } from "../connection/outages.ts";
 import { feedStatements } from "../follow/change-feed.ts";
 import type { FetchQueue } from "../read/fetch-queue.ts";
-import { Fetch } from "../read/fetch-statement.ts";
-import { ReadSet, FetchedRows, RerunReader, firstKeyOf, nameOfSpan, type KnownRows } from "../read/fetched-rows.ts";
+import { type ReadSet, FetchedRows, RerunReader, firstKeyOf, nameOfSpan, type KnownRows } from "../read/fetched-rows.ts";
 import { knownToAny, type RequestReads, type RequestsUnderWay } from "../read/request-reads.ts";
 import { SCHEMA_CHECK } from "../migrations.ts";
 import { locationOf } from "../schema.ts";
-import { covers, isGlobal, keepsRead, lockStatements, locksOf, namesTried, union, type Locks } from "./commit-locks.ts";
+import { covers, isGlobal, keepsRead, lockStatements, locksOf, namesTried } from "./commit-locks.ts";
 import { CommitOrder } from "./commit-order.ts";
 import { changesOf, checksOf, writesOf, type Change } from "./commit-statements.ts";
 import type { CommitTokens } from "./commit-tokens.ts";
+import { load, unionOf, type Expected } from "./expected-rows.ts";
 import { LastRows } from "./last-rows.ts";
+import { LinkedChanges, signChains } from "./linked-changes.ts";
 
 export interface CommitOfRequest extends QueuedCommit {
   /** Rows fetched for the request that asked for it. */
@@ -43,12 +46,6 @@ interface ReadAssumptions {
   readonly isPessimistic: boolean;
   /** Rows to lock, where an attempt has found out. */
   readonly expected?: Expected;
-}
-
-/** Rows that commits will read and lock, most likely. */
-interface Expected {
-  readonly read: ReadSet;
-  readonly locks: Locks;
 }
 
 /** Outcome of a transaction that was not committed: something was another by then, was locked for too long, or had to be locked, too. */
@@ -104,6 +101,8 @@ export class Commits {
   readonly ids: IdSource;
   /** Rows that commits build on without fetching them. */
   readonly last = new LastRows();
+  /** Links traces into chains, once it is set. */
+  audit: AuditWriter | undefined;
   #queue: CommitOfRequest[] = [];
   #transactions = 0;
   /** The commits of those transactions that still go as usual: they have met no conflict, and are not late. */
@@ -254,15 +253,17 @@ export class Commits {
     this.#order.begin(fence);
     let written: readonly Change[] = [];
     let beyond: Expected | undefined;
+    const linked = new LinkedChanges(this.audit);
     const fetched = new FetchedRows(known);
     try {
       if (connection !== undefined && expected !== undefined) {
         isOpen = true;
         await load(expected.read, fetched, connection, [BEGIN, LOCK_TIMEOUT, ...lockStatements(expected.locks)]);
       }
-      const changes = changesOf(await this.#runAll(commits, fetched, connection));
-      if (changes.length === 0 && fetched.isOneSnapshot && this.#outages.isPassed(connectionChanges)) return undefined;
-      const locks = locksOf(fetched, changes);
+      const unlinked = changesOf(await this.#runAll(commits, fetched, connection));
+      if (unlinked.length === 0 && fetched.isOneSnapshot && this.#outages.isPassed(connectionChanges)) return undefined;
+      const locks = locksOf(fetched, unlinked);
+      const changes = linked.of(unlinked, this.#clock.now());
       if (expected !== undefined && !covers(expected.locks, locks)) beyond = unionOf(expected, { read: fetched.read, locks });
       const token = crypto.randomUUID();
       const rev = this.newRevision();
@@ -275,23 +276,35 @@ export class Commits {
         SCHEMA_CHECK,
       ];
       isOpen = false;
+      linked.outcome = "unknown";
       const committed = await this.#tokens.settled(token, async () => {
         if (connection === undefined) await this.#database.transaction([LOCK_TIMEOUT, ...statements]);
         else await connection.send([...statements, COMMIT]);
       });
+      linked.outcome = committed ? "committed" : "rolled back";
       if (expected !== undefined && this.#areChangedByOthers(changes, fetched)) this.#trackConflict(commits, true);
       if (committed) this.#remember((written = changes), fetched, rev);
       else this.#forget(fetched.read);
       return committed ? undefined : "conflict";
     } catch (error) {
       if (!(error instanceof DatabaseError) || error.kind !== "conflict") throw error;
+      linked.outcome = "rolled back";
       this.#forget(fetched.read);
       return beyond ?? (error.isLocked ? "locked" : "conflict");
     } finally {
+      linked.end();
       this.#tell(fence, written);
       if (isOpen) await connection?.send([ROLLBACK]).catch(() => undefined);
       connection?.release();
     }
+  }
+
+  readonly useAudit = (start: AuditStart): void => void (this.audit = new AuditWriter(start));
+
+  /** Signs what is linked. @throws {DatabaseError} */
+  async signTraces(): Promise<void> {
+    const parts = { database: this.#database, first: LOCK_TIMEOUT, now: this.#clock.now(), newRevision: () => this.newRevision() };
+    if (this.audit !== undefined) await signChains(this.audit, parts);
   }
 
   /** Finds it out as if nothing had changed since this server has seen it. */
@@ -383,18 +396,4 @@ export class Commits {
     for (const table of new Set(changes.map((change) => change.table))) this.last.deleteSpansOf(table);
     this.#requests.forget(changes);
   }
-}
-
-/** Fetches in a transaction, of which each statement sees what others have committed by then. @param first - done before */
-async function load(readSet: ReadSet, fetched: FetchedRows, connection: Connection, first: readonly Statement[] = []): Promise<void> {
-  const fetch = new Fetch(readSet);
-  const statements = fetch.apart;
-  const answers = (await connection.send([...first, ...statements])).slice(first.length);
-  fetched.take(readSet, fetch.foundIn(answers.flat()), statements.length);
-}
-
-function unionOf(one: Expected, other: Expected): Expected {
-  const read = new ReadSet();
-  for (const { read: readSet } of [one, other]) read.add(readSet);
-  return { read, locks: union(one.locks, other.locks) };
 }
