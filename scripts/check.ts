@@ -13,7 +13,7 @@
  *
  * @module
  */
-import { chmodSync, copyFileSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Missing } from "../test/support/platform.ts";
@@ -104,14 +104,6 @@ async function fetchPythonPackages(): Promise<void> {
   await Bun.spawn([join(root, "scripts/python"), "--version"], { env: ENVIRONMENT, stdio: ["ignore", "ignore", "ignore"] }).exited;
 }
 
-/** The slowest files of the last run go first; in a fresh clone those of `test-timings`, of a run on two processors. */
-function timings(store: string): string[] {
-  const file = `test-timings-${store}.json`;
-  const last = join(root, ".tools", file);
-  if (!existsSync(last)) copyFileSync(join(import.meta.dir, "test-timings", `${store}.json`), last);
-  return [`--timings=.tools/${file}`, "--update-timings"];
-}
-
 async function runCheck({ name, command }: Check): Promise<Outcome> {
   const outcome = await run(command);
   console.log(outcome.passed ? `${name}: ok` : `${name}: FAILED\n${outcome.output}`);
@@ -120,7 +112,7 @@ async function runCheck({ name, command }: Check): Promise<Outcome> {
 
 /** @param withoutPostgres - why there is none */
 async function runTests(withoutPostgres: string | undefined): Promise<boolean> {
-  const { passed, output } = await run([...TESTS, `--parallel=${EMBEDDED_WORKERS}`, ...timings("embedded")]);
+  const { passed, output } = await run([...TESTS, `--parallel=${EMBEDDED_WORKERS}`]);
   if (!passed) console.log(`tests: FAILED\n${output}`);
   const runs = [{ passed, output }];
   const missing: Missing[] = [];
@@ -133,7 +125,7 @@ async function runTests(withoutPostgres: string | undefined): Promise<boolean> {
       missing.push({ part: "PostgreSQL", reason: withoutPostgres, test: `${name}, ${files.length} files` });
       continue;
     }
-    const command = [...TESTS, `--parallel=${POSTGRES_WORKERS}`, ...timings(`postgres-${servers}`), ...files];
+    const command = [...TESTS, `--parallel=${POSTGRES_WORKERS}`, ...files];
     const again = await run(command, { CAIRN_TEST_STORE: "postgres", CAIRN_TEST_SERVERS: servers });
     const skipped = countIn(again.output, "skip");
     console.log(again.passed ? `${name}: ok, ${skipped} skipped of what only the embedded store has` : `${name}: FAILED\n${again.output}`);

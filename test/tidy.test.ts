@@ -454,12 +454,6 @@ test("a page for contributors names no file that does not exist", () => {
   expect(named.length).toBeGreaterThan(50);
 });
 
-test("the slowest test files of a fresh clone are there", () => {
-  const named = sources("scripts/test-timings/*.json").flatMap(({ text }) => Object.keys((JSON.parse(text) as { files: object }).files));
-  expect(named.filter((file) => !existsSync(join(ROOT, file)))).toEqual([]);
-  expect(named.length).toBeGreaterThan(50);
-});
-
 test("the changelog has its entries under five headings, and each in a few lines", () => {
   const changelog = pageText("CHANGELOG.md");
   const headings = Array.from(changelog.matchAll(/^### (.+)$/gm), ([, heading = ""]) => heading);
