@@ -29,7 +29,9 @@ def check(public_key: str, signature: str, *lines: object) -> None:
         wrong.append(f"signature: {lines[1]}")
 
 
-for line in open(sys.argv[1], encoding="utf-8", newline="\n"):
+with open(sys.argv[1], encoding="utf-8", newline="\n") as export:
+    lines = export.readlines()
+for line in lines:
     record = json.loads(line)
     if record.get("table") in tables:
         tables[record["table"]][record["key"]] = record["row"]
