@@ -129,7 +129,7 @@ test("the state of the server and its docs are for everyone", async () => {
 /** What a call needs, by the words of the promise: reading, writing, managing, or only to be a key. */
 function neededScope(method: string, path: string): "read" | "write" | "admin" | undefined {
   if (/^\/v1\/(sign_in|api_keys\/current)$/.test(path)) return undefined;
-  if (/^\/v1\/(api_keys|oauth|webhooks|webhook_stats|failed_deliveries|settings|metrics|backups)\b/.test(path)) return "admin";
+  if (/^\/v1\/(api_keys|oauth|webhooks|webhook_stats|failed_deliveries|settings|metrics|backups|audit\/head)\b/.test(path)) return "admin";
   if (path.startsWith("/v1/users/") && (method === "DELETE" || path.endsWith("/erasure"))) return "admin";
   return method === "GET" || /\/(search|context|documents\/query)$/.test(path) ? "read" : "write";
 }
