@@ -46,6 +46,8 @@ function headJson(chain: string, publicKey: string, row: AuditSegmentRow): objec
  *   `service_unavailable` for one that is not signed yet
  */
 export async function auditProof({ store }: Deps, caller: TraceReader, id: string): Promise<JsonText> {
+  // A refused request signs nothing.
+  await store.read((reader) => visibleTrace(reader, caller, id, "trace"));
   await store.signTraces();
   return store.readNewest((reader) => proofOf(reader, caller, id));
 }
