@@ -4,13 +4,16 @@
  * @module
  */
 import { expect, setDefaultTimeout, spyOn, test } from "bun:test";
+import type { Operator } from "../src/filters/kinds.ts";
 import { OPERATORS } from "../src/filters/operators.ts";
+import { nextTurn } from "../src/lib/clock.ts";
 import { NO_PARTITION } from "../src/lib/ids.ts";
 import { LIMITS } from "../src/lib/limits.ts";
 import { ALL_FILLED, fillMark, memories, meta } from "../src/storage/tables.ts";
 import { idsOf, pagesOf, refusal } from "./support/answers.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
 import { fillMemories, numberedTexts } from "./support/fill.ts";
+import { longRounds } from "./support/rounds.ts";
 
 // Thousands of memories, on a machine that may be busy with other tests.
 setDefaultTimeout(600_000);
@@ -170,14 +173,17 @@ test("a filtered search finds what a comparison of all that pass finds, however 
   await fillMemories(cairn, session, numberedTexts(6_000), (i) => ({
     ...kindOf(i),
     metadata: Object.fromEntries(shares.map((share) => [`of${share}`, i % share])),
+    // Of a share are those that happened then, or later.
+    occurredAt: Math.max(...shares.map((share) => (i % share === 1 ? share : 0))),
   }));
   for (const [place, share] of shares.entries()) {
     for (const query of ["Parcel for Anna at gate 12", "seal 7919 of Boris", "what came for Greta?"]) {
       const byIndex = await found(cairn, { query, types: typesOf(place), limit: 10 });
       expect(byIndex.length).toBe(Math.min(10, 6_000 / share));
       // By the index of metadata, and by rows.
-      for (const comparison of [1, { $in: [1, "none"] }, { $gte: 1, $lt: 2 }]) {
-        const filtered = await search(cairn, { query, filter: { [`metadata.of${share}`]: comparison }, limit: 10 });
+      const ofMetadata = [1, { $in: [1, "none"] }, { $gte: 1, $lt: 2 }].map((comparison) => ({ [`metadata.of${share}`]: comparison }));
+      for (const filter of [...ofMetadata, { occurred_at: { $gte: new Date(share).toISOString() } }]) {
+        const filtered = await search(cairn, { query, filter, limit: 10 });
         const passing = new Set(idsOf(filtered.data));
         expect(filtered.partial).toBeUndefined();
         expect(byIndex.filter((id) => passing.has(id)).length / byIndex.length).toBeGreaterThanOrEqual(0.95);
@@ -259,6 +265,50 @@ test("a search compares a memory with its filter once, however often it looks fo
   expect([data.length, partial]).toEqual([1, undefined]);
   expect(compared).toBeGreaterThan(count);
   expect(compared).toBeLessThanOrEqual(count * (1 + rankings));
+});
+
+test("hostile filters on very many memories look at as many as one request may, and let others through meanwhile", async () => {
+  await using cairn = await startCairn({ environment: { embedding: { provider: "words" } } });
+  const session = await cairn.createSession();
+  const long = "ab".repeat(500);
+  const metadata = { long, list: Array.from({ length: 50 }, (_, i) => `ab${i}`), n: 1 };
+  const texts = numberedTexts(longRounds(2_000, 100_000));
+  for (let at = 0; at < texts.length; at += 5_000) await fillMemories(cairn, session, texts.slice(at, at + 5_000), () => ({ metadata }));
+  const part = `${"ab".repeat(126)}ba`;
+  const values = Array.from({ length: LIMITS.filterValuesMax - 1 }, (_, i) => `${long.slice(0, 60)}${i}`);
+  const most = `${long.slice(0, -1)}a`;
+  // None passes, so that each looks at all that it may.
+  const worst: Record<Operator, object> = {
+    $eq: { "metadata.list": { $eq: [...metadata.list.slice(1), "c"] } },
+    $ne: { "metadata.n": { $ne: 1 } },
+    $gt: { "metadata.long": { $gt: `${long}c` } },
+    $gte: { "metadata.long": { $gte: `${long}c` } },
+    $lt: { "metadata.long": { $lt: most } },
+    $lte: { "metadata.long": { $lte: most } },
+    $in: { "metadata.list": { $in: values.map((value) => [value]) } },
+    $nin: { "metadata.n": { $nin: [...values, 1] } },
+    $exists: { "metadata.long": { $exists: false } },
+    $all: { "metadata.list": { $all: ["ab0", ...values] } },
+    $contains: { "metadata.long": { $contains: part } },
+    $starts_with: { "metadata.long": { $starts_with: part } },
+  };
+  const nested = { $or: Object.values(worst).map((filter) => ({ $and: [{ $or: [filter] }] })) };
+  for (const filter of longRounds([worst.$contains, nested], [...Object.values(worst), nested])) {
+    const state = { isAnswered: false };
+    const asked = search(cairn, { filter }).finally(() => (state.isAnswered = true));
+    let served = 0;
+    for (; !state.isAnswered; served++) {
+      await cairn.ok(cairn.get(`/v1/sessions/${session.id}`));
+      await nextTurn();
+    }
+    const { data, partial } = await asked;
+    expect({ filter, data, isBounded: partial === true || texts.length <= LIMITS.memoryRowsMax }).toEqual({
+      filter,
+      data: [],
+      isBounded: true,
+    });
+    expect(served).toBeGreaterThan(2);
+  }
 });
 
 test("each operator at its worst is bounded by what it goes through: long metadata counts for many rows", async () => {
