@@ -100,6 +100,7 @@ export async function startFilled(options: Pick<Options, "directory" | "database
   await putDocuments(cairn, first);
   await cairn.context(behind.id, { query: "Made while the clock was behind?" });
   await cairn.search("What colour is the parcel?", { user_id: "behind", agent_id: "agent" });
+  await cairn.search("What colour is the parcel?", { agent_id: "agent", filter: { user_id: { $in: ["behind", "ada"] } } });
   await cairn.service.retrievals.settled();
   // What is read from here on changes nothing.
   await cairn.ok(cairn.patch("/v1/settings", { retrieval_log: null }));
