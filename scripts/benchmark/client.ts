@@ -4,11 +4,11 @@
  * @module
  */
 import { obey } from "./child.ts";
-import { Connection } from "./connection.ts";
-import { load } from "./load.ts";
-import type { Run } from "./timing.ts";
-import { pick, randomOf } from "./texts.ts";
-import { OPERATIONS, addMemory, createSession, encodeRequest, filling, type OperationName } from "./workload.ts";
+import { Connection } from "../../src/cli/bench/load/connection.ts";
+import { load } from "../../src/cli/bench/load/load.ts";
+import type { Run } from "../../src/cli/bench/load/timing.ts";
+import { pick, randomOf } from "../../src/cli/bench/load/texts.ts";
+import { OPERATIONS, addMemory, createSession, encodeRequest, filling, type OperationName } from "../../src/cli/bench/load/workload.ts";
 
 export type ClientOrder =
   | { kind: "fill"; port: number; key: string; sessions: number; connections: number }

@@ -19,8 +19,8 @@ import { WriteBuffer } from "../../src/storage/write-buffer.ts";
 import { TABLES, vectors } from "../../src/storage/tables.ts";
 import { startCairn, type Cairn } from "../../test/support/cairn.ts";
 import { obey } from "./child.ts";
-import { measure, type Run } from "./timing.ts";
-import { OPERATIONS, SESSIONS_PER_USER, createSession, filling, type OperationName } from "./workload.ts";
+import { measure, type Run } from "../../src/cli/bench/load/timing.ts";
+import { OPERATIONS, SESSIONS_PER_USER, createSession, filling, type OperationName } from "../../src/cli/bench/load/workload.ts";
 
 export type CommitsOrder =
   | { kind: "open"; store: string; scratch: string; sessions: string[] }

@@ -8,7 +8,7 @@
  * @module
  */
 import { hashText } from "../../src/lib/hash.ts";
-import { meaningOf, randomOf } from "./texts.ts";
+import { meaningOf, randomOf } from "../../src/cli/bench/load/texts.ts";
 
 /** As many numbers as the built-in provider's vectors have. */
 export const DENSE_DIMENSION = 384;

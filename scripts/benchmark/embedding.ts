@@ -9,8 +9,8 @@ import { memoryTerms, queryTerms } from "../../src/embeddings/words/terms.ts";
 import { relevance } from "../../src/memories/relevance.ts";
 import { obey } from "./child.ts";
 import { denseVector } from "./dense.ts";
-import { median } from "./timing.ts";
-import { memoryContent, prose, question } from "./workload.ts";
+import { median } from "../../src/cli/bench/load/timing.ts";
+import { memoryContent, prose, question } from "../../src/cli/bench/load/workload.ts";
 
 export interface EmbeddingOrder {
   rounds: number;

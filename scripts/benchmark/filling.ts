@@ -24,7 +24,7 @@ import { storeVector } from "../../src/search/store-vector.ts";
 import { obey } from "./child.ts";
 import { denseVector } from "./dense.ts";
 import { FILTER_NAMES, groupOf, metadataOf, SHARES, tagOf, type Asked, type FilterName } from "./filters.ts";
-import { Collection, pick, type Random, randomOf, type TextKind } from "./texts.ts";
+import { Collection, pick, type Random, randomOf, type TextKind } from "../../src/cli/bench/load/texts.ts";
 
 export interface FillingOrder {
   directory: string;

@@ -22,8 +22,14 @@ import { measureHook } from "./hook.ts";
 import { measurePairs } from "./pairs.ts";
 import { measureRecall } from "./recall.ts";
 import { printReport, type Measured, type Report } from "./report.ts";
-import { costed, median, type Costed, type Run } from "./timing.ts";
-import { OPERATIONS, OPERATION_NAMES, SESSIONS_PER_USER, TURNS_PER_SESSION, type OperationName } from "./workload.ts";
+import { costed, median, type Costed, type Run } from "../../src/cli/bench/load/timing.ts";
+import {
+  OPERATIONS,
+  OPERATION_NAMES,
+  SESSIONS_PER_USER,
+  TURNS_PER_SESSION,
+  type OperationName,
+} from "../../src/cli/bench/load/workload.ts";
 
 const HELP = `scripts/bench: measures Cairn against the limits of this machine
 

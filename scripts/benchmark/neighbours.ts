@@ -17,7 +17,7 @@ import { provider, PROVIDER_KEY, vectors } from "../../src/storage/tables.ts";
 import { dotStored, quantize, storedTerms, storedVector } from "../../src/search/encoding.ts";
 import { obey } from "./child.ts";
 import { DENSE_DIMENSION, denseVector } from "./dense.ts";
-import { measure, type Run } from "./timing.ts";
+import { measure, type Run } from "../../src/cli/bench/load/timing.ts";
 
 export type NeighboursOrder =
   | { kind: "open"; directory: string; queries: string[]; right: number[][]; recall: number }

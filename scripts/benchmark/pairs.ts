@@ -7,10 +7,18 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { Executable } from "../executable.ts";
 import { Failure, readArguments } from "../failure.ts";
-import { Connection } from "./connection.ts";
-import { load } from "./load.ts";
-import { costed, median, type Costed } from "./timing.ts";
-import { addMemory, encodeRequest, memoryContent, OPERATIONS, question, type OperationName, type Request } from "./workload.ts";
+import { Connection } from "../../src/cli/bench/load/connection.ts";
+import { load } from "../../src/cli/bench/load/load.ts";
+import { costed, median, type Costed } from "../../src/cli/bench/load/timing.ts";
+import {
+  addMemory,
+  encodeRequest,
+  memoryContent,
+  OPERATIONS,
+  question,
+  type OperationName,
+  type Request,
+} from "../../src/cli/bench/load/workload.ts";
 
 const HELP = `scripts/bench pairs: measures what a feature costs, with it and without it by turns
 

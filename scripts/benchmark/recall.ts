@@ -12,16 +12,16 @@ import { dirname, join } from "node:path";
 import { Executable, providerEnvironment } from "../executable.ts";
 import { Failure, readArguments } from "../failure.ts";
 import { Child } from "./child.ts";
-import { Connection } from "./connection.ts";
+import { Connection } from "../../src/cli/bench/load/connection.ts";
 import type { FillingOrder, FillingResult } from "./filling.ts";
 import { FILTER_NAMES, FILTERED_BY, filterOf, groupOf, type Asked, type FilteredBy, type FilterName } from "./filters.ts";
-import { load } from "./load.ts";
+import { load } from "../../src/cli/bench/load/load.ts";
 import type { Neighbours, NeighboursOrder, NeighboursResult } from "./neighbours.ts";
 import type { ProviderOrder } from "./provider.ts";
 import { printTable } from "./report.ts";
-import { Collection, randomOf, TEXT_KINDS, TOPICS, type TextKind } from "./texts.ts";
-import { costed, type Run } from "./timing.ts";
-import { encodeRequest, SESSIONS_PER_USER } from "./workload.ts";
+import { Collection, randomOf, TEXT_KINDS, TOPICS, type TextKind } from "../../src/cli/bench/load/texts.ts";
+import { costed, type Run } from "../../src/cli/bench/load/timing.ts";
+import { encodeRequest, SESSIONS_PER_USER } from "../../src/cli/bench/load/workload.ts";
 
 const HELP = `scripts/bench recall: recall@10 against the exhaustive ranking, and CPU of a search
 

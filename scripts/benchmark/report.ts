@@ -5,7 +5,7 @@
  */
 import type { EmbeddingCost } from "./embedding.ts";
 import type { Memory } from "../../src/cli/bench/process-use.ts";
-import type { Costed } from "./timing.ts";
+import type { Costed } from "../../src/cli/bench/load/timing.ts";
 
 export interface Measured {
   operation: string;

@@ -1,8 +1,9 @@
 /**
- * Asks the questions of a data set, through the public API, of what it has stored.
+ * Data sets in the form that `cairn bench recall` reads, and what its results are for them.
  *
  * @module
  */
+import type { Answer } from "../../src/cli/bench/trial.ts";
 import { bm25 } from "../../test/retrieval/bm25.ts";
 import type { Asked, Ranked } from "./figures.ts";
 
@@ -15,16 +16,6 @@ export interface Corpus {
   readonly queries: readonly { readonly text: string; readonly category: string; readonly relevant: readonly string[] }[];
 }
 
-/** The calls of the API that a data set needs. */
-export interface Api {
-  createSession(): Promise<string>;
-  addMemory(session: string, content: string): Promise<string>;
-  /** Resolves once no vector is pending: the encoder may have had much to do. */
-  vectorsMade(): Promise<void>;
-  /** The best twenty, without a threshold. */
-  search(session: string, query: string): Promise<{ id: string; score: number }[]>;
-}
-
 export interface Evaluated {
   /** Questions that something stored answers. */
   readonly answerable: Asked[];
@@ -34,19 +25,49 @@ export interface Evaluated {
   readonly unrelated: Ranked[];
 }
 
-const CONCURRENCY = 16;
+/** Results that each question asks for. */
+export const RESULTS = 20;
 /** Of a memory. */
 export const CONTENT_MAX = 10_000;
 /** Questions of other corpora that each corpus is asked. */
 const UNRELATED_PER_CORPUS = 24;
+/** Their category. */
+const UNRELATED = "about something else";
 
-export async function evaluateCorpora(api: Api, corpora: readonly Corpus[]): Promise<Evaluated> {
+/** Returns the corpora as they are asked: with questions of the others, and without those that are left out. */
+export function withUnrelated(corpora: readonly Corpus[]): Corpus[] {
+  return corpora.map((corpus) => ({
+    ...corpus,
+    queries: [
+      ...corpus.queries.filter(({ category }) => category !== "adversarial"),
+      ...unrelatedQuestions(corpora, corpus).map((text) => ({ text, category: UNRELATED, relevant: [] })),
+    ],
+  }));
+}
+
+/** Sorts the answers to corpora, each with what BM25 finds. */
+export function evaluated(corpora: readonly Corpus[], answers: readonly Answer[]): Evaluated {
   const all: Evaluated = { answerable: [], unanswerable: [], unrelated: [] };
-  for (const corpus of corpora) {
-    const one = await evaluateCorpus(api, corpus, unrelatedQuestions(corpora, corpus));
-    all.answerable.push(...one.answerable);
-    all.unanswerable.push(...one.unanswerable);
-    all.unrelated.push(...one.unrelated);
+  const byCorpus = Map.groupBy(answers, ({ haystack }) => haystack);
+  for (const [number, { memories, queries, language = "" }] of corpora.entries()) {
+    const indexOf = new Map(memories.map(({ id }, index) => [id, index]));
+    const scoreByWords = bm25(memories.map(({ text }) => text));
+    const inOrder = (byCorpus.get(number) ?? []).toSorted((one, other) => one.question - other.question);
+    for (const { question, category, unanswerable, relevant, found } of inOrder) {
+      const ranked = found.map(({ message, score }) => ({ index: indexOf.get(message)!, score }));
+      if (unanswerable) (category === UNRELATED ? all.unrelated : all.unanswerable).push(ranked);
+      else
+        all.answerable.push({
+          category,
+          language,
+          relevant: new Set(relevant.map((id) => indexOf.get(id)!)),
+          ranked,
+          byWords: scoreByWords(queries[question]!.text)
+            .map((score, index) => ({ index, score }))
+            .filter(({ score }) => score > 0)
+            .toSorted((one, other) => other.score - one.score),
+        });
+    }
   }
   return all;
 }
@@ -85,49 +106,6 @@ function stepThrough(count: number): number {
 
 function divisor(a: number, b: number): number {
   return b === 0 ? a : divisor(b, a % b);
-}
-
-/** Calls `work` for each item, with a bounded number at a time, and keeps the order. */
-export async function inParallel<Item, Result>(items: readonly Item[], work: (item: Item) => Promise<Result>): Promise<Result[]> {
-  const results: Result[] = [];
-  let next = 0;
-  const worker = async () => {
-    for (let i = next++; i < items.length; i = next++) results[i] = await work(items[i] as Item);
-  };
-  await Promise.all(Array.from({ length: CONCURRENCY }, worker));
-  return results;
-}
-
-async function evaluateCorpus(api: Api, corpus: Corpus, unrelated: readonly string[]): Promise<Evaluated> {
-  const { memories, language = "" } = corpus;
-  const session = await api.createSession();
-  const ids: string[] = [];
-  // One after the other: where many wait, their vectors are made later than they are answered.
-  for (const { text } of memories) ids.push(await api.addMemory(session, text.slice(0, CONTENT_MAX) || " "));
-  await api.vectorsMade();
-  const indexOf = new Map(ids.map((id, index) => [id, index]));
-  const indexOfText = new Map(memories.map(({ id }, index) => [id, index]));
-  const search = async (text: string): Promise<Ranked> =>
-    (await api.search(session, text)).map(({ id, score }) => ({ index: indexOf.get(id) ?? -1, score }));
-  const scoreByWords = bm25(memories.map(({ text }) => text));
-  const asked = await inParallel(
-    corpus.queries.filter(({ category }) => category !== "adversarial"),
-    async ({ text, category, relevant }): Promise<Asked> => ({
-      category,
-      language,
-      relevant: new Set(relevant.flatMap((id) => indexOfText.get(id) ?? [])),
-      ranked: await search(text),
-      byWords: scoreByWords(text)
-        .map((score, index) => ({ index, score }))
-        .filter(({ score }) => score > 0)
-        .sort((a, b) => b.score - a.score),
-    }),
-  );
-  return {
-    answerable: asked.filter(({ relevant }) => relevant.size > 0),
-    unanswerable: asked.filter(({ relevant }) => relevant.size === 0).map(({ ranked }) => ranked),
-    unrelated: await inParallel(unrelated, search),
-  };
 }
 
 /** The same questions in each run, spread evenly over the other corpora. */

@@ -204,6 +204,19 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     settings: [],
     example: "cairn bench recall locomo10.json --results locomo.jsonl",
   },
+  "bench load [flags]": {
+    says: "measure the loop of an agent, in four requests and as a step in two: requests a second, latencies, processor time of the server",
+    flags: {
+      "--connections N,N": "numbers of connections, one after another (1,16,64)",
+      "--sessions N": "sessions to work on, with 20 turns and 10 memories each (100)",
+      "--seconds N": "measuring time of each (6)",
+      "--json": "print the figures as JSON",
+      "--dir DIR": "directory on the disk to measure, in which the temporary store is made (that of the system)",
+      "--url URL": "ask that server instead, with the key in CAIRN_API_KEY; sessions that are stored there are deleted again",
+    },
+    settings: [],
+    example: "cairn bench load --dir /var/lib",
+  },
   "version [--native] [--check]": {
     says: "print the version, what it was built for, and its commit",
     flags: {

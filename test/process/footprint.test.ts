@@ -18,7 +18,7 @@ import { MEMORIES as collection } from "../../src/storage/collections.ts";
 import { storeVector } from "../../src/search/store-vector.ts";
 import { generationOf } from "../../src/storage/memory-records.ts";
 import { memories, sessions, turns, versions, provider, PROVIDER_KEY } from "../../src/storage/tables.ts";
-import { prose } from "../../scripts/benchmark/workload.ts";
+import { prose } from "../../src/cli/bench/load/workload.ts";
 import { startCairn } from "../support/cairn.ts";
 import { numberedTexts } from "../support/fill.ts";
 import { pageText } from "../support/pages.ts";

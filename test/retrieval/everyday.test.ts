@@ -8,9 +8,14 @@
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Api, type Corpus, evaluateCorpora } from "../../scripts/evaluation/corpus.ts";
+import { type Corpus, evaluated, RESULTS, withUnrelated } from "../../scripts/evaluation/corpus.ts";
 import { declines, EVERYDAY, EXPECTED, type Expectation, expectationOf } from "../../scripts/evaluation/expectation.ts";
+import { Part } from "../../src/cli/bench/formats/part.ts";
+import { plain } from "../../src/cli/bench/formats/plain.ts";
+import { Trial, type Answer } from "../../src/cli/bench/trial.ts";
+import { systemClock } from "../../src/lib/clock.ts";
 import { startCairn } from "../support/cairn.ts";
+import { startClient } from "../support/cairn-client.ts";
 import { makeVectors } from "../support/providers.ts";
 
 const expected = JSON.parse(readFileSync(EXPECTED, "utf8")) as Record<string, Expectation>;
@@ -18,15 +23,18 @@ const corporaOf = (name: string) => (JSON.parse(readFileSync(join(EVERYDAY, `${n
 
 for (const name of ["english", "languages"]) {
   test(`no figure of the everyday data in ${name} has fallen`, async () => {
-    await using cairn = await startCairn();
-    const post = async (path: string, body: unknown) => (await cairn.post(path, body)).body;
-    const api: Api = {
-      createSession: async () => (await post("/v1/sessions", { agent_id: "evaluation" })).id,
-      addMemory: async (session, content) => (await post("/v1/memory", { session_id: session, content })).id,
-      vectorsMade: () => makeVectors(cairn),
-      search: async (session, query) => (await post("/v1/memory/search", { query, session_id: session, limit: 20, threshold: 0 })).data,
-    };
-    expect(declines(expected[name]!, expectationOf(await evaluateCorpora(api, corporaOf(name))))).toEqual([]);
+    await using served = await startClient();
+    const target = { client: served.cairn, vectorsMade: () => makeVectors(served.server.cairn), clock: systemClock };
+    const corpora = withUnrelated(corporaOf(name));
+    const answers: Answer[] = [];
+    for (const [number, corpus] of corpora.entries()) {
+      const haystack = plain(new Part(corpus), number);
+      const trial = new Trial(target, `user-${number}`, "memories");
+      await trial.store(haystack);
+      for (const [question, asked] of haystack.questions.entries())
+        answers.push({ haystack: number, question, language: haystack.language, ...(await trial.ask(asked, RESULTS)) });
+    }
+    expect(declines(expected[name]!, expectationOf(evaluated(corpora, answers)))).toEqual([]);
   });
 }
 

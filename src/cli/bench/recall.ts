@@ -40,6 +40,7 @@ interface Options {
 /** Counts of what the files have. */
 interface Counts {
   haystacks: number;
+  conversations: number;
   questions: number;
 }
 
@@ -95,10 +96,11 @@ function optionsOf(config: BenchConfig): Options {
 
 async function countIn(source: Source, { questions: most }: Options): Promise<Counts> {
   using progress = showProgress("Reading", "questions");
-  const counts = { haystacks: 0, questions: 0 };
-  for await (const { questions } of haystacksOf(source)) {
+  const counts = { haystacks: 0, conversations: 0, questions: 0 };
+  for await (const { questions, conversations } of haystacksOf(source)) {
     if (counts.questions >= most) continue;
     counts.haystacks += 1;
+    counts.conversations += conversations.length;
     counts.questions = Math.min(most, counts.questions + questions.length);
     progress.show(counts.questions);
   }

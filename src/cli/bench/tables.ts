@@ -12,6 +12,8 @@ const MEMORY_OF_OTHERS = "not known of a server that is named with --url";
 export interface Done {
   readonly format: string;
   readonly haystacks: number;
+  /** Conversations of all haystacks: of one in each no figures are shown. */
+  readonly conversations: number;
   readonly questions: number;
   /** Questions whose results were there already. */
   readonly before: number;
@@ -32,7 +34,6 @@ export function tablesOf(
   const { haystacks, questions, before, memory_mb: memory } = done;
   const kind = { memories: "memories", words: "turns, found by their words", meaning: "turns, found by meaning" }[done.stored_as];
   const levels = (of: "messages" | "conversations") => groups.map(({ name, [of]: level }) => ({ name, level }));
-  const conversations = levels("conversations");
   return [
     `cairn ${done.cairn}, ${done.format}: ${whole(haystacks)} ${haystacks === 1 ? "haystack" : "haystacks"} and ${whole(questions)} questions; ` +
       `messages as ${kind}; ${done.limit} results asked for`,
@@ -40,8 +41,7 @@ export function tablesOf(
     "",
     ...levelTable("messages", levels("messages"), done.limit),
     "",
-    ...levelTable("conversations", conversations, done.limit),
-    "",
+    ...(done.conversations === haystacks ? [] : [...levelTable("conversations", levels("conversations"), done.limit), ""]),
     ...Object.entries(unanswerable).map(
       ([category, { questions: asked, answered }]) =>
         `${category}: ${percent(answered / asked)} % of ${whole(asked)} questions that nothing answers get a result at ${THRESHOLD} or more`,
@@ -69,7 +69,7 @@ function levelTable(what: string, levels: readonly { name: string; level: Level 
 }
 
 /** Aligns the first column to the left, the others to the right. */
-function aligned(rows: readonly (readonly string[])[]): string[] {
+export function aligned(rows: readonly (readonly string[])[]): string[] {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((cells) => cells[column]?.length ?? 0)));
   return rows.map((cells) =>
     cells.map((cell, column) => (column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0))).join("  "),
@@ -77,4 +77,4 @@ function aligned(rows: readonly (readonly string[])[]): string[] {
 }
 
 const percent = (share: number) => (100 * share).toFixed(1);
-const whole = (number: number) => Math.round(number).toLocaleString("en");
+export const whole = (number: number) => Math.round(number).toLocaleString("en");

@@ -3,7 +3,8 @@
  *
  * @module
  */
-import { cpuMs } from "../../src/cli/bench/process-use.ts";
+import { systemClock } from "../../../lib/clock.ts";
+import { cpuMs } from "../process-use.ts";
 
 /** Times in milliseconds. */
 export interface Run {
@@ -20,7 +21,7 @@ const SAMPLES_MAX = 1 << 20;
 /** Collects the latencies of one run. */
 export class Stopwatch {
   readonly #latencies = new Float64Array(SAMPLES_MAX);
-  readonly #startedAt = performance.now();
+  readonly #startedAt = systemClock.elapsed();
   readonly #until: number;
   #count = 0;
   #endedAt = 0;
@@ -32,7 +33,7 @@ export class Stopwatch {
 
   /** Notes one that began then. @returns whether there is time for another */
   lap(beganAt: number): boolean {
-    const now = performance.now();
+    const now = systemClock.elapsed();
     if (this.#count < SAMPLES_MAX) this.#latencies[this.#count] = now - beganAt;
     this.#count++;
     this.#endedAt = now;
@@ -72,7 +73,7 @@ export async function measure(concurrency: number, seconds: number, work: (index
   await Promise.all(
     Array.from({ length: concurrency }, async (_, lane) => {
       for (let index = lane, more = true; more; index += concurrency) {
-        const beganAt = performance.now();
+        const beganAt = systemClock.elapsed();
         await work(index);
         more = watch.lap(beganAt);
       }

@@ -68,10 +68,11 @@ interface Vocabulary {
   readonly topics: readonly (readonly string[])[];
 }
 
-let loaded: Vocabulary | undefined;
+const vocabulary = once(newVocabulary);
 
-function vocabulary(): Vocabulary {
-  return (loaded ??= newVocabulary());
+function once<Value>(make: () => Value): () => Value {
+  let made: Value | undefined;
+  return () => (made ??= make());
 }
 
 function newVocabulary(): Vocabulary {

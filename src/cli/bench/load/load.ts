@@ -3,23 +3,24 @@
  *
  * @module
  */
-import { Connection } from "./connection.ts";
+import { systemClock } from "../../../lib/clock.ts";
+import { Connection, type Address } from "./connection.ts";
 import { Stopwatch, type Run } from "./timing.ts";
 
 /** Source of requests; each is a list of steps that are asked one after the other. */
 type Next = () => readonly Uint8Array[];
 
 /**
- * @param ports - of the servers, each of which gets as many connections as the others
+ * @param servers - each of which gets as many connections as the others
  * @param next - for each connection, which request comes next
  */
 export async function load(
-  ports: readonly number[],
+  servers: readonly Address[],
   concurrency: number,
   seconds: number,
   next: (connection: number) => Next,
 ): Promise<Run> {
-  const connections = await Promise.all(Array.from({ length: concurrency }, (_, lane) => Connection.open(ports[lane % ports.length]!)));
+  const connections = await Promise.all(Array.from({ length: concurrency }, (_, lane) => Connection.open(servers[lane % servers.length]!)));
   const watch = new Stopwatch(seconds);
   await Promise.all(connections.map((connection, lane) => drive(connection, next(lane), watch)));
   for (const connection of connections) connection.close();
@@ -31,7 +32,7 @@ function drive(connection: Connection, next: Next, watch: Stopwatch): Promise<vo
   return new Promise((resolve) => {
     const begin = () => {
       const steps = next();
-      const beganAt = performance.now();
+      const beganAt = systemClock.elapsed();
       let step = 0;
       const answered = (status: number) => {
         if (status < 200 || status > 299) watch.errors++;

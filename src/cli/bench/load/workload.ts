@@ -205,8 +205,8 @@ export const OPERATIONS: Record<OperationName, Operation> = {
 const encoder = new TextEncoder();
 
 /** A request as it goes over the wire. */
-export function encodeRequest({ method, path, body }: Request, key: string): Uint8Array {
+export function encodeRequest({ method, path, body }: Request, key: string, host = "127.0.0.1"): Uint8Array {
   const content = body === undefined ? "" : JSON.stringify(body);
   const length = body === undefined ? "" : `Content-Type: application/json\r\nContent-Length: ${encoder.encode(content).byteLength}\r\n`;
-  return encoder.encode(`${method} ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nX-API-Key: ${key}\r\n${length}\r\n${content}`);
+  return encoder.encode(`${method} ${path} HTTP/1.1\r\nHost: ${host}\r\nX-API-Key: ${key}\r\n${length}\r\n${content}`);
 }

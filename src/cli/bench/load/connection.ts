@@ -6,6 +6,8 @@
  */
 import type { Socket } from "bun";
 
+/** A server: its port on this machine, or its URL. */
+export type Address = number | URL;
 type Answered = (status: number, body: Uint8Array) => void;
 
 const NOTHING = new Uint8Array(0);
@@ -22,11 +24,14 @@ export class Connection {
   #partial: Buffer = Buffer.alloc(0);
   #failure: Error | undefined;
 
-  static async open(port: number): Promise<Connection> {
+  static async open(address: Address): Promise<Connection> {
     const connection = new Connection();
+    const { protocol, hostname, port } = typeof address === "number" ? new URL(`http://127.0.0.1:${address}`) : address;
+    const isTls = protocol === "https:";
     connection.#socket = await Bun.connect({
-      hostname: "127.0.0.1",
-      port,
+      hostname: hostname.replace(/^\[|\]$/g, ""),
+      port: port === "" ? (isTls ? 443 : 80) : Number(port),
+      tls: isTls,
       socket: {
         data: (_, chunk) => connection.#receive(chunk),
         drain: (socket) => {
