@@ -1,5 +1,5 @@
 /**
- * One run of a measurement: so many at once for so long.
+ * One run of a measurement: a number of requests at once, for some time.
  *
  * @module
  */
@@ -67,7 +67,7 @@ export async function costed<AnyRun extends Run>(pids: readonly number[], run: (
   return { ...result, cpuMsEach: (used() - before) / result.count };
 }
 
-/** Does `work` so many times at once, each again as soon as it is done. */
+/** Does `work` as often at once as said, and each again as soon as it is done. */
 export async function measure(concurrency: number, seconds: number, work: (index: number) => Promise<void>): Promise<Run> {
   const watch = new Stopwatch(seconds);
   await Promise.all(

@@ -118,7 +118,7 @@ export interface Operation {
   searches?: true;
   /** Leaves work for the index behind it. */
   indexes?: true;
-  /** Of how many sessions at most. */
+  /** Number of sessions at most. */
   sessionsMax?: number;
   /** The requests of one, in order, for the session at this index; `variant` is 0 or 1. */
   requests(id: string, session: number, variant: number): Request[];
