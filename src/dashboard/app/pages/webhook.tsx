@@ -100,6 +100,8 @@ function Deliveries({ webhook }: { webhook: WebhookRecord }) {
     (after, signal) => api.deliveries(webhook.id, { ...filters.values, starting_after: after }, signal),
     { refetchInterval: READ_AGAIN_MS },
   );
+  const { event_type: type, created_after: after, created_before: before } = filters.values;
+  const isNarrowed = [type, after, before].some((value) => value !== undefined);
   return (
     <>
       <Filters filters={filters} hasTexts={false}>
@@ -108,7 +110,7 @@ function Deliveries({ webhook }: { webhook: WebhookRecord }) {
         <TimeFilter label="After" name="created_after" filters={filters} />
         <TimeFilter label="Before" name="created_before" filters={filters} />
       </Filters>
-      <RetryAll pages={pages} />
+      {!isNarrowed && <RetryAll pages={pages} />}
       <Listed
         pages={pages}
         noun="deliveries"
