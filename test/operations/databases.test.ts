@@ -155,7 +155,7 @@ if (isHere(POSTGRES, "commands on a database")) {
       const session = await cairn.createSession();
       await using store = await opened(database);
       expect(await refusalOf(importIntoDatabase(asFile(lines), store))).toContain(
-        "There are records in the database already (provider, api_keys, sessions, versions, traces)",
+        "There are records in the database already (provider, api_keys, sessions, versions, traces, audit_chains)",
       );
       expect(await cairn.session(session.id)).toEqual(session);
     });
