@@ -4,7 +4,8 @@
  * @module
  */
 import { bareIdTime, firstBareIdAt, NO_PARTITION, type BareId } from "../lib/ids.ts";
-import type { Log } from "../lib/log.ts";
+import { ApiError } from "../lib/errors.ts";
+import { describeError, type Log } from "../lib/log.ts";
 import { openAuditKey, type AuditKey } from "../storage/audit/audit-key.ts";
 import type { AuditStart, Head } from "../storage/audit/chain.ts";
 import {
@@ -23,7 +24,7 @@ import {
   textOfBytes,
   type Link,
 } from "../storage/audit/format.ts";
-import type { Reader } from "../storage/access.ts";
+import { eachFetched, type Reader } from "../storage/access.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
 import { MAX_KEY, successor } from "../storage/keys.ts";
 import type { RecordStore } from "../storage/record-store.ts";
@@ -46,29 +47,54 @@ interface OpenChain {
   readonly signed: AuditSegmentRow | undefined;
 }
 
+/** Signs the end of a chain of a process before. */
+type SignEnd = () => Promise<unknown>;
+
 /**
  * @param isServer - whether this process alone serves from the directory: then nobody else with its key writes chains that are open
+ * @returns what could not be signed on a full disk, for `auditTask`
  * @throws {StoreError} where the key cannot be read or made
  */
-export async function startAudit(store: RecordStore, directory: string, { isServer }: { isServer: boolean }, log?: Log): Promise<void> {
+export async function startAudit(
+  store: RecordStore,
+  directory: string,
+  { isServer }: { isServer: boolean },
+  log?: Log,
+): Promise<SignEnd[]> {
   const key = openAuditKey(directory);
   const after = await store.read(newestTrace);
   const open = await store.read(openChains);
   const isOwn = ({ row }: OpenChain) => isServer && row.publicKey === key.publicKey;
   const previous: Head[] = [];
+  const unsigned: SignEnd[] = [];
   for (const one of open) {
-    const signed = isOwn(one) ? await signTail(store, key, one, after, log) : one.signed;
-    if (signed !== undefined) previous.push({ chain: one.chain, count: signed.count, digest: signed.digest });
+    const end = isOwn(one) ? await endOf(store, one, after, log) : undefined;
+    const last = end?.segments.at(-1)?.row ?? one.signed;
+    if (last !== undefined) previous.push({ chain: one.chain, count: last.count, digest: last.digest });
+    if (end === undefined) continue;
+    const sign = () => signEnd(store, key, one.chain, end);
+    await sign().catch((error: unknown) => {
+      // A full disk holds up no start.
+      if (!(error instanceof ApiError)) throw error;
+      log?.warn("the end of a chain of traces cannot be signed yet", { chain: one.chain, error: describeError(error) });
+      unsigned.push(sign);
+    });
   }
   const start: AuditStart = { key, after, previous, closing: open.filter(isOwn) };
   store.useAudit(start);
+  return unsigned;
 }
 
-/** Signs what has been linked, every few seconds. */
-export function auditTask(store: RecordStore): Task {
+/** Signs what has been linked, every few seconds. @param unsigned - what a start could not sign */
+export function auditTask(store: RecordStore, unsigned: readonly SignEnd[]): Task {
+  const left = [...unsigned];
   return {
     name: "signatures of traces",
     async run() {
+      for (let sign = left[0]; sign !== undefined; sign = left[0]) {
+        await sign();
+        left.shift();
+      }
       await store.signTraces();
       return SIGN_MS;
     },
@@ -89,41 +115,36 @@ function newestTrace(reader: Reader): BareId {
 export function openChains(reader: Reader): OpenChain[] {
   const chains = reader.keys(auditChains.index.open, { from: "", to: MAX_KEY, limit: CHAINS_NAMED_MAX, descending: true }).toReversed();
   reader.ahead(auditChains, chains);
-  return chains.flatMap((chain) => {
-    const row = unlessUnreadable(() => reader.get(auditChains, chain));
+  return eachFetched(chains, (chain) => {
     const [last] = reader.keys(auditSegments, { from: chain, to: chain + MAX_KEY, limit: 1, descending: true });
     const signed = last === undefined ? undefined : unlessUnreadable(() => reader.get(auditSegments, last));
+    const row = unlessUnreadable(() => reader.get(auditChains, chain));
     return row === undefined ? [] : [{ chain, row, signed }];
-  });
+  }).flat();
 }
 
-/** Signs the traces at the end of a chain that its writer could not sign. @returns the last row that signs it */
-async function signTail(
-  store: RecordStore,
-  key: AuditKey,
-  { chain, row, signed }: OpenChain,
-  newest: BareId,
-  log?: Log,
-): Promise<AuditSegmentRow | undefined> {
+/** Finds the traces at the end of a chain that its writer could not sign; undefined where it has signed all. */
+async function endOf(store: RecordStore, { chain, row, signed }: OpenChain, newest: BareId, log?: Log): Promise<ChainEnd | undefined> {
   const oldest = [signed?.traces?.slice(-newest.length) ?? row.after, firstBareIdAt(bareIdTime(newest) - UNSIGNED_MS_MAX)]
     .toSorted()
     .at(-1)!;
   const tail = (await tracesOf(store, chain, oldest)).filter(({ link }) => link.place >= (signed?.count ?? 0));
-  if (tail.length === 0) return signed;
+  if (tail.length === 0) return undefined;
   const end = new ChainEnd(chain, row, signed);
   for (const trace of tail.toSorted((a, b) => a.link.place - b.link.place)) {
     if (await store.read((reader) => end.add(reader, trace))) continue;
     log?.warn("a trace at the end of a chain is not as it was linked: cairn audit verify says more", { trace: trace.key, chain });
     break;
   }
+  return end;
+}
+
+function signEnd(store: RecordStore, key: AuditKey, chain: string, { segments }: ChainEnd): Promise<void> {
   return store.commit(NO_PARTITION, (tx) => {
-    let last = signed;
-    for (const { key: segment, row: unsigned } of end.segments) {
+    for (const { key: segment, row: unsigned } of segments) {
       const head = { ...unsigned, names: namesDigest(unsigned.traces), at: tx.now };
-      last = { ...head, signature: key.sign(headText(chain, head)) };
-      tx.put(auditSegments, segment, last);
+      tx.put(auditSegments, segment, { ...head, signature: key.sign(headText(chain, head)) });
     }
-    return last;
   });
 }
 

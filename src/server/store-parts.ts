@@ -89,7 +89,7 @@ export async function openStoreParts(
   if (options.database !== undefined) return databaseParts(opened, options.database, directory, clock, log, options);
   const store = opened.adopt(await openUpToDate(directory, bounded(clock), log, options), (open) => open.close());
   makePrivate(directory);
-  await startAudit(store, directory, { isServer: true }, log);
+  const unsigned = await startAudit(store, directory, { isServer: true }, log);
   const vectors = opened.adopt(new VectorIndex(store, log, options.index), (open) => open.close());
   const documentVectors = opened.adopt(new VectorIndex(store, log, { ...options.index, collection: DOCUMENTS }), (open) => open.close());
   const turnIndex = new VectorIndex(store, log, { ...options.index, collection: TURNS, isLazy: true });
@@ -106,7 +106,7 @@ export async function openStoreParts(
     vectors,
     documentVectors,
     turnVectors,
-    tasks: [deadReaders(store, log), auditTask(store), indexWatch([vectors, documentVectors, turnVectors])],
+    tasks: [deadReaders(store, log), auditTask(store, unsigned), indexWatch([vectors, documentVectors, turnVectors])],
     forgetful: [],
     openIndexes: async () => void (await Promise.all([vectors.open(), documentVectors.open()])),
     release: () => Promise.resolve(),
@@ -128,7 +128,7 @@ async function databaseParts(
     log.warn(
       "the database names no synchronous standby: a server that takes its place can lack the last changes. One whose disk is replicated needs none",
     );
-  await startAudit(store, directory, { isServer: true }, log);
+  const unsigned = await startAudit(store, directory, { isServer: true }, log);
   const buckets = store.buckets();
   // No other server has had that name.
   const leases = store.leases(crypto.randomUUID(), log, leaseMs);
@@ -154,7 +154,7 @@ async function databaseParts(
     documentVectors,
     turnVectors,
     forgetful: [store, vectors, documentVectors, turnVectors],
-    tasks: [leases.task, clock.task(log), replica.task, auditTask(store), leasedTask(leases, store, () => buckets.removal())],
+    tasks: [leases.task, clock.task(log), replica.task, auditTask(store, unsigned), leasedTask(leases, store, () => buckets.removal())],
     openIndexes: () => replica.open(),
     release: () => leases.release(),
   };

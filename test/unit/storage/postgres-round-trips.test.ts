@@ -12,6 +12,8 @@ import { REQUESTS, type Ids } from "../../support/requests.ts";
 const OFTEN: Readonly<Record<string, number>> = {
   "GET /v1/sessions/{session_id}": 1,
   "GET /v1/sessions/{session_id}/state": 1,
+  // It signs each chain of the server first.
+  "GET /v1/audit/head": 8,
   "POST /v1/sessions": 2,
   "POST /v1/sessions/{session_id}/turns": 2,
   "POST /v1/sessions/{session_id}/state": 2,
